@@ -21,6 +21,8 @@ pub(super) struct Recorded {
     newest: BTreeMap<u32, Ns>,
     /// Whether events carry flags that tell interrupts from tasks.
     pub flags: bool,
+    /// Whether there are events that tell when timers interrupt.
+    pub timers: bool,
 }
 
 /// One event.
@@ -62,13 +64,22 @@ pub(super) enum What {
         /// A thread of its parent's process.
         thread: bool,
     },
-    /// An interrupt's handler begins (true) or ends on that CPU: of hardware, or a softirq.
-    Interrupt {
-        soft: bool,
+    /// A handler begins (true) or ends on that CPU.
+    Handler {
+        of: Handler,
         begins: bool,
     },
+    /// The softirq of that vector is to run there.
+    Raise(u8),
     /// So many events of that CPU are missing here; 0 where their number is not told.
     Lost(u64),
+}
+
+/// Of an interrupt by hardware, or the action of a softirq's vector.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Handler {
+    Interrupt,
+    Softirq(u8),
 }
 
 /// A thread as an event names it. `prio` is the kernel's: 120 is nice 0, below 100 real-time, -1 deadline.
@@ -110,6 +121,7 @@ impl Recorded {
             lost_first: (0, 0),
             newest: BTreeMap::new(),
             flags: false,
+            timers: false,
         }
     }
 

@@ -20,10 +20,11 @@
 //! A script ends with the recording, whatever its task would have done next; then the task exits.
 //!
 //! Who woke is told by `sched_waking`; where only `sched_wakeup` was recorded, that of another CPU is told from there, and counts as
-//! an interrupt's. Interrupts are known by the flags of the events (`h` and `s` in text), by the events of handlers, or by the idle task;
-//! where a recording has none of these, a task that idle woke more often than the task in whose context it is woken is taken to be
-//! woken by a timer. A softirq is taken as its task's doing unless it woke the same task out of idle too: loopback traffic is
-//! the sender's doing, a network card's is not.
+//! an interrupt's. Interrupts are known by the flags of the events (`h` and `s` in text), by the events of handlers ([`context`]), or by
+//! the idle task; where a recording has neither flags nor events of timers, a task that idle woke more often than the task in whose context
+//! it is woken is taken to be woken by a timer. A softirq is on behalf of who raised it; those of timers, of RCU and of balancing are no
+//! task's. Where `softirq_raise` was not recorded, it is taken as its task's doing unless it woke the same task out of idle too: loopback
+//! traffic is the sender's doing, a network card's is not.
 //!
 //! Not modelled: CPU sets and policies that events do not show (SCHED_BATCH, SCHED_IDLE, SCHED_RR, deadline parameters, groups);
 //! the work of interrupts and of `migration/N`, which the simulated kernel has of its own; the time of a task's work at another
@@ -31,6 +32,7 @@
 //! is late.
 
 mod build;
+mod context;
 mod event;
 mod perfetto;
 mod program;
@@ -171,6 +173,7 @@ pub fn read(bytes: &[u8]) -> Result<Replay, TraceError> {
         return Err(TraceError::whole(found, expected));
     }
     recorded.events.sort_by_key(|event| event.time);
+    context::resolve(&mut recorded);
     let (first, last) = (recorded.events[0].time, recorded.events[recorded.events.len() - 1].time);
     if last.saturating_sub(first) > LONGEST {
         let found = format!("events over {} seconds", (last - first).0 / 1_000_000_000);

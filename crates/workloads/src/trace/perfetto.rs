@@ -2,7 +2,7 @@
 //! takes one number of a column for each switch and waking. Names and tags are those of Perfetto's published schema
 //! (protos/perfetto/trace, as of v52).
 
-use super::event::{Context, Event, Recorded, UNNAMED, What, Who, context_by_bits, left_by_bits};
+use super::event::{Context, Event, Handler, Recorded, UNNAMED, What, Who, context_by_bits, left_by_bits};
 use super::wire::{Broken, Fields, packed};
 use super::{TraceError, backwards};
 use units::Ns;
@@ -147,10 +147,12 @@ fn event(bytes: &[u8], cpu: u32, recorded: &mut Recorded) -> Result<(), Odd> {
             114 => what = Some(What::WakeupNew(task(bytes, recorded)?)),
             235 => what = Some(newtask(bytes, recorded)?),
             239 => what = Some(fork(bytes, recorded)?),
-            24 | 25 => what = Some(What::Interrupt { soft: true, begins: number == 24 }),
-            36 | 37 => what = Some(What::Interrupt { soft: false, begins: number == 36 }),
-            553 | 554 => what = Some(What::Interrupt { soft: false, begins: number == 553 }),
-            559 | 560 => what = Some(What::Interrupt { soft: false, begins: number == 559 }),
+            24..=26 => what = Some(softirq(number, bytes)?),
+            21 | 22 | 36 | 37 | 553 | 554 | 559 | 560 => {
+                recorded.timers |= number > 500 || names_a_timer(bytes)?;
+                let begins = matches!(number, 21 | 36 | 553 | 559);
+                what = Some(What::Handler { of: Handler::Interrupt, begins });
+            }
             _ => recorded.skip(&format!("event {number}")),
         }
     }
@@ -159,6 +161,29 @@ fn event(bytes: &[u8], cpu: u32, recorded: &mut Recorded) -> Result<(), Odd> {
     let context = flags.map_or(Context::Task, context_by_bits);
     recorded.events.push(Event { time: Ns(time), cpu, running, running_name: UNNAMED, context, what });
     Ok(())
+}
+
+fn softirq(event: u64, bytes: &[u8]) -> Result<What, Broken> {
+    let mut vec = 0;
+    let mut fields = Fields::of(bytes);
+    while let Some((number, value)) = fields.next()? {
+        if number == 1 {
+            vec = value.number() as u8;
+        }
+    }
+    let of = Handler::Softirq(vec);
+    Ok(if event == 26 { What::Raise(vec) } else { What::Handler { of, begins: event == 24 } })
+}
+
+/// Whether a handler is that of a timer, as on machines where it has a line like devices.
+fn names_a_timer(bytes: &[u8]) -> Result<bool, Broken> {
+    let mut fields = Fields::of(bytes);
+    while let Some((number, value)) = fields.next()? {
+        if number == 2 && value.text().contains("timer") {
+            return Ok(true);
+        }
+    }
+    Ok(false)
 }
 
 /// Names and numbers of up to two tasks, by the tags of `sched_switch`.

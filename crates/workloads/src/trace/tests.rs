@@ -137,6 +137,82 @@ fn forks_and_priorities_and_bound_threads_are_kept() {
     assert!(!task(&replay, "sh").bound);
 }
 
+/// `a` runs, and what interrupts it wakes the others; no flags.
+fn woken_within(lines: &[&str]) -> Replay {
+    let switch = |time: &str, prev: &str, state: &str, next: &str| {
+        let of = |task: &str| match task {
+            "a" => 1,
+            "b" => 2,
+            _ => 0,
+        };
+        format!(
+            "x-{} [000] {time}: sched_switch: prev_comm={prev} prev_pid={} prev_prio=120 prev_state={state} ==> \
+             next_comm={next} next_pid={} next_prio=120\n",
+            of(prev),
+            of(prev),
+            of(next)
+        )
+    };
+    let mut text = switch("1.000000", "b", "S", "a");
+    lines.iter().for_each(|line| text += &format!("a-1 [000] 1.000010: {line}\n"));
+    text += &switch("1.000020", "a", "R", "b");
+    text += &switch("1.000030", "b", "S", "a");
+    of(&text)
+}
+
+#[test]
+fn handlers_tell_interrupts_from_what_they_interrupt() {
+    const WAKING: &str = "sched_waking: comm=b pid=2 prio=120 target_cpu=000";
+    let (slept, waited) = ("s10000 r10000", "b1 r10000");
+    let cases: [(&[&str], &str); 11] = [
+        (&[WAKING], waited),
+        (&["local_timer_entry: vector=236", WAKING, "local_timer_exit: vector=236"], slept),
+        (&["irq_handler_entry: irq=3 name=eth0", WAKING, "irq_handler_exit: irq=3 ret=handled"], slept),
+        (&["reschedule_entry: vector=253", "reschedule_exit: vector=253", WAKING], waited),
+        // Nobody has told who raised it: nothing says that it was a device.
+        (&["softirq_entry: vec=3 [action=NET_RX]", WAKING, "softirq_exit: vec=3 [action=NET_RX]"], waited),
+        (&["softirq_entry: vec=1 [action=TIMER]", WAKING], slept),
+        (&["softirq_raise: vec=3 [action=NET_RX]", "softirq_entry: vec=3 [action=NET_RX]", WAKING], waited),
+        (
+            &[
+                "irq_handler_entry: irq=3 name=eth0",
+                "softirq_raise: vec=3 [action=NET_RX]",
+                "irq_handler_exit: irq=3 ret=handled",
+                "softirq_entry: vec=3 [action=NET_RX]",
+                WAKING,
+            ],
+            slept,
+        ),
+        // What runs at the end of another one was raised by that.
+        (
+            &[
+                "softirq_entry: vec=1 [action=TIMER]",
+                "softirq_raise: vec=3 [action=NET_RX]",
+                "softirq_exit: vec=1 [action=TIMER]",
+                "softirq_entry: vec=3 [action=NET_RX]",
+                WAKING,
+            ],
+            slept,
+        ),
+        (&["softirq_entry: vec=1 [action=TIMER]", "softirq_exit: vec=1 [action=TIMER]", WAKING], waited),
+        (&["ipi_entry: (Rescheduling interrupts)", "ipi_exit: (Rescheduling interrupts)", WAKING], waited),
+    ];
+    for (lines, expected) in cases {
+        let replay = woken_within(lines);
+        assert_eq!(script(&replay, "b"), expected, "{lines:?}");
+        assert_eq!(replay.notice.line(), None, "{lines:?}");
+    }
+    // An end that was not recorded is over with the next switch.
+    let text = "\
+        x-2 [000] 1.000000: sched_switch: prev_comm=b prev_pid=2 prev_prio=120 prev_state=S ==> next_comm=c next_pid=3 next_prio=120\n\
+        c-3 [000] 1.000001: local_timer_entry: vector=236\n\
+        c-3 [000] 1.000002: sched_switch: prev_comm=c prev_pid=3 prev_prio=120 prev_state=S ==> next_comm=a next_pid=1 next_prio=120\n\
+        a-1 [000] 1.000010: sched_waking: comm=b pid=2 prio=120 target_cpu=000\n\
+        a-1 [000] 1.000020: sched_switch: prev_comm=a prev_pid=1 prev_prio=120 prev_state=S ==> next_comm=b next_pid=2 next_prio=120\n\
+        b-2 [000] 1.000030: sched_switch: prev_comm=b prev_pid=2 prev_prio=120 prev_state=S ==> next_comm=c next_pid=3 next_prio=120\n";
+    assert!(script(&of(text), "b").starts_with('b'));
+}
+
 #[test]
 fn what_was_lost_is_not_made_up() {
     // b leaves CPU 1 and comes back while nobody looks.

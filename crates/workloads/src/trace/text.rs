@@ -8,7 +8,7 @@
 //!
 //! Fields are the kernel's own print format, or that of trace-cmd's plugins: `ping:101 [120] S ==> pong:102 [120]`.
 
-use super::event::{Context, Event, Recorded, UNNAMED, What, Who, left_by_letters};
+use super::event::{Context, Event, Handler, Recorded, UNNAMED, What, Who, left_by_letters};
 use super::{TraceError, backwards};
 use units::Ns;
 
@@ -187,14 +187,16 @@ fn event(head: &Head, recorded: &mut Recorded) -> Result<(), Missing> {
         "sched_process_fork" => {
             fork(head.fields, recorded).ok_or_else(|| missing("comm=NAME pid=N child_comm=NAME child_pid=N"))?
         }
-        "irq_handler_entry" | "local_timer_entry" | "hrtimer_expire_entry" => {
-            What::Interrupt { soft: false, begins: true }
+        "softirq_raise" => What::Raise(vector(head.fields).ok_or_else(|| missing("vec=N"))?),
+        "softirq_entry" | "softirq_exit" => {
+            let vec = vector(head.fields).ok_or_else(|| missing("vec=N"))?;
+            What::Handler { of: Handler::Softirq(vec), begins: head.event == "softirq_entry" }
         }
-        "irq_handler_exit" | "local_timer_exit" | "hrtimer_expire_exit" => {
-            What::Interrupt { soft: false, begins: false }
+        other if interrupt(other).is_some() => {
+            let begins = interrupt(other) == Some(true);
+            recorded.timers |= other.contains("timer") || head.fields.contains("timer");
+            What::Handler { of: Handler::Interrupt, begins }
         }
-        "softirq_entry" => What::Interrupt { soft: true, begins: true },
-        "softirq_exit" => What::Interrupt { soft: true, begins: false },
         other => {
             recorded.skip(other);
             return Ok(());
@@ -205,6 +207,35 @@ fn event(head: &Head, recorded: &mut Recorded) -> Result<(), Missing> {
     let (time, cpu, running) = (head.time, head.cpu, Some(head.pid));
     recorded.events.push(Event { time, cpu, running, running_name, context, what });
     Ok(())
+}
+
+/// Whether an event is the beginning (true) or the end of an interrupt's handler.
+fn interrupt(event: &str) -> Option<bool> {
+    const HANDLERS: [&str; 12] = [
+        "irq_handler",
+        "local_timer",
+        "hrtimer_expire",
+        "reschedule",
+        "call_function",
+        "call_function_single",
+        "irq_work",
+        "ipi",
+        "x86_platform_ipi",
+        "thermal_apic",
+        "error_apic",
+        "spurious_apic",
+    ];
+    let (begins, of) = match (event.strip_suffix("_entry"), event.strip_suffix("_exit")) {
+        (Some(of), _) => (true, of),
+        (_, Some(of)) => (false, of),
+        _ => return None,
+    };
+    HANDLERS.contains(&of).then_some(begins)
+}
+
+/// `vec=7 [action=SCHED]`
+fn vector(fields: &str) -> Option<u8> {
+    next_word(fields.strip_prefix("vec=")?)?.0.parse().ok()
 }
 
 fn switch(fields: &str, recorded: &mut Recorded) -> Option<What> {

@@ -93,9 +93,6 @@ struct Cpu {
     /// Whether a switch was seen, so that `current` is known, idle too.
     known: bool,
     newest: Ns,
-    /// Handlers that are under way.
-    interrupts: u32,
-    softirqs: u32,
 }
 
 struct Builder<'a> {
@@ -186,11 +183,8 @@ impl<'a> Builder<'a> {
             What::Waking(_) | What::Wakeup(_) => {}
             What::Fork { child, thread } => self.fork(event, child, thread)?,
             What::WakeupNew(child) => self.wakeup_new(event, child)?,
-            What::Interrupt { soft, begins } => {
-                let cpu = &mut self.cpus[cpu];
-                let depth = if soft { &mut cpu.softirqs } else { &mut cpu.interrupts };
-                *depth = if begins { *depth + 1 } else { depth.saturating_sub(1) };
-            }
+            // They have told the other events' contexts.
+            What::Handler { .. } | What::Raise(_) => {}
             What::Lost(count) => self.lost(event.cpu, count),
         }
         self.cpus[cpu].newest = event.time;
@@ -389,11 +383,6 @@ impl<'a> Builder<'a> {
     /// On whose behalf the event was.
     fn waker(&mut self, event: &Event, wakee: Who) -> Result<Option<usize>, TraceError> {
         let cpu = self.cpus[event.cpu as usize];
-        let context = match event.context {
-            _ if cpu.interrupts > 0 => Context::Interrupt,
-            Context::Task if cpu.softirqs > 0 => Context::Softirq,
-            context => context,
-        };
         let running = match event.running {
             Some(0) => return Ok(None),
             Some(pid) => pid,
@@ -403,11 +392,11 @@ impl<'a> Builder<'a> {
             },
         };
         let from_idle = self.woken_from_idle.get(&wakee.pid).copied().unwrap_or_default();
-        let interrupt = match context {
+        let interrupt = match event.context {
             Context::Interrupt => true,
             // Whom a softirq wakes while the CPU idles it wakes for a device; the loopback device's run in the sender's context alone.
             Context::Softirq => from_idle.1 > 0,
-            Context::Task if self.recorded.flags => false,
+            Context::Task if self.recorded.flags || self.recorded.timers => false,
             // Nothing tells timers from tasks: whom nobody wakes as often as they do while a CPU idles.
             Context::Task => from_idle.0 > self.woken_by.get(&(running, wakee.pid)).copied().unwrap_or(0),
         };
