@@ -437,11 +437,11 @@ fn line_of_trace(line: &str) -> Line<'_> {
     let (event, body) = parts.next().expect("an event").split_once(": ").expect("its fields");
     // Times have their unit behind a blank.
     let words = body.split(' ').filter(|word| *word != "==>" && *word != "[ns]");
-    let fields = words.map(|word| word.split_once('=').expect("name=value")).collect();
+    let fields = words.map(|word| word.trim_matches(['[', ']']).split_once('=').expect("name=value")).collect();
     Line { pid: pid.parse().expect("a pid"), cpu: cpu.parse().expect("a CPU"), flags, event, fields }
 }
 
-/// The fields of each event, from the trees' include/trace/events/sched.h and power.h.
+/// The fields of each event, from the trees' include/trace/events/{sched,power,irq}.h and x86's irq_vectors.h.
 fn fields_of(event: &str, kernel: &str) -> Vec<&'static str> {
     match event {
         "sched_switch" => {
@@ -457,6 +457,10 @@ fn fields_of(event: &str, kernel: &str) -> Vec<&'static str> {
         "sched_stat_runtime" => vec!["comm", "pid", "runtime", "vruntime"],
         "sched_wake_idle_without_ipi" => vec!["cpu"],
         "cpu_idle" | "cpu_frequency" => vec!["state", "cpu_id"],
+        "softirq_raise" | "softirq_entry" | "softirq_exit" => vec!["vec", "action"],
+        "irq_handler_entry" => vec!["irq", "name"],
+        "irq_handler_exit" => vec!["irq", "ret"],
+        "local_timer_entry" | "local_timer_exit" | "reschedule_entry" | "reschedule_exit" => vec!["vector"],
         other => panic!("{other} was not asked for"),
     }
 }
@@ -465,7 +469,9 @@ fn fields_of(event: &str, kernel: &str) -> Vec<&'static str> {
 fn ftraces_text_has_each_kernels_columns_and_fields() {
     let place = folder("ftrace");
     fs::write(place.join("script.txt"), PAIR.replace("sleep 700ms", "exec; sleep 7ms")).unwrap();
-    for (kernel, columns) in [("v4.5-rc1", 4), ("v4.16", 4), ("v6.1", 5), ("v6.12", 5)] {
+    for (kernel, columns, timer) in
+        [("v4.5-rc1", 4, "239"), ("v4.16", 4, "237"), ("v6.1", 5, "236"), ("v6.12", 5, "236")]
+    {
         let machine =
             ["trace", "--machine", "pack:1 l3:1 core:2 pu:1", "--workload", "script:file=script.txt", "--quiet"];
         let arm = if kernel == "v4.5-rc1" { kernel.to_string() } else { format!("on={kernel},schedstats=enable") };
@@ -480,6 +486,7 @@ fn ftraces_text_has_each_kernels_columns_and_fields() {
             let names: Vec<&str> = read.fields.iter().map(|(name, _)| *name).collect();
             assert_eq!(names, fields_of(read.event, kernel), "{kernel}: {line}");
             assert_eq!(read.pid, running[read.cpu], "{kernel}: who runs passes what is passed: {line}");
+            assert!(!read.event.starts_with("local_timer") || read.fields[0].1 == timer, "{kernel}: {line}");
             if read.event == "sched_switch" {
                 let pid = |at: usize| read.fields[at].1.parse::<u32>().expect("a pid");
                 assert_eq!(pid(1), running[read.cpu], "{kernel}: {line}");
@@ -489,6 +496,10 @@ fn ftraces_text_has_each_kernels_columns_and_fields() {
         assert_eq!(running, [0, 0], "{kernel}: all is over");
         for event in ["fork", "exec", "exit", "free", "wait"].map(|event| format!("sched_process_{event}")) {
             assert!(seen.contains_key(&event), "{kernel}: {event}: {seen:?}");
+        }
+        for kind in ["local_timer", "softirq"] {
+            let of = |end: &str| seen.get(&format!("{kind}_{end}")).copied().unwrap_or(0);
+            assert!(of("entry") > 0 && of("entry") == of("exit"), "{kernel}: {kind}: {seen:?}");
         }
         assert!(
             seen["sched_stat_sleep"] > 100 && seen["sched_wakeup"] >= seen["sched_stat_sleep"],

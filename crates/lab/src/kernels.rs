@@ -31,7 +31,7 @@ pub struct Build {
 const ELSEWHERE: &[(&str, OsRules, IdleRules, IrqRules, FsRules, FrequencyRules, Formats)] = &[
     ("v4.5-rc1", OsRules::V4_5, IdleRules::V4_5, IrqRules::V4_5, FsRules::V4_5, FrequencyRules::V4_5, Formats::V4_5),
     ("v4.15", OsRules::V4_15, IdleRules::V4_15, IrqRules::V4_15, FsRules::V4_5, FrequencyRules::V4_15, Formats::V4_15),
-    ("v4.16", OsRules::V4_15, IdleRules::V4_15, IrqRules::V4_15, FsRules::V4_16, FrequencyRules::V4_16, Formats::V4_15),
+    ("v4.16", OsRules::V4_15, IdleRules::V4_15, IrqRules::V4_16, FsRules::V4_16, FrequencyRules::V4_16, Formats::V4_15),
     ("v6.1", OsRules::V6_1, IdleRules::V6_1, IrqRules::V6_1, FsRules::V6_1, FrequencyRules::V6_1, Formats::V6_1),
     ("v6.12", OsRules::V6_12, IdleRules::V6_12, IrqRules::V6_12, FsRules::V6_1, FrequencyRules::V6_12, Formats::V6_12),
 ];

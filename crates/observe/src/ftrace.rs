@@ -1,12 +1,12 @@
 //! The text of `/sys/kernel/tracing/trace`.
 //!
-//! Fields and their order are those of each kernel's include/trace/events/sched.h and power.h, the head of the lines and of
-//! the file too. Lines are merged over the CPUs in order of time, as the kernel merges
+//! Fields and their order are those of each kernel's include/trace/events/{sched,power,irq}.h and x86's irq_vectors.h, the head of the
+//! lines and of the file too. Lines are merged over the CPUs in order of time, as the kernel merges
 //! its per-CPU buffers; times are rounded to microseconds as there. Of the context flags `irqs-off` is known from
 //! where the kernel passes each tracepoint, need-resched and interrupt context (`h`, `s`) from the scheduler. `N` stands for `n` too: a
-//! mark by another CPU that has not been folded into the preempt count yet. A softirq that a system call runs at its end is told as the
-//! call itself. The preempt depth is printed as `.` (as a kernel without CONFIG_PREEMPT does). The header's line `entries-in-buffer/entries-written` is
-//! left out, because a stream cannot know the counts at its top.
+//! mark by another CPU that has not been folded into the preempt count yet. What a softirq wakes that a system call runs at its end has the
+//! call's flags, between that softirq's events. The preempt depth is printed as `.` (as a kernel without CONFIG_PREEMPT does). The header's
+//! line `entries-in-buffer/entries-written` is left out, because a stream cannot know the counts at its top.
 
 use crate::STRAGGLER;
 use crate::output::Output;
@@ -176,6 +176,13 @@ impl<W: Write> Ftrace<W> {
                 format!("cpu_idle: state={} cpu_id={cpu}", state.map_or(u32::MAX, u32::from))
             }
             Event::CpuFrequency { khz } => format!("cpu_frequency: state={khz} cpu_id={cpu}"),
+            Event::IrqHandlerEntry { irq, name } => format!("irq_handler_entry: irq={irq} name={name}"),
+            Event::IrqHandlerExit { irq } => format!("irq_handler_exit: irq={irq} ret=handled"),
+            Event::SoftirqRaise { vec } => softirq("softirq_raise", *vec),
+            Event::SoftirqEntry { vec } => softirq("softirq_entry", *vec),
+            Event::SoftirqExit { vec } => softirq("softirq_exit", *vec),
+            Event::LocalTimerEntry { vector } => format!("local_timer_entry: vector={vector}"),
+            Event::LocalTimerExit { vector } => format!("local_timer_exit: vector={vector}"),
             _ => {
                 let fields = tracepoints::fields(event, &self.tasks, self.formats)?;
                 let fields: Vec<String> = fields.iter().map(|(name, value)| format!("{name}={value}")).collect();
@@ -194,7 +201,11 @@ impl<W: Write> Ftrace<W> {
     }
 }
 
-/// The four columns. Forks, exits and frequency changes are traced with interrupts on, all else under a lock that turns them off.
+fn softirq(name: &str, vec: u8) -> String {
+    format!("{name}: vec={vec} [action={}]", tracepoints::softirq_name(vec))
+}
+
+/// The four columns. Forks, exits, frequency changes and softirqs are traced with interrupts on, all else where they are off.
 fn flags(event: &Event, context: Context) -> String {
     let irqs_off = match event {
         Event::SchedProcessFork { .. }
@@ -202,6 +213,8 @@ fn flags(event: &Event, context: Context) -> String {
         | Event::SchedProcessExit { .. }
         | Event::SchedProcessWait { .. }
         | Event::SchedProcessFree { .. }
+        | Event::SoftirqEntry { .. }
+        | Event::SoftirqExit { .. }
         | Event::CpuFrequency { .. } => '.',
         _ => 'd',
     };
@@ -426,6 +439,45 @@ mod tests {
         let text = body(trace);
         let seen: Vec<&str> = text.lines().filter_map(|line| line.split_whitespace().nth(2)).collect();
         assert_eq!(seen, [states[0].2, states[1].2, states[2].2, "d..."]);
+    }
+
+    #[test]
+    fn interrupts_and_softirqs_print_as_the_kernel_prints_them() {
+        let mut trace = started(Formats::V4_15);
+        let hard = |event| (Interrupt::Hardirq, event);
+        let soft = |event| (Interrupt::Softirq, event);
+        let events = [
+            hard(Event::LocalTimerEntry { vector: 238 }),
+            hard(Event::SoftirqRaise { vec: 7 }),
+            hard(Event::LocalTimerExit { vector: 238 }),
+            soft(Event::SoftirqEntry { vec: 7 }),
+            soft(Event::SoftirqExit { vec: 7 }),
+            hard(Event::IrqHandlerEntry { irq: 3, name: "nvme0q1".to_string() }),
+            hard(Event::IrqHandlerExit { irq: 3 }),
+            hard(Event::RescheduleEntry),
+            hard(Event::RescheduleExit),
+        ];
+        for (i, (interrupt, event)) in events.into_iter().enumerate() {
+            trace.context(Context { need_resched: false, interrupt });
+            trace.event(Ns(5_000_000_000 + 1_000 * i as u64), CpuId(1), &event);
+        }
+        let text = body(trace);
+        let lines: Vec<&str> =
+            text.lines().map(|line| line.strip_prefix("          <idle>-0     [001] ").unwrap()).collect();
+        assert_eq!(
+            lines,
+            [
+                "d.h.     5.000000: local_timer_entry: vector=238",
+                "d.h.     5.000001: softirq_raise: vec=7 [action=SCHED]",
+                "d.h.     5.000002: local_timer_exit: vector=238",
+                "..s.     5.000003: softirq_entry: vec=7 [action=SCHED]",
+                "..s.     5.000004: softirq_exit: vec=7 [action=SCHED]",
+                "d.h.     5.000005: irq_handler_entry: irq=3 name=nvme0q1",
+                "d.h.     5.000006: irq_handler_exit: irq=3 ret=handled",
+                "d.h.     5.000007: reschedule_entry: vector=253",
+                "d.h.     5.000008: reschedule_exit: vector=253",
+            ]
+        );
     }
 
     #[test]

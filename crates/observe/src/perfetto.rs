@@ -4,12 +4,14 @@
 //! Each wakeup is a flow as well: an arrow from an instant `wakes` on the waker's track (that of its CPU, where an interrupt
 //! wakes from the idle task) to an instant `woken` on the task's, when it gets to run.
 //!
-//! Events for which Perfetto's schema has no message of their own (`sched_stat_*`, `sched_wake_idle_without_ipi`, bare
-//! tracepoints) are written as its generic ones, with the kernel's name and fields, where they are asked for. Every
+//! Events for which Perfetto's schema has no message of their own (`sched_stat_*`, `sched_wake_idle_without_ipi`, `reschedule_*`,
+//! bare tracepoints) are written as its generic ones, with the kernel's name and fields, where they are asked for. Every
 //! task is shown as a process of its own: the stream does not say which tasks share an address space.
 //!
 //! On one CPU events are read in the order in which they were passed, even within a nanosecond; that is why the compact
 //! form of `sched_switch` is not used, which loses it. Between CPUs Perfetto orders equal times as it likes.
+//!
+//! Of interrupts and softirqs the UI draws tracks of its own, from their events.
 //!
 //! Frequency and idle states are given as `cpu_frequency` and `cpu_idle` alone: the UI draws its own counters from them. What CPUs draw in
 //! them is a counter of ours, where somebody knows.
@@ -373,7 +375,7 @@ impl<W: Write> Perfetto<W> {
                 FtraceFields::SchedProcessWait(SchedProcess { pid: Some(pid as i32), ..who })
             }
             Event::SchedProcessFork { .. } | Event::NrRunning { .. } => return None,
-            _ => FtraceFields::Generic(self.generic(event)?),
+            _ => return of_interrupt(event).or_else(|| Some(FtraceFields::Generic(self.generic(event)?))),
         })
     }
 
@@ -395,6 +397,26 @@ impl<W: Write> Perfetto<W> {
         let event_name = Some(Tracepoint::of(event)?.name().to_string());
         Some(GenericFtraceEvent { event_name, field: fields.into_iter().map(field).collect() })
     }
+}
+
+/// Events of interrupts and softirqs that have a message.
+fn of_interrupt(event: &Event) -> Option<FtraceFields> {
+    let softirq = |vec: u8| Softirq { vec: Some(vec.into()) };
+    let local_timer = |vector: u8| LocalTimer { vector: Some(vector.into()) };
+    Some(match event {
+        Event::IrqHandlerEntry { irq, name } => {
+            FtraceFields::IrqHandlerEntry(IrqHandlerEntry { irq: Some(*irq as i32), name: Some(name.clone()) })
+        }
+        Event::IrqHandlerExit { irq } => {
+            FtraceFields::IrqHandlerExit(IrqHandlerExit { irq: Some(*irq as i32), ret: Some(1) })
+        }
+        Event::SoftirqRaise { vec } => FtraceFields::SoftirqRaise(softirq(*vec)),
+        Event::SoftirqEntry { vec } => FtraceFields::SoftirqEntry(softirq(*vec)),
+        Event::SoftirqExit { vec } => FtraceFields::SoftirqExit(softirq(*vec)),
+        Event::LocalTimerEntry { vector } => FtraceFields::LocalTimerEntry(local_timer(*vector)),
+        Event::LocalTimerExit { vector } => FtraceFields::LocalTimerExit(local_timer(*vector)),
+        _ => return None,
+    })
 }
 
 /// Tasks that must have a name when the event is read; a fork's child gets its name by the event itself.

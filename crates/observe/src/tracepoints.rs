@@ -69,6 +69,15 @@ tracepoints! {
     SchedSwapNuma = "sched_swap_numa", Event, V4_5;
     CpuIdle = "cpu_idle", Event, V4_5;
     CpuFrequency = "cpu_frequency", Event, V4_5;
+    IrqHandlerEntry = "irq_handler_entry", Event, V4_5;
+    IrqHandlerExit = "irq_handler_exit", Event, V4_5;
+    SoftirqRaise = "softirq_raise", Event, V4_5;
+    SoftirqEntry = "softirq_entry", Event, V4_5;
+    SoftirqExit = "softirq_exit", Event, V4_5;
+    LocalTimerEntry = "local_timer_entry", Event, V4_5;
+    LocalTimerExit = "local_timer_exit", Event, V4_5;
+    RescheduleEntry = "reschedule_entry", Event, V4_5;
+    RescheduleExit = "reschedule_exit", Event, V4_5;
     PeltCfs = "pelt_cfs_tp", Bare, V6_1;
     PeltSe = "pelt_se_tp", Bare, V6_1;
     PeltRt = "pelt_rt_tp", Bare, V6_1;
@@ -81,7 +90,10 @@ tracepoints! {
     SchedUpdateNrRunning = "sched_update_nr_running_tp", Bare, V6_1;
 }
 
-/// Tracepoints of the trees' include/trace/events/sched.h that are not told here: in which kernels, and why not.
+/// irq_vectors.h: RESCHEDULE_VECTOR, of all kernels.
+const RESCHEDULE_VECTOR: u64 = 0xfd;
+
+/// Tracepoints of the trees' include/trace/events/sched.h, and of their interrupts, that are not told here: in which kernels, and why not.
 const NEVER_PASSED: &[(&str, Formats, Option<Formats>, &str)] = &[
     ("sched_kthread_stop", Formats::V4_5, None, "kernel threads do not end here"),
     ("sched_kthread_stop_ret", Formats::V4_5, None, "kernel threads do not end here"),
@@ -110,7 +122,16 @@ const NEVER_PASSED: &[(&str, Formats, Option<Formats>, &str)] = &[
         None,
         "energy is computed, as in the kernel, but nothing is told of it",
     ),
+    ("call_function_entry", Formats::V4_5, None, CALLS),
+    ("call_function_exit", Formats::V4_5, None, CALLS),
+    ("call_function_single_entry", Formats::V4_5, None, CALLS),
+    ("call_function_single_exit", Formats::V4_5, None, CALLS),
+    ("irq_work_entry", Formats::V4_5, None, CALLS),
+    ("irq_work_exit", Formats::V4_5, None, CALLS),
 ];
+
+/// Why these are absent.
+const CALLS: &str = "one interrupt has other CPUs do all that is left for them, and it is told as the reschedule one";
 
 impl Tracepoint {
     /// Which one was passed; `None`: a counter of ours.
@@ -138,6 +159,15 @@ impl Tracepoint {
             Event::SchedSwapNuma { .. } => Tracepoint::SchedSwapNuma,
             Event::CpuIdle { .. } => Tracepoint::CpuIdle,
             Event::CpuFrequency { .. } => Tracepoint::CpuFrequency,
+            Event::IrqHandlerEntry { .. } => Tracepoint::IrqHandlerEntry,
+            Event::IrqHandlerExit { .. } => Tracepoint::IrqHandlerExit,
+            Event::SoftirqRaise { .. } => Tracepoint::SoftirqRaise,
+            Event::SoftirqEntry { .. } => Tracepoint::SoftirqEntry,
+            Event::SoftirqExit { .. } => Tracepoint::SoftirqExit,
+            Event::LocalTimerEntry { .. } => Tracepoint::LocalTimerEntry,
+            Event::LocalTimerExit { .. } => Tracepoint::LocalTimerExit,
+            Event::RescheduleEntry => Tracepoint::RescheduleEntry,
+            Event::RescheduleExit => Tracepoint::RescheduleExit,
             Event::PeltCfs { .. } => Tracepoint::PeltCfs,
             Event::PeltSe { .. } => Tracepoint::PeltSe,
             Event::PeltRt { .. } => Tracepoint::PeltRt,
@@ -198,6 +228,8 @@ impl Selection {
                 Tracepoint::SchedMoveNuma,
                 Tracepoint::SchedStickNuma,
                 Tracepoint::SchedSwapNuma,
+                Tracepoint::RescheduleEntry,
+                Tracepoint::RescheduleExit,
             ];
             tracepoint.kind() == Kind::Event && !generic.contains(tracepoint)
         };
@@ -238,6 +270,13 @@ impl FromIterator<Tracepoint> for Selection {
         tracepoints.into_iter().for_each(|tracepoint| selection.add(tracepoint));
         selection
     }
+}
+
+/// interrupt.h: softirq_to_name[].
+pub(crate) fn softirq_name(vec: u8) -> &'static str {
+    const NAMES: [&str; 10] =
+        ["HI", "TIMER", "NET_TX", "NET_RX", "BLOCK", "IRQ_POLL", "TASKLET", "SCHED", "HRTIMER", "RCU"];
+    NAMES[usize::from(vec)]
 }
 
 /// A field's value.
@@ -292,6 +331,7 @@ pub(crate) fn fields(event: &Event, tasks: &Tasks, formats: Formats) -> Option<F
             .chain([("oldprio", Value::Signed((*oldprio).into())), ("newprio", Value::Signed((*newprio).into()))])
             .collect(),
         Event::SchedWakeIdleWithoutIpi { cpu } => vec![cpu_of(cpu)],
+        Event::RescheduleEntry | Event::RescheduleExit => vec![("vector", unsigned(RESCHEDULE_VECTOR))],
         Event::SchedMoveNuma { src, dst } => numa_move(src, dst, tasks),
         // Tells of both sides since v5.7.
         Event::SchedStickNuma { src, dst } if formats < Formats::V6_1 => numa_move(src, dst, tasks),

@@ -11,6 +11,8 @@ use crate::timer_wheel::{TimerSlack, TimerWheel};
 use sched::access::Path;
 use sched::behaviour;
 use sched::sched::TaskId;
+use sched::scheduler::Scheduler;
+use sched::trace::{Event, Interrupt, SCHED_SOFTIRQ, trace_interrupt};
 use sched::versions::{Setting, Switched};
 use std::collections::VecDeque;
 use units::{CpuId, CpuMask, Ns, Slots};
@@ -41,6 +43,8 @@ pub struct IrqRules {
     pub slack: TimerSlack,
     pub softlockup: Softlockup,
     pub vmstat: VmstatTimer,
+    /// irq_vectors.h: LOCAL_TIMER_VECTOR, which gives way to every new vector of the kernel's own.
+    pub local_timer_vector: u8,
 }
 
 impl IrqRules {
@@ -51,14 +55,18 @@ impl IrqRules {
         slack: TimerSlack::ByClass,
         softlockup: Softlockup::Threads,
         vmstat: VmstatTimer::Standard,
+        local_timer_vector: 0xef,
     };
     pub const V4_15: IrqRules = IrqRules {
         ksoftirqd: KsoftirqdRunning::Yields,
         wheel: TimerWheel::Levels,
         vmstat: VmstatTimer::Deferrable,
+        local_timer_vector: 0xee,
         ..Self::V4_5
     };
-    pub const V6_1: IrqRules = IrqRules { slack: TimerSlack::Kept, softlockup: Softlockup::Stopper, ..Self::V4_15 };
+    pub const V4_16: IrqRules = IrqRules { local_timer_vector: 0xed, ..Self::V4_15 };
+    pub const V6_1: IrqRules =
+        IrqRules { slack: TimerSlack::Kept, softlockup: Softlockup::Stopper, local_timer_vector: 0xec, ..Self::V4_16 };
     pub const V6_12: IrqRules = IrqRules { ksoftirqd: KsoftirqdRunning::Removed, ..Self::V6_1 };
 
     /// Every behaviour, as a kernel has it.
@@ -104,6 +112,16 @@ impl SoftIrq {
         1 << self as u8
     }
 
+    /// Its number in the kernel.
+    pub fn vec(self) -> u8 {
+        match self {
+            SoftIrq::Timer => 1,
+            SoftIrq::NetRx => 3,
+            SoftIrq::Block => 4,
+            SoftIrq::Sched => SCHED_SOFTIRQ,
+        }
+    }
+
     /// The vector's action, paid for each call.
     pub fn action(self) -> Path {
         match self {
@@ -113,6 +131,33 @@ impl SoftIrq {
             SoftIrq::Sched => unreachable!("the scheduler's own"),
         }
     }
+}
+
+/// RCU_SOFTIRQ, whose work is not kept here.
+pub const RCU_VEC: u8 = 9;
+
+/// The tracepoint of __raise_softirq_irqoff(), by what executes on `cpu`.
+#[inline]
+pub fn trace_softirq_raise<S: Scheduler>(sched: &mut S, cpu: CpuId, by: Interrupt, vec: u8) {
+    trace_interrupt(sched, cpu, by, || Event::SoftirqRaise { vec });
+}
+
+/// The same for what calls of other CPUs have raised, after they were flushed.
+#[cold]
+pub fn trace_raised_by_calls<S: Scheduler>(irqs: &mut Irqs, sched: &mut S, cpu: CpuId, by: Interrupt) {
+    let raised = std::mem::take(&mut irqs.raised_by_calls);
+    for vector in SoftIrq::ALL.into_iter().filter(|vector| raised & vector.bit() != 0) {
+        trace_softirq_raise(sched, cpu, by, vector.vec());
+    }
+}
+
+/// Runs a softirq's action between its tracepoints.
+#[inline(always)]
+pub fn traced_softirq<S: Scheduler, T>(sched: &mut S, cpu: CpuId, vec: u8, action: impl FnOnce(&mut S) -> T) -> T {
+    trace_interrupt(sched, cpu, Interrupt::Softirq, || Event::SoftirqEntry { vec });
+    let value = action(sched);
+    trace_interrupt(sched, cpu, Interrupt::Softirq, || Event::SoftirqExit { vec });
+    value
 }
 
 /// A line that was requested, by its number.
@@ -174,6 +219,8 @@ pub struct Irqs {
     /// Each CPU's own queue of the block device, where one was used: its line, which arrives nowhere else.
     queues: Slots<Option<IrqId>>,
     pending: Slots<Pending>,
+    /// What calls have raised on the CPU that has flushed them last.
+    raised_by_calls: u8,
     /// By CPU: its ksoftirqd is runnable. Empty before there are any.
     awake: Vec<bool>,
     /// What devices have announced since the clock looked.
@@ -188,6 +235,7 @@ impl Default for Irqs {
             irqs: Vec::new(),
             queues: Slots::new(),
             pending: Slots::new(),
+            raised_by_calls: 0,
             awake: Vec::new(),
             raised: Vec::new(),
         }
@@ -270,10 +318,19 @@ impl Irqs {
         pending.work.push_back(work);
     }
 
-    /// The same for a vector whose work is elsewhere.
-    pub fn raise_bare(&mut self, cpu: CpuId, vector: SoftIrq) {
+    /// The same for a vector whose work is elsewhere. Returns whether it was not pending yet.
+    pub fn raise_bare(&mut self, cpu: CpuId, vector: SoftIrq) -> bool {
         self.pending.grow_with(cpu.index() + 1, Pending::default);
-        self.pending[cpu.index()].bits |= vector.bit();
+        let bits = &mut self.pending[cpu.index()].bits;
+        let before = *bits;
+        *bits |= vector.bit();
+        before != *bits
+    }
+
+    /// The same by a call that another CPU has sent, whose tracepoint is still to be passed: [`trace_raised_by_calls`].
+    pub(crate) fn raise_by_call(&mut self, cpu: CpuId, vector: SoftIrq) {
+        self.raise_bare(cpu, vector);
+        self.raised_by_calls |= vector.bit();
     }
 
     /// What is pending on a CPU that went offline is pending on `heir`. Whether there was any.
@@ -306,6 +363,11 @@ impl Irqs {
     #[inline]
     pub fn local_softirq_pending(&self, cpu: CpuId) -> bool {
         self.pending.get(cpu.index()).is_some_and(|pending| pending.bits != 0)
+    }
+
+    /// Whether `vector` is among what is pending.
+    pub fn is_pending(&self, cpu: CpuId, vector: SoftIrq) -> bool {
+        self.pending.get(cpu.index()).is_some_and(|pending| pending.bits & vector.bit() != 0)
     }
 
     /// Takes the vectors that are pending on `cpu`, the first first.

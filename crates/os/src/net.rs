@@ -28,7 +28,7 @@ pub mod tcp;
 pub mod udp;
 pub mod unix;
 
-use crate::irq::SoftIrq;
+use crate::irq::{SoftIrq, trace_softirq_raise, traced_softirq};
 use crate::{Os, Step, paths, within};
 pub use rules::{Buffers, NetRules};
 use sched::access::Path;
@@ -36,6 +36,7 @@ use sched::arch::Arch;
 use sched::layout::{Line, Region};
 use sched::sched::TaskId;
 use sched::scheduler::Scheduler;
+use sched::trace::Interrupt;
 use std::collections::VecDeque;
 use tcp::{TcpPacket, TcpSock};
 use udp::{UdpPacket, UdpSock};
@@ -217,13 +218,17 @@ impl Net {
             }
         }
         self.bh_disabled = true;
+        let vec = SoftIrq::NetRx.vec();
+        trace_softirq_raise(sched, cpu, Interrupt::None, vec);
         within(sched, cpu, paths::DO_SOFTIRQ, |sched| {
-            within(sched, cpu, paths::NET_RX_ACTION, |sched| {
-                self.skb_defer_free_flush(sched, cpu);
-                while let Some(packet) = self.input_pkt_queue.pop_front() {
-                    self.netif_receive_skb(sched, cpu, packet);
-                }
-                self.skb_defer_free_flush(sched, cpu);
+            traced_softirq(sched, cpu, vec, |sched| {
+                within(sched, cpu, paths::NET_RX_ACTION, |sched| {
+                    self.skb_defer_free_flush(sched, cpu);
+                    while let Some(packet) = self.input_pkt_queue.pop_front() {
+                        self.netif_receive_skb(sched, cpu, packet);
+                    }
+                    self.skb_defer_free_flush(sched, cpu);
+                });
             });
         });
         self.bh_disabled = false;
@@ -290,11 +295,19 @@ impl Os {
         self.net.ksoftirqd_running = self.irq.ksoftirqd_running(cpu);
         let step = self.net.step(sched, cpu, task, call);
         if unlikely(!self.net.left.is_empty()) {
-            for &(at, _) in &self.net.left {
-                self.irq.raise_bare(at, SoftIrq::NetRx);
-            }
+            self.raise_left(sched, cpu);
         }
         step
+    }
+
+    /// What was left to ksoftirqd waits for its softirq.
+    #[cold]
+    fn raise_left<S: Scheduler>(&mut self, sched: &mut S, cpu: CpuId) {
+        for &(at, _) in &self.net.left {
+            if self.irq.raise_bare(at, SoftIrq::NetRx) && at == cpu {
+                trace_softirq_raise(sched, cpu, Interrupt::None, SoftIrq::NetRx.vec());
+            }
+        }
     }
 
     /// dev.c: net_rx_action(), of what loopback and others have left on `cpu`.
@@ -303,6 +316,7 @@ impl Os {
         self.net.skb_defer_free_flush(sched, cpu);
         if unlikely(!self.net.left.is_empty()) && self.net.process_backlog(sched, cpu) {
             self.irq.raise_bare(cpu, SoftIrq::NetRx);
+            trace_softirq_raise(sched, cpu, Interrupt::Softirq, SoftIrq::NetRx.vec());
         }
     }
 
@@ -310,7 +324,7 @@ impl Os {
     #[inline]
     pub(crate) fn trigger_rx_softirq(&mut self, cpu: CpuId) {
         if unlikely(self.net.takes_defer_ipi(cpu)) {
-            self.irq.raise_bare(cpu, SoftIrq::NetRx);
+            self.irq.raise_by_call(cpu, SoftIrq::NetRx);
         }
     }
 

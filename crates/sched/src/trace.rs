@@ -4,7 +4,8 @@ use crate::arch::Arch;
 use crate::core::Sched;
 use crate::pelt::{SchedAvg, UTIL_AVG_UNCHANGED};
 use crate::sched::{TaskId, TaskState};
-use units::{CpuId, CpuMask, Ns};
+use crate::scheduler::Scheduler;
+use units::{CpuId, CpuMask, Ns, unlikely};
 
 /// Load averages as a bare tracepoint hands them on: 1024 is one task, or one CPU.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -205,12 +206,46 @@ pub enum Event {
     CpuFrequency {
         khz: u32,
     },
+    // irq.h, and x86's irq_vectors.h: each entry has its exit on the same CPU.
+    /// The handler of a device's line is called.
+    IrqHandlerEntry {
+        irq: u32,
+        name: String,
+    },
+    /// It has handled the interrupt.
+    IrqHandlerExit {
+        irq: u32,
+    },
+    /// `vec` is interrupt.h's number of the vector: 1 is TIMER_SOFTIRQ.
+    SoftirqRaise {
+        vec: u8,
+    },
+    /// Its action is called.
+    SoftirqEntry {
+        vec: u8,
+    },
+    SoftirqExit {
+        vec: u8,
+    },
+    /// The local timer interrupts; `vector` is the processor's.
+    LocalTimerEntry {
+        vector: u8,
+    },
+    LocalTimerExit {
+        vector: u8,
+    },
+    /// Another CPU does.
+    RescheduleEntry,
+    RescheduleExit,
     /// Runnable tasks on `cpu` after an enqueue or dequeue: a counter track of ours, no kernel event.
     NrRunning {
         cpu: CpuId,
         nr_running: u32,
     },
 }
+
+/// interrupt.h: the number of the scheduler's softirq.
+pub const SCHED_SOFTIRQ: u8 = 7;
 
 /// What may interrupt a task, or be interrupted, on the way to a tracepoint.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -238,6 +273,31 @@ impl<A: Arch> Sched<A> {
         self.arch.trace_context(Context { need_resched, interrupt: self.interrupt });
         self.arch.trace(self.this_cpu, &event);
     }
+
+    /// The balancing softirq is raised.
+    #[inline]
+    pub(crate) fn trace_sched_softirq(&mut self) {
+        if unlikely(self.arch.tracing()) {
+            self.trace(Event::SoftirqRaise { vec: SCHED_SOFTIRQ });
+        }
+    }
+}
+
+/// A tracepoint of an interrupt or a softirq is passed on `cpu`, where `by` executes. Nothing is charged for it.
+#[inline(always)]
+pub fn trace_interrupt<S: Scheduler>(sched: &mut S, cpu: CpuId, by: Interrupt, event: impl FnOnce() -> Event) {
+    if unlikely(sched.arch().tracing()) {
+        tell_of_interrupt(sched, cpu, by, &event());
+    }
+}
+
+#[cold]
+#[inline(never)]
+fn tell_of_interrupt<S: Scheduler>(sched: &mut S, cpu: CpuId, interrupt: Interrupt, event: &Event) {
+    let need_resched = sched.need_resched(cpu);
+    let arch = sched.arch_mut();
+    arch.trace_context(Context { need_resched, interrupt });
+    arch.trace(cpu, event);
 }
 
 /// A listener: sees every tracepoint in the order in which the simulation passes them. On one CPU times never decrease;

@@ -5,7 +5,7 @@ use crate::engine::Sim;
 use crate::task::Pending;
 use crate::timers::Timers;
 use machine::hardware::Hardware;
-use os::irq::{SoftIrq, SoftWork};
+use os::irq::{RCU_VEC, SoftIrq, SoftWork, trace_raised_by_calls, trace_softirq_raise, traced_softirq};
 use os::timer_wheel::schedule_timeout;
 use os::{Syscall, paths};
 use sched::access::Path;
@@ -13,7 +13,8 @@ use sched::arch::Arch;
 use sched::isolation::FullTick;
 use sched::sched::WakeFlags;
 use sched::scheduler::Scheduler;
-use units::{CpuId, Ps};
+use sched::trace::{Event, Interrupt, trace_interrupt};
+use units::{CpuId, Ps, unlikely};
 
 /// What a tick waits for of its code and data is spread over its functions, in so many parts: one at the clock, two in update_process_times()
 /// and one in the softirq at its end.
@@ -38,14 +39,11 @@ impl<const COSTS: bool, S: Scheduler<Arch = Hardware<COSTS>>> Sim<COSTS, S> {
             if this.reschedule_at <= now {
                 this.reschedule_at = Ps::NEVER;
                 last = paths::SMP_RESCHEDULE_INTERRUPT;
-                softirq |= self.within(cpu, paths::SMP_RESCHEDULE_INTERRUPT, |sim| {
-                    let softirq = sim.sched.scheduler_ipi(cpu);
-                    sim.os.flush_smp_call_function_queue(cpu);
-                    while let Some(policy) = sim.sched.dbs_work(cpu) {
-                        sim.os.queue_dbs_work(&mut sim.sched, cpu, policy);
-                    }
-                    softirq
-                });
+                softirq |= if unlikely(self.sched.arch().tracing()) {
+                    self.traced_reschedule_interrupt(cpu)
+                } else {
+                    self.reschedule_interrupt(cpu)
+                };
             } else if this.timers.device() <= now {
                 last = paths::COMMON_INTERRUPT;
                 self.device_interrupt(cpu);
@@ -66,7 +64,7 @@ impl<const COSTS: bool, S: Scheduler<Arch = Hardware<COSTS>>> Sim<COSTS, S> {
             // At the end of the interrupt that raised it.
             self.sched.arch_mut().profile_enter(cpu, last);
             self.sched.softirq_enter(cpu);
-            self.within(cpu, paths::DO_SOFTIRQ, |sim| sim.sched.run_rebalance_domains(cpu));
+            self.within(cpu, paths::DO_SOFTIRQ, |sim| sim.rebalance_softirq(cpu));
             self.sched.arch_mut().leave(cpu);
         }
         self.sched.irq_exit(cpu);
@@ -79,6 +77,29 @@ impl<const COSTS: bool, S: Scheduler<Arch = Hardware<COSTS>>> Sim<COSTS, S> {
         } else if self.sched.tick_nohz_full_enabled() {
             self.tick_irq_exit(cpu);
         }
+    }
+
+    /// arch/x86: smp_reschedule_interrupt(). Returns whether the balancing softirq is to run.
+    #[inline(always)]
+    fn reschedule_interrupt(&mut self, cpu: CpuId) -> bool {
+        self.within(cpu, paths::SMP_RESCHEDULE_INTERRUPT, |sim| {
+            let softirq = sim.sched.scheduler_ipi(cpu);
+            sim.os.flush_smp_call_function_queue(cpu);
+            while let Some(policy) = sim.sched.dbs_work(cpu) {
+                sim.os.queue_dbs_work(&mut sim.sched, cpu, policy);
+            }
+            softirq
+        })
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn traced_reschedule_interrupt(&mut self, cpu: CpuId) -> bool {
+        trace_interrupt(&mut self.sched, cpu, Interrupt::Hardirq, || Event::RescheduleEntry);
+        let softirq = self.reschedule_interrupt(cpu);
+        trace_raised_by_calls(&mut self.os.irq, &mut self.sched, cpu, Interrupt::Hardirq);
+        trace_interrupt(&mut self.sched, cpu, Interrupt::Hardirq, || Event::RescheduleExit);
+        softirq
     }
 
     /// hrtimer.c: the end of hrtimer_interrupt() where each round took until the next timer was due: the next one comes as late as all of them
@@ -114,6 +135,8 @@ impl<const COSTS: bool, S: Scheduler<Arch = Hardware<COSTS>>> Sim<COSTS, S> {
 
     /// arch/x86: smp_apic_timer_interrupt(). Returns whether the balancing softirq is to run.
     fn timer_interrupt(&mut self, cpu: CpuId, now: Ps) -> bool {
+        let vector = self.os.irq.rules.local_timer_vector;
+        trace_interrupt(&mut self.sched, cpu, Interrupt::Hardirq, || Event::LocalTimerEntry { vector });
         self.within(cpu, paths::SMP_APIC_TIMER_INTERRUPT, |sim| {
             let ticks = sim.cpus[cpu].tick_at <= now;
             let misses = if ticks { sim.sched.arch_mut().tick_misses(cpu) } else { Ps::ZERO };
@@ -137,11 +160,15 @@ impl<const COSTS: bool, S: Scheduler<Arch = Hardware<COSTS>>> Sim<COSTS, S> {
                 sim.ktime_get(cpu);
                 softirq
             });
-            if ticks && sim.sched.current(cpu).is_some() {
+            let rcu = ticks && sim.sched.current(cpu).is_some();
+            trace_interrupt(&mut sim.sched, cpu, Interrupt::Hardirq, || Event::LocalTimerExit { vector });
+            if rcu {
                 sim.within(cpu, paths::DO_SOFTIRQ, |sim| {
                     sim.sched.arch_mut().stall(Ps(misses.0 / TICK_PARTS));
                     let tick = sim.ticks.of(now.0);
-                    sim.os.rcu_process_callbacks(&mut sim.sched, cpu, tick);
+                    traced_softirq(&mut sim.sched, cpu, RCU_VEC, |sched| {
+                        sim.os.rcu_process_callbacks(sched, cpu, tick)
+                    });
                 });
             }
             softirq
@@ -191,6 +218,7 @@ impl<const COSTS: bool, S: Scheduler<Arch = Hardware<COSTS>>> Sim<COSTS, S> {
             if context.sleep == timer.sleep {
                 let work = SoftWork { vector: SoftIrq::Timer, rounds: 1, wake: Some(timer.task) };
                 self.os.irq.raise_softirq(cpu, work);
+                trace_softirq_raise(&mut self.sched, cpu, Interrupt::Hardirq, SoftIrq::Timer.vec());
             }
         }
     }

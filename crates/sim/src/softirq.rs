@@ -7,13 +7,14 @@ use crate::engine::Sim;
 use crate::program::{AddressSpace, Op, Outcome, Program, TaskSpec};
 use crate::task::Pending;
 use machine::hardware::Hardware;
-use os::irq::{Cause, IrqId, Raised, SoftIrq};
+use os::irq::{Cause, IrqId, Raised, SoftIrq, trace_raised_by_calls, trace_softirq_raise, traced_softirq};
 use os::{Syscall, paths};
 use sched::access::Path;
 use sched::arch::Arch;
 use sched::autogroup::Session;
 use sched::sched::{TaskId, TaskState, WakeFlags};
 use sched::scheduler::Scheduler;
+use sched::trace::{Event, Interrupt, trace_interrupt};
 use std::collections::VecDeque;
 use units::{CpuId, CpuMask, Ns, PerCpu, Ps, unlikely};
 
@@ -126,16 +127,31 @@ impl<const COSTS: bool, S: Scheduler<Arch = Hardware<COSTS>>> Sim<COSTS, S> {
         self.set_device(cpu);
         self.os.irq.handled(raised.irq);
         self.within(cpu, paths::COMMON_INTERRUPT, |sim| {
-            sim.within(cpu, paths::HANDLE_IRQ_EVENT, |sim| match raised.cause {
-                Cause::Done { task, sleep } => {
-                    sim.within(cpu, paths::NVME_IRQ, |sim| sim.request_done(cpu, task, sleep));
-                }
-                Cause::Bio(bio) => {
-                    sim.within(cpu, paths::NVME_IRQ, |sim| sim.os.blk_complete_request(&mut sim.sched, cpu, bio));
-                }
-                Cause::Work(work) => sim.os.irq.raise_softirq(cpu, work),
+            sim.within(cpu, paths::HANDLE_IRQ_EVENT, |sim| {
+                let irq = raised.irq.0;
+                let name = || sim.os.irq.irqs()[irq as usize].name.clone();
+                let entry = || Event::IrqHandlerEntry { irq, name: name() };
+                trace_interrupt(&mut sim.sched, cpu, Interrupt::Hardirq, entry);
+                sim.handle_irq(cpu, raised.cause);
+                trace_interrupt(&mut sim.sched, cpu, Interrupt::Hardirq, || Event::IrqHandlerExit { irq });
             });
         });
+    }
+
+    /// What the handler of a line does.
+    fn handle_irq(&mut self, cpu: CpuId, cause: Cause) {
+        match cause {
+            Cause::Done { task, sleep } => {
+                self.within(cpu, paths::NVME_IRQ, |sim| sim.request_done(cpu, task, sleep));
+            }
+            Cause::Bio(bio) => {
+                self.within(cpu, paths::NVME_IRQ, |sim| sim.os.blk_complete_request(&mut sim.sched, cpu, bio));
+            }
+            Cause::Work(work) => {
+                self.os.irq.raise_softirq(cpu, work);
+                trace_softirq_raise(&mut self.sched, cpu, Interrupt::Hardirq, work.vector.vec());
+            }
+        }
     }
 
     /// A block device has answered, if the sleep is still on.
@@ -166,17 +182,31 @@ impl<const COSTS: bool, S: Scheduler<Arch = Hardware<COSTS>>> Sim<COSTS, S> {
     #[inline(always)]
     pub(crate) fn flush_idle_calls(&mut self, cpu: CpuId, rebalance: bool) {
         self.os.flush_smp_call_function_queue(cpu);
-        if unlikely(self.os.irq.local_softirq_pending(cpu)) {
-            if rebalance {
-                self.os.irq.raise_bare(cpu, SoftIrq::Sched);
-            }
-            if !self.ksoftirqd_running(cpu) {
-                self.__do_softirq(cpu);
-                self.sched.irq_exit(cpu);
-            }
-        } else if rebalance {
-            self.within(cpu, paths::DO_SOFTIRQ, |sim| sim.sched.run_rebalance_domains(cpu));
+        if unlikely(rebalance || self.os.irq.local_softirq_pending(cpu)) {
+            self.flush_idle_softirqs(cpu, rebalance);
         }
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn flush_idle_softirqs(&mut self, cpu: CpuId, rebalance: bool) {
+        trace_raised_by_calls(&mut self.os.irq, &mut self.sched, cpu, Interrupt::None);
+        if !self.os.irq.local_softirq_pending(cpu) {
+            return self.within(cpu, paths::DO_SOFTIRQ, |sim| sim.rebalance_softirq(cpu));
+        }
+        if rebalance {
+            self.os.irq.raise_bare(cpu, SoftIrq::Sched);
+        }
+        if !self.ksoftirqd_running(cpu) {
+            self.__do_softirq(cpu);
+            self.sched.irq_exit(cpu);
+        }
+    }
+
+    /// The scheduler's softirq, which most often is alone.
+    #[inline]
+    pub(crate) fn rebalance_softirq(&mut self, cpu: CpuId) {
+        traced_softirq(&mut self.sched, cpu, SoftIrq::Sched.vec(), |sched| sched.run_rebalance_domains(cpu));
     }
 
     /// softirq.c: ksoftirqd_running(): whether softirqs are left to it.
@@ -210,10 +240,16 @@ impl<const COSTS: bool, S: Scheduler<Arch = Hardware<COSTS>>> Sim<COSTS, S> {
 
     fn softirq_action(&mut self, cpu: CpuId, vector: SoftIrq) {
         if vector == SoftIrq::Sched {
-            return self.sched.run_rebalance_domains(cpu);
+            return self.rebalance_softirq(cpu);
         }
+        let vec = vector.vec();
+        trace_interrupt(&mut self.sched, cpu, Interrupt::Softirq, || Event::SoftirqEntry { vec });
         self.within(cpu, vector.action(), |sim| {
-            if let Some(task) = sim.os.irq.action(cpu, vector) {
+            let woken = sim.os.irq.action(cpu, vector);
+            if sim.os.irq.is_pending(cpu, vector) {
+                trace_softirq_raise(&mut sim.sched, cpu, Interrupt::Softirq, vec);
+            }
+            if let Some(task) = woken {
                 let context = sim.tasks.get(task.index()).and_then(Option::as_ref);
                 if context.is_some_and(|context| matches!(context.pending, Pending::Unborn)) {
                     sim.sched.wake_up_new_task(cpu, task);
@@ -228,6 +264,7 @@ impl<const COSTS: bool, S: Scheduler<Arch = Hardware<COSTS>>> Sim<COSTS, S> {
                 sim.os.blk_done_softirq(&mut sim.sched, cpu);
             }
         });
+        trace_interrupt(&mut self.sched, cpu, Interrupt::Softirq, || Event::SoftirqExit { vec });
     }
 
     /// softirq.c: wakeup_softirqd(), of `cpu`'s thread.

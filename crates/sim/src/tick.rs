@@ -6,10 +6,12 @@
 use crate::cpu::Run;
 use crate::engine::Sim;
 use machine::hardware::Hardware;
+use os::irq::{RCU_VEC, trace_softirq_raise};
 use os::paths;
 use sched::arch::Arch;
 use sched::layout::GlobalLine;
 use sched::scheduler::Scheduler;
+use sched::trace::Interrupt;
 use units::{CpuId, Ps};
 
 /// `tick_do_timer_cpu` and `last_jiffies_update`.
@@ -58,6 +60,7 @@ impl<const COSTS: bool, S: Scheduler<Arch = Hardware<COSTS>>> Sim<COSTS, S> {
             if sim.sched.current(cpu).is_some() {
                 let tick = sim.ticks.of(now.0);
                 sim.os.rcu_check_callbacks(&mut sim.sched, cpu, tick);
+                trace_softirq_raise(&mut sim.sched, cpu, Interrupt::Hardirq, RCU_VEC);
             }
             sim.sched.scheduler_tick(cpu)
         })

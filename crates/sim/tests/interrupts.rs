@@ -99,7 +99,7 @@ fn ran(sim: &LinuxSim<true>, task: TaskId) -> u64 {
     sim.sched.se[sim.sched.task[task].se].sum_exec_runtime
 }
 
-fn net(rounds: u32) -> Cause {
+pub fn net(rounds: u32) -> Cause {
     Cause::Work(SoftWork { vector: SoftIrq::NetRx, rounds, wake: None })
 }
 
@@ -214,7 +214,7 @@ fn while_ksoftirqd_is_runnable_interrupts_leave_softirqs_to_it_from_v4_9_to_v6_4
 
 /// A sender on CPU 1, beside a hog and a ksoftirqd with much to do, and its reader on CPU 2; and what the sender does after the first
 /// of `sends`. All that was sent arrives, or the run would not end.
-fn over_loopback(ksoftirqd: KsoftirqdRunning, transport: Transport, sends: u32, then: Vec<Op>) -> LinuxSim<true> {
+pub fn over_loopback(ksoftirqd: KsoftirqdRunning, transport: Transport, sends: u32, then: Vec<Op>) -> LinuxSim<true> {
     let mut sim = machine(IrqRules { ksoftirqd, ..IrqRules::V4_15 }, IdleRules::V6_1, None);
     let irq = sim.request_irq("eth0", CpuMask::single(CPU1));
     let (from, to) = sim.os.connect(transport, Buffers::default());

@@ -8,6 +8,7 @@ mod interrupts;
 mod invariants;
 mod locality;
 mod many;
+mod nesting;
 mod net;
 mod nohz_full;
 mod noise;

@@ -52,7 +52,10 @@ pub struct FtraceEvent {
     /// Who ran when the event was passed.
     #[prost(uint32, optional, tag = "2")]
     pub pid: Option<u32>,
-    #[prost(oneof = "FtraceFields", tags = "4, 11, 13, 17, 20, 114, 235, 237, 238, 239, 240, 242, 327, 491")]
+    #[prost(
+        oneof = "FtraceFields",
+        tags = "4, 11, 13, 17, 20, 24, 25, 26, 36, 37, 114, 235, 237, 238, 239, 240, 242, 327, 491, 559, 560"
+    )]
     pub event: Option<FtraceFields>,
 }
 
@@ -68,6 +71,16 @@ pub enum FtraceFields {
     SchedWakeup(SchedWakeup),
     #[prost(message, tag = "20")]
     SchedWaking(SchedWakeup),
+    #[prost(message, tag = "24")]
+    SoftirqEntry(Softirq),
+    #[prost(message, tag = "25")]
+    SoftirqExit(Softirq),
+    #[prost(message, tag = "26")]
+    SoftirqRaise(Softirq),
+    #[prost(message, tag = "36")]
+    IrqHandlerEntry(IrqHandlerEntry),
+    #[prost(message, tag = "37")]
+    IrqHandlerExit(IrqHandlerExit),
     #[prost(message, tag = "114")]
     SchedWakeupNew(SchedWakeup),
     #[prost(message, tag = "235")]
@@ -87,6 +100,10 @@ pub enum FtraceFields {
     Generic(GenericFtraceEvent),
     #[prost(message, tag = "491")]
     SchedMigrateTask(SchedMigrateTask),
+    #[prost(message, tag = "559")]
+    LocalTimerEntry(LocalTimer),
+    #[prost(message, tag = "560")]
+    LocalTimerExit(LocalTimer),
 }
 
 #[derive(Clone, PartialEq, Message)]
@@ -224,6 +241,37 @@ pub struct CpuPower {
     pub state: Option<u32>,
     #[prost(uint32, optional, tag = "2")]
     pub cpu_id: Option<u32>,
+}
+
+/// SoftirqEntryFtraceEvent, SoftirqExitFtraceEvent and SoftirqRaiseFtraceEvent are alike.
+#[derive(Clone, PartialEq, Message)]
+pub struct Softirq {
+    #[prost(uint32, optional, tag = "1")]
+    pub vec: Option<u32>,
+}
+
+#[derive(Clone, PartialEq, Message)]
+pub struct IrqHandlerEntry {
+    #[prost(int32, optional, tag = "1")]
+    pub irq: Option<i32>,
+    #[prost(string, optional, tag = "2")]
+    pub name: Option<String>,
+}
+
+#[derive(Clone, PartialEq, Message)]
+pub struct IrqHandlerExit {
+    #[prost(int32, optional, tag = "1")]
+    pub irq: Option<i32>,
+    /// IRQ_HANDLED is 1.
+    #[prost(int32, optional, tag = "2")]
+    pub ret: Option<i32>,
+}
+
+/// LocalTimerEntryFtraceEvent and LocalTimerExitFtraceEvent are alike.
+#[derive(Clone, PartialEq, Message)]
+pub struct LocalTimer {
+    #[prost(int32, optional, tag = "1")]
+    pub vector: Option<i32>,
 }
 
 #[derive(Clone, PartialEq, Message)]

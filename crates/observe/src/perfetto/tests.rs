@@ -163,6 +163,32 @@ fn the_wire_carries_perfettos_tags() {
 }
 
 #[test]
+fn interrupts_have_perfettos_messages_and_the_reschedule_one_is_generic() {
+    let all = Selection::events(Formats::V6_1);
+    assert!(!Selection::with_message(Formats::V6_1).contains(Tracepoint::RescheduleEntry));
+    let mut trace = trace_of(1, all);
+    let events = [
+        Event::LocalTimerEntry { vector: 236 },
+        Event::SoftirqRaise { vec: 7 },
+        Event::LocalTimerExit { vector: 236 },
+        Event::SoftirqEntry { vec: 7 },
+        Event::SoftirqExit { vec: 7 },
+        Event::IrqHandlerEntry { irq: 3, name: "nvme0q1".to_string() },
+        Event::IrqHandlerExit { irq: 3 },
+        Event::RescheduleEntry,
+    ];
+    for (i, event) in events.iter().enumerate() {
+        trace.event(Ns(300 + i as u64), CpuId(0), event);
+    }
+    let bytes = trace.finish().expect("memory does not fail");
+    let wire = text(&bytes);
+    let expected = "2(1:300 2:0 559(1:236)) 2(1:301 2:0 26(1:7)) 2(1:302 2:0 560(1:236)) 2(1:303 2:0 24(1:7)) \
+                    2(1:304 2:0 25(1:7)) 2(1:305 2:0 36(1:3 2:nvme0q1)) 2(1:306 2:0 37(1:3 2:1)) \
+                    2(1:307 2:0 327(1:reschedule_entry 2(1:vector 5:253)))";
+    assert!(wire.contains(expected), "{wire}");
+}
+
+#[test]
 fn a_wakeup_from_idle_begins_on_the_cpus_track_and_one_that_comes_to_nothing_ends_nowhere() {
     let mut trace = trace(2);
     trace.task(PING, 101, "ping", 120);

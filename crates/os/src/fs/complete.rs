@@ -11,9 +11,10 @@
 use super::device::Completion;
 use crate::Os;
 use crate::block::BioId;
-use crate::irq::SoftIrq;
+use crate::irq::{SoftIrq, trace_softirq_raise};
 use sched::behaviour;
 use sched::scheduler::Scheduler;
+use sched::trace::Interrupt;
 use units::{CpuId, Slots};
 
 behaviour! {
@@ -62,6 +63,7 @@ impl Os {
         } else {
             of(&mut fs.completions.done, cpu).push(id);
             self.irq.raise_bare(cpu, SoftIrq::Block);
+            trace_softirq_raise(sched, cpu, Interrupt::Hardirq, SoftIrq::Block.vec());
         }
     }
 
@@ -72,7 +74,7 @@ impl Os {
         let Some(called) = completions.called.get_mut(cpu.index()).filter(|called| !called.is_empty()) else { return };
         let called = std::mem::take(called);
         of(&mut completions.done, cpu).extend(called);
-        self.irq.raise_bare(cpu, SoftIrq::Block);
+        self.irq.raise_by_call(cpu, SoftIrq::Block);
     }
 
     /// blk-softirq.c: blk_done_softirq()

@@ -26,6 +26,9 @@
 //! task's. Where `softirq_raise` was not recorded, it is taken as its task's doing unless it woke the same task out of idle too: loopback
 //! traffic is the sender's doing, a network card's is not.
 //!
+//! A wait that came to no sleep, because what it waits for was there, is in no recording, and so in no script: where tasks were preempted
+//! between a request and the wait for its answer, the replay runs ahead.
+//!
 //! Not modelled: CPU sets and policies that events do not show (SCHED_BATCH, SCHED_IDLE, SCHED_RR, deadline parameters, groups);
 //! the work of interrupts and of `migration/N`, which the simulated kernel has of its own; the time of a task's work at another
 //! frequency or beside another sibling: run time is CPU time, as recorded. Sleeps are relative, so a period drifts by what its task

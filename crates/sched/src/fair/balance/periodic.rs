@@ -134,6 +134,9 @@ impl<A: Arch> Sched<A> {
         }
         self.read_jiffies();
         let due = self.jiffies() >= self.rq[cpu].next_balance;
+        if due {
+            self.trace_sched_softirq();
+        }
         match self.kernel.balance.nohz {
             NohzBalance::OneKick => {
                 if self.nohz_kick_needed(cpu) {

@@ -85,6 +85,7 @@ impl<A: Arch> Sched<A> {
             NohzBalance::OneKick => {
                 if self.idle_cpu(cpu) && !self.rq[cpu].need_resched {
                     self.rq[cpu].idle_balance = true;
+                    self.trace_sched_softirq();
                     return true;
                 }
                 self.atomic_nohz_flags(cpu);
@@ -98,6 +99,7 @@ impl<A: Arch> Sched<A> {
                 self.rq[cpu].idle_balance = idle;
                 if idle {
                     self.rq[cpu].nohz_idle_balance = flags;
+                    self.trace_sched_softirq();
                 }
                 idle
             }
