@@ -136,6 +136,7 @@ impl<const COSTS: bool, S: Scheduler<Arch = Hardware<COSTS>>> Sim<COSTS, S> {
     /// arch/x86: smp_apic_timer_interrupt(). Returns whether the balancing softirq is to run.
     fn timer_interrupt(&mut self, cpu: CpuId, now: Ps) -> bool {
         let vector = self.os.irq.rules.local_timer_vector;
+        // Before what it costs, so that all of that lies between the two.
         trace_interrupt(&mut self.sched, cpu, Interrupt::Hardirq, || Event::LocalTimerEntry { vector });
         self.within(cpu, paths::SMP_APIC_TIMER_INTERRUPT, |sim| {
             let ticks = sim.cpus[cpu].tick_at <= now;
@@ -217,8 +218,11 @@ impl<const COSTS: bool, S: Scheduler<Arch = Hardware<COSTS>>> Sim<COSTS, S> {
             let Some(Some(context)) = self.tasks.get(timer.task.index()) else { continue };
             if context.sleep == timer.sleep {
                 let work = SoftWork { vector: SoftIrq::Timer, rounds: 1, wake: Some(timer.task) };
+                let raised = !self.os.irq.is_pending(cpu, SoftIrq::Timer);
                 self.os.irq.raise_softirq(cpu, work);
-                trace_softirq_raise(&mut self.sched, cpu, Interrupt::Hardirq, SoftIrq::Timer.vec());
+                if raised {
+                    trace_softirq_raise(&mut self.sched, cpu, Interrupt::Hardirq, SoftIrq::Timer.vec());
+                }
             }
         }
     }
