@@ -165,9 +165,7 @@ impl<const COSTS: bool, S: Scheduler<Arch = Hardware<COSTS>>> Sim<COSTS, S> {
         }
         if unlikely(interrupt) {
             // Interrupts are off on the way: the one that waits ends the state as it is entered.
-            let state = self.sched.arch_mut().bounce_off_idle(cpu);
-            self.trace_idle(cpu, now, Some(state as u8));
-            self.trace_idle(cpu, now, None);
+            self.bounce_off_idle(cpu, now);
             return Err((now, Run::LeavingIdle));
         }
         let (state, poll_until) = self.sched.arch_mut().enter_idle(cpu, now);
@@ -182,6 +180,14 @@ impl<const COSTS: bool, S: Scheduler<Arch = Hardware<COSTS>>> Sim<COSTS, S> {
         this.run = Run::Idle;
         this.at = poll_until;
         Ok(())
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn bounce_off_idle(&mut self, cpu: CpuId, now: Ps) {
+        let state = self.sched.arch_mut().bounce_off_idle(cpu);
+        self.trace_idle(cpu, now, Some(state as u8));
+        self.trace_idle(cpu, now, None);
     }
 
     /// Something arrives at a sleeping CPU.
