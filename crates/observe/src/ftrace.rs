@@ -5,8 +5,9 @@
 //! its per-CPU buffers; times are rounded to microseconds as there. Of the context flags `irqs-off` is known from
 //! where the kernel passes each tracepoint, need-resched and interrupt context (`h`, `s`) from the scheduler. `N` stands for `n` too: a
 //! mark by another CPU that has not been folded into the preempt count yet. What a softirq wakes that a system call runs at its end has the
-//! call's flags, between that softirq's events. The preempt depth is printed as `.` (as a kernel without CONFIG_PREEMPT does). The header's
-//! line `entries-in-buffer/entries-written` is left out, because a stream cannot know the counts at its top.
+//! call's flags, between that softirq's events. Where softirqs are off (`b`, and `D` with interrupts, since v6.1 or so) is not told. The
+//! preempt depth is printed as `.` (as a kernel without CONFIG_PREEMPT does). The header's line `entries-in-buffer/entries-written` is left
+//! out, because a stream cannot know the counts at its top.
 
 use crate::STRAGGLER;
 use crate::output::Output;

@@ -219,8 +219,8 @@ pub struct Irqs {
     /// Each CPU's own queue of the block device, where one was used: its line, which arrives nowhere else.
     queues: Slots<Option<IrqId>>,
     pending: Slots<Pending>,
-    /// What calls have raised on the CPU that has flushed them last.
-    raised_by_calls: u8,
+    /// What the last calls to be flushed have raised, on whatever CPU.
+    pub(crate) raised_by_calls: u8,
     /// By CPU: its ksoftirqd is runnable. Empty before there are any.
     awake: Vec<bool>,
     /// What devices have announced since the clock looked.

@@ -227,6 +227,7 @@ impl Os {
     /// kernel/smp.c: flush_smp_call_function_queue(), of what others have asked `cpu` to do for them: to end requests, and to free segments.
     #[inline]
     pub fn flush_smp_call_function_queue(&mut self, cpu: CpuId) {
+        self.irq.raised_by_calls = 0;
         self.trigger_softirq(cpu);
         self.trigger_rx_softirq(cpu);
     }

@@ -164,6 +164,7 @@ impl<const COSTS: bool, S: Scheduler<Arch = Hardware<COSTS>>> Sim<COSTS, S> {
             let rcu = ticks && sim.sched.current(cpu).is_some();
             trace_interrupt(&mut sim.sched, cpu, Interrupt::Hardirq, || Event::LocalTimerExit { vector });
             if rcu {
+                // Differs: at once, before lower vectors that are pending.
                 sim.within(cpu, paths::DO_SOFTIRQ, |sim| {
                     sim.sched.arch_mut().stall(Ps(misses.0 / TICK_PARTS));
                     let tick = sim.ticks.of(now.0);
@@ -218,9 +219,9 @@ impl<const COSTS: bool, S: Scheduler<Arch = Hardware<COSTS>>> Sim<COSTS, S> {
             let Some(Some(context)) = self.tasks.get(timer.task.index()) else { continue };
             if context.sleep == timer.sleep {
                 let work = SoftWork { vector: SoftIrq::Timer, rounds: 1, wake: Some(timer.task) };
-                let raised = !self.os.irq.is_pending(cpu, SoftIrq::Timer);
+                let first = !self.os.irq.is_pending(cpu, SoftIrq::Timer);
                 self.os.irq.raise_softirq(cpu, work);
-                if raised {
+                if first {
                     trace_softirq_raise(&mut self.sched, cpu, Interrupt::Hardirq, SoftIrq::Timer.vec());
                 }
             }

@@ -128,11 +128,13 @@ mod tests {
 
     #[test]
     fn begun_cycles_scale_alike_in_64_bits_and_in_128() {
-        let (long, half) = (1_u64 << 40, 1_u64 << 39);
-        assert_eq!(scaled(half, long / 4, long), long / 8);
-        // The product of these fits into 64 bits, and is rounded down alike.
-        assert_eq!(scaled(999, 3_001, 1_000), (999 * 3_001) / 1_000);
-        assert_eq!(scaled(0, u64::MAX, 7), 0);
+        // On both sides of where the product leaves 64 bits.
+        let (edge, from) = (u64::MAX / 3_001, 1 << 53);
+        for value in [0, 1, 999, edge - 1, edge, edge + 1, from - 1] {
+            let wide = u128::from(value) * 3_001 / u128::from(from);
+            assert_eq!(u128::from(scaled(value, 3_001, from)), wide, "{value}");
+        }
+        assert!(edge < from);
     }
 
     #[test]

@@ -3,8 +3,8 @@
 /// compiler.h: unlikely(). `condition`, which seldom holds: what hangs on it is laid out behind the usual path.
 ///
 /// A simulated event passes through more code than a level-1 instruction cache holds when what is not executed lies in between
-/// (docs/speed.md): so the switches of mechanisms that most runs do not use are asked through this. A function that answers through it is asked
-/// through it again: of its answer the caller's branch keeps no hint.
+/// (docs/speed.md): so the switches of mechanisms that most runs do not use are asked through this. The hint does
+/// not survive a return: a caller that branches on what a function says through `unlikely()` says it again.
 #[inline(always)]
 pub fn unlikely(condition: bool) -> bool {
     // A value for each way, so that the caller's branch and this one become one.

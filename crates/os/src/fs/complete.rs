@@ -62,8 +62,9 @@ impl Os {
             }
         } else {
             of(&mut fs.completions.done, cpu).push(id);
-            self.irq.raise_bare(cpu, SoftIrq::Block);
-            trace_softirq_raise(sched, cpu, Interrupt::Hardirq, SoftIrq::Block.vec());
+            if self.irq.raise_bare(cpu, SoftIrq::Block) {
+                trace_softirq_raise(sched, cpu, Interrupt::Hardirq, SoftIrq::Block.vec());
+            }
         }
     }
 

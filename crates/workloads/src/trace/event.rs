@@ -21,8 +21,9 @@ pub(super) struct Recorded {
     newest: BTreeMap<u32, Ns>,
     /// Whether events carry flags that tell interrupts from tasks.
     pub flags: bool,
-    /// Whether there are events that tell when timers interrupt.
+    /// Whether there are events that tell when timers interrupt, and when devices or their softirqs do.
     pub timers: bool,
+    pub devices: bool,
 }
 
 /// One event.
@@ -70,7 +71,7 @@ pub(super) enum What {
         begins: bool,
     },
     /// The softirq of that vector is to run there.
-    Raise(u8),
+    Raise(u32),
     /// So many events of that CPU are missing here; 0 where their number is not told.
     Lost(u64),
 }
@@ -79,8 +80,11 @@ pub(super) enum What {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Handler {
     Interrupt,
-    Softirq(u8),
+    Softirq(u32),
 }
+
+/// A vector that is none, or not told.
+pub(super) const NO_VECTOR: u32 = u32::MAX;
 
 /// A thread as an event names it. `prio` is the kernel's: 120 is nice 0, below 100 real-time, -1 deadline.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -122,7 +126,13 @@ impl Recorded {
             newest: BTreeMap::new(),
             flags: false,
             timers: false,
+            devices: false,
         }
+    }
+
+    /// There are events of handlers whose names have that in them.
+    pub fn tells_of_handler(&mut self, name: &str) {
+        self.timers |= name.to_ascii_lowercase().contains("timer");
     }
 
     /// The number of a name, without what a terminal or a line of text would stumble over.

@@ -21,10 +21,10 @@
 //!
 //! Who woke is told by `sched_waking`; where only `sched_wakeup` was recorded, that of another CPU is told from there, and counts as
 //! an interrupt's. Interrupts are known by the flags of the events (`h` and `s` in text), by the events of handlers ([`context`]), or by
-//! the idle task; where a recording has neither flags nor events of timers, a task that idle woke more often than the task in whose context
-//! it is woken is taken to be woken by a timer. A softirq is on behalf of who raised it; those of timers, of RCU and of balancing are no
-//! task's. Where `softirq_raise` was not recorded, it is taken as its task's doing unless it woke the same task out of idle too: loopback
-//! traffic is the sender's doing, a network card's is not.
+//! the idle task; where a recording has neither flags nor the events of both timers and devices (or softirqs), a task that idle woke more
+//! often than the task in whose context it is woken is taken to be woken by a timer. A softirq is on behalf of who raised it, if that one
+//! still runs; those of timers, of RCU and of balancing are no task's. Where another one runs, or `softirq_raise` was not recorded, it is
+//! taken as its task's doing unless it woke the same task out of idle too: loopback traffic is the sender's doing, a network card's is not.
 //!
 //! A wait that came to no sleep, because what it waits for was there, is in no recording, and so in no script: where tasks were preempted
 //! between a request and the wait for its answer, the replay runs ahead.

@@ -2,7 +2,7 @@
 //! takes one number of a column for each switch and waking. Names and tags are those of Perfetto's published schema
 //! (protos/perfetto/trace, as of v52).
 
-use super::event::{Context, Event, Handler, Recorded, UNNAMED, What, Who, context_by_bits, left_by_bits};
+use super::event::{Context, Event, Handler, NO_VECTOR, Recorded, UNNAMED, What, Who, context_by_bits, left_by_bits};
 use super::wire::{Broken, Fields, packed};
 use super::{TraceError, backwards};
 use units::Ns;
@@ -147,9 +147,17 @@ fn event(bytes: &[u8], cpu: u32, recorded: &mut Recorded) -> Result<(), Odd> {
             114 => what = Some(What::WakeupNew(task(bytes, recorded)?)),
             235 => what = Some(newtask(bytes, recorded)?),
             239 => what = Some(fork(bytes, recorded)?),
-            24..=26 => what = Some(softirq(number, bytes)?),
+            24..=26 => {
+                recorded.devices |= number < 26;
+                what = Some(softirq(number, bytes)?);
+            }
             21 | 22 | 36 | 37 | 553 | 554 | 559 | 560 => {
-                recorded.timers |= number > 500 || names_a_timer(bytes)?;
+                match number {
+                    553.. => recorded.timers = true,
+                    36 | 37 => tells_of_handler(bytes, 2, recorded)?,
+                    _ => tells_of_handler(bytes, 1, recorded)?,
+                }
+                recorded.devices |= matches!(number, 36 | 37);
                 let begins = matches!(number, 21 | 36 | 553 | 559);
                 what = Some(What::Handler { of: Handler::Interrupt, begins });
             }
@@ -164,26 +172,26 @@ fn event(bytes: &[u8], cpu: u32, recorded: &mut Recorded) -> Result<(), Odd> {
 }
 
 fn softirq(event: u64, bytes: &[u8]) -> Result<What, Broken> {
-    let mut vec = 0;
+    let mut vec = 0_u32;
     let mut fields = Fields::of(bytes);
     while let Some((number, value)) = fields.next()? {
         if number == 1 {
-            vec = value.number() as u8;
+            vec = u32::try_from(value.number()).unwrap_or(NO_VECTOR);
         }
     }
     let of = Handler::Softirq(vec);
     Ok(if event == 26 { What::Raise(vec) } else { What::Handler { of, begins: event == 24 } })
 }
 
-/// Whether a handler is that of a timer, as on machines where it has a line like devices.
-fn names_a_timer(bytes: &[u8]) -> Result<bool, Broken> {
+/// A handler with a name, of a line or an interrupt between CPUs, in field `name`.
+fn tells_of_handler(bytes: &[u8], name: u64, recorded: &mut Recorded) -> Result<(), Broken> {
     let mut fields = Fields::of(bytes);
     while let Some((number, value)) = fields.next()? {
-        if number == 2 && value.text().contains("timer") {
-            return Ok(true);
+        if number == name {
+            recorded.tells_of_handler(&value.text());
         }
     }
-    Ok(false)
+    Ok(())
 }
 
 /// Names and numbers of up to two tasks, by the tags of `sched_switch`.

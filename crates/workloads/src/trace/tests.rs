@@ -137,7 +137,7 @@ fn forks_and_priorities_and_bound_threads_are_kept() {
     assert!(!task(&replay, "sh").bound);
 }
 
-/// `a` runs, and what interrupts it wakes the others; no flags.
+/// `a` runs, and what interrupts it wakes the others. A line may have flags before a bar.
 fn woken_within(lines: &[&str]) -> Replay {
     let switch = |time: &str, prev: &str, state: &str, next: &str| {
         let of = |task: &str| match task {
@@ -154,7 +154,10 @@ fn woken_within(lines: &[&str]) -> Replay {
         )
     };
     let mut text = switch("1.000000", "b", "S", "a");
-    lines.iter().for_each(|line| text += &format!("a-1 [000] 1.000010: {line}\n"));
+    for line in lines {
+        let (flags, event) = line.split_once('|').unwrap_or(("", line));
+        text += &format!("a-1 [000] {flags} 1.000010: {event}\n");
+    }
     text += &switch("1.000020", "a", "R", "b");
     text += &switch("1.000030", "b", "S", "a");
     of(&text)
@@ -163,8 +166,9 @@ fn woken_within(lines: &[&str]) -> Replay {
 #[test]
 fn handlers_tell_interrupts_from_what_they_interrupt() {
     const WAKING: &str = "sched_waking: comm=b pid=2 prio=120 target_cpu=000";
+    const FLAGGED: &str = "d.H.|sched_waking: comm=b pid=2 prio=120 target_cpu=000";
     let (slept, waited) = ("s10000 r10000", "b1 r10000");
-    let cases: [(&[&str], &str); 11] = [
+    let cases: [(&[&str], &str); 16] = [
         (&[WAKING], waited),
         (&["local_timer_entry: vector=236", WAKING, "local_timer_exit: vector=236"], slept),
         (&["irq_handler_entry: irq=3 name=eth0", WAKING, "irq_handler_exit: irq=3 ret=handled"], slept),
@@ -195,6 +199,20 @@ fn handlers_tell_interrupts_from_what_they_interrupt() {
             slept,
         ),
         (&["softirq_entry: vec=1 [action=TIMER]", "softirq_exit: vec=1 [action=TIMER]", WAKING], waited),
+        // Handlers that no event tells of, in the middle of a softirq and of a raise.
+        (&["softirq_raise: vec=3 [action=NET_RX]", "softirq_entry: vec=3 [action=NET_RX]", FLAGGED], slept),
+        (
+            &[
+                "d.h.|softirq_raise: vec=3 [action=NET_RX]",
+                "..s.|softirq_entry: vec=3 [action=NET_RX]",
+                "d.s.|sched_waking: comm=b pid=2 prio=120 target_cpu=000",
+            ],
+            slept,
+        ),
+        // What is no vector, or no number, is a softirq that nobody knows.
+        (&["softirq_raise: vec=257 [action=X]", "softirq_entry: vec=257 [action=X]", WAKING], waited),
+        (&["softirq_entry: vec=-1 [action=X]", WAKING], waited),
+        (&["softirq_entry: vec=4294967297 [action=X]", WAKING], waited),
         (&["ipi_entry: (Rescheduling interrupts)", "ipi_exit: (Rescheduling interrupts)", WAKING], waited),
     ];
     for (lines, expected) in cases {
@@ -202,6 +220,26 @@ fn handlers_tell_interrupts_from_what_they_interrupt() {
         assert_eq!(script(&replay, "b"), expected, "{lines:?}");
         assert_eq!(replay.notice.line(), None, "{lines:?}");
     }
+    // Raised by another task than it interrupts: as if nobody had told, and that one is woken so out of idle too.
+    let of_another = "\
+        x-2 [000] 1.000000: sched_switch: prev_comm=b prev_pid=2 prev_prio=120 prev_state=S ==> next_comm=c next_pid=3 next_prio=120\n\
+        c-3 [000] 1.000001: softirq_raise: vec=3 [action=NET_RX]\n\
+        c-3 [000] 1.000002: sched_switch: prev_comm=c prev_pid=3 prev_prio=120 prev_state=S ==> next_comm=a next_pid=1 next_prio=120\n\
+        a-1 [000] 1.000010: softirq_entry: vec=3 [action=NET_RX]\n\
+        a-1 [000] 1.000010: sched_waking: comm=b pid=2 prio=120 target_cpu=000\n\
+        a-1 [000] 1.000010: softirq_exit: vec=3 [action=NET_RX]\n\
+        a-1 [000] 1.000020: sched_switch: prev_comm=a prev_pid=1 prev_prio=120 prev_state=S ==> next_comm=b next_pid=2 next_prio=120\n\
+        b-2 [000] 1.000030: sched_switch: prev_comm=b prev_pid=2 prev_prio=120 prev_state=S ==> next_comm=swapper/0 next_pid=0 next_prio=120\n\
+        x-0 [000] 1.000040: softirq_entry: vec=3 [action=NET_RX]\n\
+        x-0 [000] 1.000040: sched_waking: comm=b pid=2 prio=120 target_cpu=000\n\
+        x-0 [000] 1.000040: softirq_exit: vec=3 [action=NET_RX]\n\
+        x-0 [000] 1.000050: sched_switch: prev_comm=swapper/0 prev_pid=0 prev_prio=120 prev_state=R ==> next_comm=b next_pid=2 next_prio=120\n\
+        b-2 [000] 1.000060: sched_switch: prev_comm=b prev_pid=2 prev_prio=120 prev_state=S ==> next_comm=c next_pid=3 next_prio=120\n";
+    assert_eq!(script(&of(of_another), "b"), "s10000 r10000 s10000 r10000");
+    let (raise, entry) = ("softirq_raise: vec=3 [action=NET_RX]\n", "a-1 [000] 1.000010: softirq_entry");
+    let of_its_own = of_another.replace(&format!("c-3 [000] 1.000001: {raise}"), "");
+    let of_its_own = of_its_own.replace(entry, &format!("a-1 [000] 1.000009: {raise}{entry}"));
+    assert!(script(&of(&of_its_own), "b").starts_with('b'), "{of_its_own}");
     // An end that was not recorded is over with the next switch.
     let text = "\
         x-2 [000] 1.000000: sched_switch: prev_comm=b prev_pid=2 prev_prio=120 prev_state=S ==> next_comm=c next_pid=3 next_prio=120\n\

@@ -8,7 +8,7 @@
 //!
 //! Fields are the kernel's own print format, or that of trace-cmd's plugins: `ping:101 [120] S ==> pong:102 [120]`.
 
-use super::event::{Context, Event, Handler, Recorded, UNNAMED, What, Who, left_by_letters};
+use super::event::{Context, Event, Handler, NO_VECTOR, Recorded, UNNAMED, What, Who, left_by_letters};
 use super::{TraceError, backwards};
 use units::Ns;
 
@@ -187,14 +187,16 @@ fn event(head: &Head, recorded: &mut Recorded) -> Result<(), Missing> {
         "sched_process_fork" => {
             fork(head.fields, recorded).ok_or_else(|| missing("comm=NAME pid=N child_comm=NAME child_pid=N"))?
         }
-        "softirq_raise" => What::Raise(vector(head.fields).ok_or_else(|| missing("vec=N"))?),
+        "softirq_raise" => What::Raise(vector(head.fields)),
         "softirq_entry" | "softirq_exit" => {
-            let vec = vector(head.fields).ok_or_else(|| missing("vec=N"))?;
-            What::Handler { of: Handler::Softirq(vec), begins: head.event == "softirq_entry" }
+            recorded.devices = true;
+            What::Handler { of: Handler::Softirq(vector(head.fields)), begins: head.event == "softirq_entry" }
         }
         other if interrupt(other).is_some() => {
             let begins = interrupt(other) == Some(true);
-            recorded.timers |= other.contains("timer") || head.fields.contains("timer");
+            recorded.tells_of_handler(other);
+            recorded.tells_of_handler(head.fields);
+            recorded.devices |= other.starts_with("irq_handler");
             What::Handler { of: Handler::Interrupt, begins }
         }
         other => {
@@ -211,9 +213,11 @@ fn event(head: &Head, recorded: &mut Recorded) -> Result<(), Missing> {
 
 /// Whether an event is the beginning (true) or the end of an interrupt's handler.
 fn interrupt(event: &str) -> Option<bool> {
-    const HANDLERS: [&str; 12] = [
+    const HANDLERS: [&str; 13] = [
         "irq_handler",
         "local_timer",
+        // POWER's.
+        "timer_interrupt",
         "hrtimer_expire",
         "reschedule",
         "call_function",
@@ -234,8 +238,9 @@ fn interrupt(event: &str) -> Option<bool> {
 }
 
 /// `vec=7 [action=SCHED]`
-fn vector(fields: &str) -> Option<u8> {
-    next_word(fields.strip_prefix("vec=")?)?.0.parse().ok()
+fn vector(fields: &str) -> u32 {
+    let vector = fields.strip_prefix("vec=").and_then(next_word).and_then(|(vector, _)| vector.parse().ok());
+    vector.unwrap_or(NO_VECTOR)
 }
 
 fn switch(fields: &str, recorded: &mut Recorded) -> Option<What> {

@@ -396,7 +396,7 @@ impl<'a> Builder<'a> {
             Context::Interrupt => true,
             // Whom a softirq wakes while the CPU idles it wakes for a device; the loopback device's run in the sender's context alone.
             Context::Softirq => from_idle.1 > 0,
-            Context::Task if self.recorded.flags || self.recorded.timers => false,
+            Context::Task if self.recorded.flags || (self.recorded.timers && self.recorded.devices) => false,
             // Nothing tells timers from tasks: whom nobody wakes as often as they do while a CPU idles.
             Context::Task => from_idle.0 > self.woken_by.get(&(running, wakee.pid)).copied().unwrap_or(0),
         };
