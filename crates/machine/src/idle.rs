@@ -318,7 +318,7 @@ impl Cpuidle {
 
     /// cpuidle.c: cpuidle_reflect(): `state` was left at `now_ns`, `residency_ns` after it was entered; the tick came or not, and polling
     /// ended by its limit or not.
-    #[inline]
+    #[inline(always)]
     pub fn reflect(&self, device: &mut Device, state: usize, residency_ns: u64, woken: Woken) {
         let Device { usage, governor } = device;
         usage.last_residency_ns = residency_ns;

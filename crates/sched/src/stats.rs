@@ -86,7 +86,7 @@ impl<A: Arch> Sched<A> {
     /// core.c: ttwu_stat().
     #[inline(always)]
     pub(crate) fn ttwu_stat(&mut self, p: TaskId, cpu: CpuId, flags: WakeFlags) {
-        if self.schedstat_enabled() {
+        if unlikely(self.schedstat_enabled()) {
             self.count_wakeup(p, cpu, flags);
         }
     }

@@ -294,7 +294,7 @@ impl<const COSTS: bool, S: Scheduler<Arch = Hardware<COSTS>>> Sim<COSTS, S> {
             self.begin_settling(cpu);
         }
         let alone = self.sched.arch_mut().outbox().is_empty() && self.os.irq.raised.is_empty();
-        if !alone {
+        if unlikely(!alone) {
             self.hand_over();
         }
         alone
@@ -331,13 +331,13 @@ impl<const COSTS: bool, S: Scheduler<Arch = Hardware<COSTS>>> Sim<COSTS, S> {
         }
         self.sched.arch_mut().begin(cpu, now);
         // Most paths begin where no interrupt waits.
-        if self.cpus[cpu].interrupt_at() <= now {
+        if unlikely(self.cpus[cpu].interrupt_at() <= now) {
             if matches!(run, Run::User { .. }) {
                 self.track_context(cpu);
             }
             self.interrupts(cpu);
         }
-        if run == Run::LeavingIdle {
+        if unlikely(run == Run::LeavingIdle) {
             self.reflect_on_idle(cpu);
         }
         self.continue_task(cpu);
@@ -375,12 +375,12 @@ impl<const COSTS: bool, S: Scheduler<Arch = Hardware<COSTS>>> Sim<COSTS, S> {
 
     /// Whether need_resched of `cpu` is visible there: a remote CPU's request is, once its notice has arrived.
     pub(crate) fn must_reschedule(&self, cpu: CpuId, now: Ps) -> bool {
-        if !self.sched.need_resched(cpu) {
-            return false;
+        if unlikely(self.sched.need_resched(cpu)) {
+            let this = &self.cpus[cpu];
+            let announced = this.reschedule_at.min(this.monitor_at);
+            return announced == Ps::NEVER || announced <= now;
         }
-        let this = &self.cpus[cpu];
-        let announced = this.reschedule_at.min(this.monitor_at);
-        announced == Ps::NEVER || announced <= now
+        false
     }
 
     /// Everybody sleeps, no timer is armed, nothing is on its way, and yet some CPU ticks on: nothing will ever happen again.

@@ -10,7 +10,7 @@ use crate::task::Pending;
 use machine::hardware::Hardware;
 use os::Syscall;
 use sched::scheduler::Scheduler;
-use units::{CpuId, MANY_TASKS, prefetch, prefetch_lines};
+use units::{CpuId, MANY_TASKS, prefetch, prefetch_lines, unlikely};
 
 impl<const COSTS: bool, S: Scheduler<Arch = Hardware<COSTS>>> Sim<COSTS, S> {
     /// `cpu`'s turn is over, and it has its next place in the tournament.
@@ -24,7 +24,7 @@ impl<const COSTS: bool, S: Scheduler<Arch = Hardware<COSTS>>> Sim<COSTS, S> {
     /// `cpu` is about to switch.
     #[inline(always)]
     pub(crate) fn foresee_switch(&self, cpu: CpuId) {
-        if self.tasks.len() > MANY_TASKS
+        if unlikely(self.tasks.len() > MANY_TASKS)
             && let Some(next) = self.sched.foresee_next(cpu)
             && let Some(context) = self.tasks.get(next.index())
         {

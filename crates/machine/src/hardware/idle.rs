@@ -41,7 +41,7 @@ impl Cpuidles {
         }
     }
 
-    #[inline]
+    #[inline(always)]
     pub fn of(&self, cpu: CpuId) -> &Cpuidle {
         &self.all[self.of_cpu.get(cpu.index()).map_or(0, |&kind| usize::from(kind))]
     }

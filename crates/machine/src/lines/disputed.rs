@@ -97,7 +97,7 @@ impl Directory {
     /// A lock is to be taken on a line; it is never disputed then. (The first time that one is, comes to this.)
     #[inline(always)]
     pub fn bears_lock(&mut self, line: Line) {
-        if unlikely(self.disputed.queue != u64::MAX && is_everybodys(line)) {
+        if unlikely(self.disputed.queue != u64::MAX) && is_everybodys(line) {
             self.note_lock(line);
         }
     }

@@ -4,7 +4,7 @@ use super::berths::Berths;
 use super::{LinePrices, Seat, WORD};
 use crate::topology::{Distance, Topology};
 use sched::layout::Line;
-use units::{CpuId, Ps};
+use units::{CpuId, Ps, unlikely};
 
 /// How long a modified line travels between two cores, and how far its slice is.
 pub(super) struct Ways {
@@ -170,7 +170,7 @@ impl Ways {
     #[inline(always)]
     pub(super) fn by_slice(&mut self, line: Line, way: Ps) -> Ps {
         self.travelled += 1;
-        if way == Ps::ZERO {
+        if unlikely(way == Ps::ZERO) {
             return way;
         }
         // -spread ..= +spread.

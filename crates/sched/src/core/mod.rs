@@ -544,7 +544,7 @@ impl<A: Arch> Sched<A> {
         let entity = &mut self.se[se];
         entity.exec_start = entity.exec_start.wrapping_add(delta_exec);
         entity.sum_exec_runtime += delta_exec;
-        if self.schedstat_enabled() {
+        if unlikely(self.schedstat_enabled()) {
             self.write_statistic(se, Statistic::ExecMax);
             let statistics = self.statistics(se);
             statistics.exec_max = statistics.exec_max.max(delta_exec);
@@ -585,7 +585,7 @@ impl<A: Arch> Sched<A> {
     pub(crate) fn sched_yield(&mut self) {
         let cpu = self.this_cpu;
         self.rq_lock(cpu);
-        if self.schedstat_enabled() {
+        if unlikely(self.schedstat_enabled()) {
             self.write_rq_stats(cpu);
             self.rq[cpu].yld_count += 1;
         }

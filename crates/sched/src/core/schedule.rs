@@ -32,7 +32,7 @@ impl<A: Arch> Sched<A> {
     pub(crate) fn schedule(&mut self, preempt: bool) -> Option<TaskId> {
         let cpu = self.this_cpu;
         let prev = self.rq[cpu].curr;
-        if self.schedstat_enabled() {
+        if unlikely(self.schedstat_enabled()) {
             // schedule_debug(). The counter's line is charged where sched_info writes it, in the same path.
             self.rq[cpu].sched_count += 1;
         }
@@ -122,7 +122,7 @@ impl<A: Arch> Sched<A> {
         self.update_idle_core(cpu);
         self.update_idle_rq_clock_pelt(cpu);
         self.rq[cpu].idle.exec_start = self.rq[cpu].clock_task;
-        if self.schedstat_enabled() {
+        if unlikely(self.schedstat_enabled()) {
             self.write_rq_stats(cpu);
             self.rq[cpu].sched_goidle += 1;
         }

@@ -475,7 +475,7 @@ impl<A: Arch> Sched<A> {
             self.update_load_avg_again(cfs, se, UpdateLoad::UPDATE_TG, at);
         }
         self.write_se_times_at(at);
-        if self.schedstat_enabled() {
+        if unlikely(self.schedstat_enabled()) {
             self.update_slice_max(cfs, se);
         }
         let (cfs_rq, entity) = (&mut self.cfs_rq[cfs], &mut self.se[se]);

@@ -23,7 +23,7 @@ impl<A: Arch> Sched<A> {
     /// The part of `update_curr()` that keeps the longest time between two of them, and what the queue's entities ran in all.
     #[inline]
     pub(crate) fn count_exec(&mut self, cfs: CfsRqId, curr: SeId, delta_exec: u64) {
-        if self.schedstat_enabled() {
+        if unlikely(self.schedstat_enabled()) {
             self.count_exec_max(cfs, curr, delta_exec);
         }
     }
@@ -38,7 +38,7 @@ impl<A: Arch> Sched<A> {
     /// fair.c: update_stats_wait_start().
     #[inline]
     pub(crate) fn update_stats_wait_start(&mut self, cfs: CfsRqId, se: SeId) {
-        if self.schedstat_enabled() {
+        if unlikely(self.schedstat_enabled()) {
             self.count_wait_start(cfs, se);
         }
     }
@@ -57,7 +57,7 @@ impl<A: Arch> Sched<A> {
     /// fair.c: update_stats_wait_end().
     #[inline]
     pub(crate) fn update_stats_wait_end(&mut self, cfs: CfsRqId, se: SeId) {
-        if self.schedstat_enabled() {
+        if unlikely(self.schedstat_enabled()) {
             self.count_wait_end(cfs, se);
         }
     }

@@ -9,7 +9,7 @@ use crate::layout::Statistic;
 use crate::sched::*;
 use crate::topology::SdId;
 use fentry::fentry;
-use units::CpuId;
+use units::{CpuId, unlikely};
 
 impl<A: Arch> Sched<A> {
     /// fair.c: wake_affine(). This CPU or `prev_cpu`, which is another one.
@@ -29,7 +29,7 @@ impl<A: Arch> Sched<A> {
                 target
             }
         };
-        if self.schedstat_enabled() {
+        if unlikely(self.schedstat_enabled()) {
             let moves = match self.kernel.wake.affine_count {
                 AffineCount::AnyDecision => target.is_some(),
                 AffineCount::Moves => target == Some(this_cpu),
