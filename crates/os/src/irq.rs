@@ -142,15 +142,6 @@ pub fn trace_softirq_raise<S: Scheduler>(sched: &mut S, cpu: CpuId, by: Interrup
     trace_interrupt(sched, cpu, by, || Event::SoftirqRaise { vec });
 }
 
-/// The same for what calls of other CPUs have raised, after they were flushed.
-#[cold]
-pub fn trace_raised_by_calls<S: Scheduler>(irqs: &mut Irqs, sched: &mut S, cpu: CpuId, by: Interrupt) {
-    let raised = std::mem::take(&mut irqs.raised_by_calls);
-    for vector in SoftIrq::ALL.into_iter().filter(|vector| raised & vector.bit() != 0) {
-        trace_softirq_raise(sched, cpu, by, vector.vec());
-    }
-}
-
 /// Runs a softirq's action between its tracepoints.
 #[inline(always)]
 pub fn traced_softirq<S: Scheduler, T>(sched: &mut S, cpu: CpuId, vec: u8, action: impl FnOnce(&mut S) -> T) -> T {
@@ -219,8 +210,6 @@ pub struct Irqs {
     /// Each CPU's own queue of the block device, where one was used: its line, which arrives nowhere else.
     queues: Slots<Option<IrqId>>,
     pending: Slots<Pending>,
-    /// What the last calls to be flushed have raised, on whatever CPU.
-    pub(crate) raised_by_calls: u8,
     /// By CPU: its ksoftirqd is runnable. Empty before there are any.
     awake: Vec<bool>,
     /// What devices have announced since the clock looked.
@@ -235,7 +224,6 @@ impl Default for Irqs {
             irqs: Vec::new(),
             queues: Slots::new(),
             pending: Slots::new(),
-            raised_by_calls: 0,
             awake: Vec::new(),
             raised: Vec::new(),
         }
@@ -325,12 +313,6 @@ impl Irqs {
         let before = *bits;
         *bits |= vector.bit();
         before != *bits
-    }
-
-    /// The same by a call that another CPU has sent, whose tracepoint is still to be passed: [`trace_raised_by_calls`].
-    pub(crate) fn raise_by_call(&mut self, cpu: CpuId, vector: SoftIrq) {
-        self.raise_bare(cpu, vector);
-        self.raised_by_calls |= vector.bit();
     }
 
     /// What is pending on a CPU that went offline is pending on `heir`. Whether there was any.

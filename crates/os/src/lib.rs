@@ -32,6 +32,7 @@ use sched::arch::Arch;
 use sched::layout::{Line, Region};
 use sched::sched::{TaskId, TaskState};
 use sched::scheduler::Scheduler;
+use sched::trace::Interrupt;
 use sync::rtmutex::PiRules;
 use sync::{Sync, SyncCall};
 use units::{CpuId, CpuMask, Ns, Prng, Ps, Slots};
@@ -225,11 +226,11 @@ impl Os {
     }
 
     /// kernel/smp.c: flush_smp_call_function_queue(), of what others have asked `cpu` to do for them: to end requests, and to free segments.
+    /// `by`: an interrupt, or the idle loop.
     #[inline]
-    pub fn flush_smp_call_function_queue(&mut self, cpu: CpuId) {
-        self.irq.raised_by_calls = 0;
-        self.trigger_softirq(cpu);
-        self.trigger_rx_softirq(cpu);
+    pub fn flush_smp_call_function_queue<S: Scheduler>(&mut self, sched: &mut S, cpu: CpuId, by: Interrupt) {
+        self.trigger_softirq(sched, cpu, by);
+        self.trigger_rx_softirq(sched, cpu, by);
     }
 
     /// `lines` fresh cache lines of kernel memory.

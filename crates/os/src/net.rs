@@ -322,9 +322,10 @@ impl Os {
 
     /// dev.c: trigger_rx_softirq(), if another CPU has asked `cpu` for it: to free what waits there.
     #[inline]
-    pub(crate) fn trigger_rx_softirq(&mut self, cpu: CpuId) {
+    pub(crate) fn trigger_rx_softirq<S: Scheduler>(&mut self, sched: &mut S, cpu: CpuId, by: Interrupt) {
         if unlikely(self.net.takes_defer_ipi(cpu)) {
-            self.irq.raise_by_call(cpu, SoftIrq::NetRx);
+            self.irq.raise_bare(cpu, SoftIrq::NetRx);
+            trace_softirq_raise(sched, cpu, by, SoftIrq::NetRx.vec());
         }
     }
 

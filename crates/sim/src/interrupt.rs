@@ -5,7 +5,7 @@ use crate::engine::Sim;
 use crate::task::Pending;
 use crate::timers::Timers;
 use machine::hardware::Hardware;
-use os::irq::{RCU_VEC, SoftIrq, SoftWork, trace_raised_by_calls, trace_softirq_raise, traced_softirq};
+use os::irq::{RCU_VEC, SoftIrq, SoftWork, trace_softirq_raise, traced_softirq};
 use os::timer_wheel::schedule_timeout;
 use os::{Syscall, paths};
 use sched::access::Path;
@@ -14,7 +14,7 @@ use sched::isolation::FullTick;
 use sched::sched::WakeFlags;
 use sched::scheduler::Scheduler;
 use sched::trace::{Event, Interrupt, trace_interrupt};
-use units::{CpuId, Ps, unlikely};
+use units::{CpuId, Ps};
 
 /// What a tick waits for of its code and data is spread over its functions, in so many parts: one at the clock, two in update_process_times()
 /// and one in the softirq at its end.
@@ -39,11 +39,7 @@ impl<const COSTS: bool, S: Scheduler<Arch = Hardware<COSTS>>> Sim<COSTS, S> {
             if this.reschedule_at <= now {
                 this.reschedule_at = Ps::NEVER;
                 last = paths::SMP_RESCHEDULE_INTERRUPT;
-                softirq |= if unlikely(self.sched.arch().tracing()) {
-                    self.traced_reschedule_interrupt(cpu)
-                } else {
-                    self.reschedule_interrupt(cpu)
-                };
+                softirq |= self.reschedule_interrupt(cpu);
             } else if this.timers.device() <= now {
                 last = paths::COMMON_INTERRUPT;
                 self.device_interrupt(cpu);
@@ -82,22 +78,15 @@ impl<const COSTS: bool, S: Scheduler<Arch = Hardware<COSTS>>> Sim<COSTS, S> {
     /// arch/x86: smp_reschedule_interrupt(). Returns whether the balancing softirq is to run.
     #[inline(always)]
     fn reschedule_interrupt(&mut self, cpu: CpuId) -> bool {
-        self.within(cpu, paths::SMP_RESCHEDULE_INTERRUPT, |sim| {
+        trace_interrupt(&mut self.sched, cpu, Interrupt::Hardirq, || Event::RescheduleEntry);
+        let softirq = self.within(cpu, paths::SMP_RESCHEDULE_INTERRUPT, |sim| {
             let softirq = sim.sched.scheduler_ipi(cpu);
-            sim.os.flush_smp_call_function_queue(cpu);
+            sim.os.flush_smp_call_function_queue(&mut sim.sched, cpu, Interrupt::Hardirq);
             while let Some(policy) = sim.sched.dbs_work(cpu) {
                 sim.os.queue_dbs_work(&mut sim.sched, cpu, policy);
             }
             softirq
-        })
-    }
-
-    #[cold]
-    #[inline(never)]
-    fn traced_reschedule_interrupt(&mut self, cpu: CpuId) -> bool {
-        trace_interrupt(&mut self.sched, cpu, Interrupt::Hardirq, || Event::RescheduleEntry);
-        let softirq = self.reschedule_interrupt(cpu);
-        trace_raised_by_calls(&mut self.os.irq, &mut self.sched, cpu, Interrupt::Hardirq);
+        });
         trace_interrupt(&mut self.sched, cpu, Interrupt::Hardirq, || Event::RescheduleExit);
         softirq
     }

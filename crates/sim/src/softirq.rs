@@ -7,7 +7,7 @@ use crate::engine::Sim;
 use crate::program::{AddressSpace, Op, Outcome, Program, TaskSpec};
 use crate::task::Pending;
 use machine::hardware::Hardware;
-use os::irq::{Cause, IrqId, Raised, SoftIrq, trace_raised_by_calls, trace_softirq_raise, traced_softirq};
+use os::irq::{Cause, IrqId, Raised, SoftIrq, trace_softirq_raise, traced_softirq};
 use os::{Syscall, paths};
 use sched::access::Path;
 use sched::arch::Arch;
@@ -181,7 +181,7 @@ impl<const COSTS: bool, S: Scheduler<Arch = Hardware<COSTS>>> Sim<COSTS, S> {
     /// The tail of the idle loop: what others left for `cpu` while it polled, and the softirqs of that. `rebalance`: the scheduler's is among them.
     #[inline(always)]
     pub(crate) fn flush_idle_calls(&mut self, cpu: CpuId, rebalance: bool) {
-        self.os.flush_smp_call_function_queue(cpu);
+        self.os.flush_smp_call_function_queue(&mut self.sched, cpu, Interrupt::None);
         if unlikely(rebalance || self.os.irq.local_softirq_pending(cpu)) {
             self.flush_idle_softirqs(cpu, rebalance);
         }
@@ -190,7 +190,6 @@ impl<const COSTS: bool, S: Scheduler<Arch = Hardware<COSTS>>> Sim<COSTS, S> {
     #[cold]
     #[inline(never)]
     fn flush_idle_softirqs(&mut self, cpu: CpuId, rebalance: bool) {
-        trace_raised_by_calls(&mut self.os.irq, &mut self.sched, cpu, Interrupt::None);
         if !self.os.irq.local_softirq_pending(cpu) {
             return self.within(cpu, paths::DO_SOFTIRQ, |sim| sim.rebalance_softirq(cpu));
         }

@@ -51,7 +51,7 @@ impl Work {
 }
 
 /// `value * to / from`. In 64 bits where they suffice, as they do for cycles of up to 4 ms: a division of 128 bits takes several times as long,
-/// and threads that share a core come here with every sixth scheduling event.
+/// and CPUs whose frequencies move come here with up to every sixth scheduling event (`bench pingpong-8-intel-pstate`).
 fn scaled(value: u64, to: u64, from: u64) -> u64 {
     match value.checked_mul(to) {
         Some(product) => product / from,

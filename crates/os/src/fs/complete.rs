@@ -15,7 +15,7 @@ use crate::irq::{SoftIrq, trace_softirq_raise};
 use sched::behaviour;
 use sched::scheduler::Scheduler;
 use sched::trace::Interrupt;
-use units::{CpuId, Slots};
+use units::{CpuId, Slots, unlikely};
 
 behaviour! {
     /// Which block layer drives a SCSI disk (and so a SATA one) that has one queue.
@@ -70,12 +70,23 @@ impl Os {
 
     /// blk-softirq.c: trigger_softirq(), of all that were sent to `cpu`: what others have left for it.
     #[inline]
-    pub(crate) fn trigger_softirq(&mut self, cpu: CpuId) {
-        let Some(completions) = self.fs.as_mut().map(|fs| &mut fs.completions) else { return };
-        let Some(called) = completions.called.get_mut(cpu.index()).filter(|called| !called.is_empty()) else { return };
+    pub(crate) fn trigger_softirq<S: Scheduler>(&mut self, sched: &mut S, cpu: CpuId, by: Interrupt) {
+        if unlikely(self.take_called(cpu)) {
+            trace_softirq_raise(sched, cpu, by, SoftIrq::Block.vec());
+        }
+    }
+
+    /// Leaves to the softirq of `cpu` what was sent there. Whether there was any.
+    #[inline]
+    fn take_called(&mut self, cpu: CpuId) -> bool {
+        let Some(completions) = self.fs.as_mut().map(|fs| &mut fs.completions) else { return false };
+        let Some(called) = completions.called.get_mut(cpu.index()).filter(|called| !called.is_empty()) else {
+            return false;
+        };
         let called = std::mem::take(called);
         of(&mut completions.done, cpu).extend(called);
-        self.irq.raise_by_call(cpu, SoftIrq::Block);
+        self.irq.raise_bare(cpu, SoftIrq::Block);
+        true
     }
 
     /// blk-softirq.c: blk_done_softirq()
@@ -88,7 +99,7 @@ impl Os {
 
     /// blk-mq.c: blk_softirq_cpu_dead(): `heir` ends what was to be ended on a CPU that went offline.
     pub fn blk_softirq_cpu_dead(&mut self, offline: CpuId, heir: CpuId) {
-        self.trigger_softirq(offline);
+        self.take_called(offline);
         let Some(fs) = self.fs.as_mut() else { return };
         let left = std::mem::take(of(&mut fs.completions.done, offline));
         of(&mut fs.completions.done, heir).extend(left);
