@@ -10,53 +10,54 @@ use units::{CpuId, Cycles, Ps, unlikely};
 /// What is left of a task's work. It may be stopped, and its CPU's speed change, in the middle of a cycle.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Work {
-    left: Cycles,
-    /// What has been spent on the first of them, where each takes `cycle`.
-    begun: Ps,
-    cycle: Ps,
+    /// What it takes to the end, where a cycle takes `cycle` picoseconds.
+    rest: Ps,
+    cycle: u64,
 }
 
 impl Work {
+    /// Of what nobody has begun yet a cycle takes one picosecond, until a CPU says what it takes there.
     pub fn new(left: Cycles) -> Work {
-        Work { left, begun: Ps::ZERO, cycle: Ps::ZERO }
+        Work { rest: Ps(left.0), cycle: 1 }
     }
 
-    /// A cycle takes that long now: the one that is begun is as far as it was.
+    /// A cycle takes that long now: the one that is begun is as far as it was, to the picosecond above.
+    #[inline(always)]
     fn at(&mut self, ps_per_cycle: u64) {
-        if unlikely(self.cycle.0 != ps_per_cycle) {
-            if self.begun > Ps::ZERO {
-                self.begun.0 = scaled(self.begun.0, ps_per_cycle, self.cycle.0);
-            }
-            self.cycle.0 = ps_per_cycle;
+        if self.cycle != ps_per_cycle {
+            self.rest.0 = match self.rest.0.checked_mul(ps_per_cycle) {
+                Some(product) if self.cycle == 1 => product,
+                Some(product) => product.div_ceil(self.cycle),
+                None => scaled(self.rest.0, ps_per_cycle, self.cycle),
+            };
+            self.cycle = ps_per_cycle;
         }
     }
 
     /// So much time has been spent on it.
+    #[inline(always)]
     fn spend(&mut self, time: Ps, ps_per_cycle: u64) {
         self.at(ps_per_cycle);
-        let spent = self.begun.0 + time.0;
-        self.left.0 = self.left.0.saturating_sub(spent / ps_per_cycle);
-        self.begun.0 = spent % ps_per_cycle;
+        self.rest = self.rest.saturating_sub(time);
     }
 
     fn is_done(&self) -> bool {
-        self.left.0 == 0
+        self.rest == Ps::ZERO
     }
 
     /// What it takes to the end.
+    #[inline(always)]
     fn time(&mut self, ps_per_cycle: u64) -> Ps {
         self.at(ps_per_cycle);
-        Ps(self.left.0 * ps_per_cycle).saturating_sub(self.begun)
+        self.rest
     }
 }
 
-/// `value * to / from`. In 64 bits where they suffice, as they do for cycles of up to 4 ms: a division of 128 bits takes several times as long,
-/// and CPUs whose frequencies move come here with up to every sixth scheduling event (`bench pingpong-8-intel-pstate`).
+/// `value * to / from`, rounded up, where 64 bits are too few: for what takes hours.
+#[cold]
+#[inline(never)]
 fn scaled(value: u64, to: u64, from: u64) -> u64 {
-    match value.checked_mul(to) {
-        Some(product) => product / from,
-        None => (u128::from(value) * u128::from(to) / u128::from(from)) as u64,
-    }
+    (u128::from(value) * u128::from(to)).div_ceil(u128::from(from)) as u64
 }
 
 impl<const COSTS: bool, S: Scheduler<Arch = Hardware<COSTS>>> Sim<COSTS, S> {
@@ -127,14 +128,26 @@ mod tests {
     use super::*;
 
     #[test]
-    fn begun_cycles_scale_alike_in_64_bits_and_in_128() {
+    fn work_scales_alike_in_64_bits_and_in_128() {
         // On both sides of where the product leaves 64 bits.
-        let (edge, from) = (u64::MAX / 3_001, 1 << 53);
-        for value in [0, 1, 999, edge - 1, edge, edge + 1, from - 1] {
-            let wide = u128::from(value) * 3_001 / u128::from(from);
-            assert_eq!(u128::from(scaled(value, 3_001, from)), wide, "{value}");
+        let edge = u64::MAX / 3_001;
+        for rest in [0, 1, 999, edge - 1, edge, edge + 1, edge + 999] {
+            let mut work = Work { rest: Ps(rest), cycle: 4_007 };
+            assert_eq!(work.time(3_001), Ps(scaled(rest, 3_001, 4_007)), "{rest}");
+            assert_eq!(work.cycle, 3_001);
         }
-        assert!(edge < from);
+    }
+
+    #[test]
+    fn work_is_what_whole_cycles_and_a_begun_one_make_of_it() {
+        let (left, old, new) = (1_000, 413, 331);
+        for spent in 0..3 * old {
+            let mut work = Work::new(Cycles(left));
+            work.spend(Ps(spent), old);
+            let (whole, begun) = (left - spent / old, spent % old);
+            assert_eq!(work.time(old), Ps(whole * old - begun));
+            assert_eq!(work.time(new), Ps(whole * new - begun * new / old), "after {spent} ps");
+        }
     }
 
     #[test]

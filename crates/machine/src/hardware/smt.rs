@@ -30,6 +30,7 @@ impl<const COSTS: bool> Hardware<COSTS> {
     pub fn set_work_kind(&mut self, cpu: CpuId, kind: WorkKind) {
         if self.cpus[cpu.index()].kind != kind {
             self.cpus[cpu.index()].kind = kind;
+            self.update_pair(cpu);
             self.share_core(cpu);
         }
     }
@@ -82,7 +83,15 @@ impl<const COSTS: bool> Hardware<COSTS> {
     /// `cpu` is as fast as its clock, and the other threads of its core, let it be.
     pub(super) fn update_speed(&mut self, cpu: CpuId) {
         self.cpus[cpu.index()].alone = self.ps_per_cycle_alone(cpu);
+        self.update_pair(cpu);
         self.slow_down(cpu);
+    }
+
+    /// What a cycle takes beside one busy thread changes with the clock and with the own kind of work, which is seldom. Whether that thread
+    /// is busy changes with each of its idles.
+    fn update_pair(&mut self, cpu: CpuId) {
+        let own = &mut self.cpus[cpu.index()];
+        own.beside = self.prices.smt.pair[own.kind as usize].map(|speed| stretched(own.alone, speed));
     }
 
     fn slow_down(&mut self, cpu: CpuId) {
@@ -97,19 +106,27 @@ impl<const COSTS: bool> Hardware<COSTS> {
     #[inline(always)]
     fn slow_down_by(&mut self, cpu: CpuId, other: CpuId) {
         let (own, other) = (&self.cpus[cpu.index()], &self.cpus[other.index()]);
-        let pair = self.prices.smt.pair[own.kind as usize][other.kind as usize];
-        self.set_speed(cpu, if other.active { pair } else { 1000 });
+        let ps_per_cycle = if other.active { own.beside[other.kind as usize] } else { own.alone };
+        self.set_ps_per_cycle(cpu, ps_per_cycle);
     }
 
     /// `speed` in permille of what it has alone.
-    #[inline(always)]
     fn set_speed(&mut self, cpu: CpuId, speed: u64) {
-        let own = &mut self.cpus[cpu.index()];
-        own.ps_per_cycle = if speed == 1000 { own.alone } else { own.alone * 1000 / speed };
+        self.set_ps_per_cycle(cpu, stretched(self.cpus[cpu.index()].alone, speed));
+    }
+
+    #[inline(always)]
+    fn set_ps_per_cycle(&mut self, cpu: CpuId, ps_per_cycle: u64) {
+        self.cpus[cpu.index()].ps_per_cycle = ps_per_cycle;
         if cpu == self.executing.cpu {
-            self.executing.ps_per_cycle = own.ps_per_cycle;
+            self.executing.ps_per_cycle = ps_per_cycle;
         }
     }
+}
+
+/// A time at `speed` permille.
+pub(super) fn stretched(time: u64, speed: u64) -> u64 {
+    if speed == 1000 { time } else { time * 1000 / speed }
 }
 
 #[cfg(test)]

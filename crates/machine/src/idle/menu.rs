@@ -8,6 +8,7 @@ mod intervals;
 use super::table::StateTable;
 use super::{Choice, IdleRules, MenuIowait, MenuRejected, MenuRule, Outlook, RESIDENCY_THRESHOLD_NS, Usage};
 use intervals::Intervals;
+use units::unlikely;
 
 /// Idles with and without tasks in iowait, by order of magnitude of the time to the next timer.
 const BUCKETS: usize = 12;
@@ -80,15 +81,16 @@ impl Menu {
             // A typical interval replaces the corrected timer, longer or shorter.
             let typical = self.intervals.get_typical_interval_by_root();
             let predicted = typical.filter(|&typical| next_timer_us > typical).unwrap_or(corrected);
-            latency_req = latency_req.min(predicted / multiplier);
-            (predicted, polls && predicted / multiplier > 20 && !states[1].disabled)
+            let loaded = by_multiplier(predicted, multiplier);
+            latency_req = latency_req.min(loaded);
+            (predicted, polls && loaded > 20 && !states[1].disabled)
         } else {
             let typical = self.intervals.get_typical_interval(u64::from(u32::MAX)).unwrap_or(u64::MAX);
             let predicted = corrected.min(typical).min(next_timer_us);
             let c1 = &states[1];
             let far = next_timer_us > c1.target_residency_us.max(20);
             let first = polls && far && latency_req > c1.exit_latency_us && !c1.disabled;
-            latency_req = latency_req.min(predicted / multiplier);
+            latency_req = latency_req.min(by_multiplier(predicted, multiplier));
             (predicted, first)
         };
         let mut chosen = usize::from(first);
@@ -140,7 +142,7 @@ impl Menu {
             predicted_ns = self.next_timer;
         } else if rules.menu != MenuRule::TypicalFirst && !stopped {
             let multiplier = performance_multiplier(counted_iowaiters(rules, outlook));
-            latency_req = latency_req.min(predicted_ns / multiplier);
+            latency_req = latency_req.min(by_multiplier(predicted_ns, multiplier));
         }
         let search = Search { rule: rules.menu, table, latency_req, next_timer: self.next_timer, delta_tick, stopped };
         let (state, stop_tick) = search.deepest(predicted_ns);
@@ -302,6 +304,12 @@ fn counted_iowaiters(rules: &IdleRules, outlook: &Outlook) -> u32 {
 /// menu.c: performance_multiplier(): predicted time must be so many times a state's exit latency.
 fn performance_multiplier(nr_iowaiters: u32) -> u64 {
     1 + 10 * u64::from(nr_iowaiters)
+}
+
+/// A time by that. Mostly nobody waits, and a division that the host can do without takes it longer than all the rest of a choice.
+#[inline(always)]
+fn by_multiplier(time: u64, multiplier: u64) -> u64 {
+    if unlikely(multiplier > 1) { time / multiplier } else { time }
 }
 
 /// menu.c: which_bucket().

@@ -8,7 +8,8 @@ use units::{CpuId, Ps, unlikely};
 
 /// How long a modified line travels between two cores, and how far its slice is.
 pub(super) struct Ways {
-    /// In picoseconds, from each [berth](Berths) to another one, by the nearest slice: `[seat.row + from]`.
+    /// In picoseconds, from each [berth](Berths) to another one, by the nearest slice: `[seat.row + from]`. By the farthest one, too, they fit into
+    /// 32 bits.
     table: Vec<u32>,
     /// What serves in place of the table on machines for which it would be larger than [`LARGEST_TABLE`], or that have ways shorter than
     /// slices are apart or too long for it.
@@ -84,8 +85,12 @@ impl Ways {
         let even = !distances.contains(&Distance::Cluster) && leaving().count() < 2;
         let price = |distance: Distance| prices.transfer[distance.index()];
         let slice_spread = near.0 * prices.slice_spread / 1000;
-        let nearest =
-            |distance: Distance| price(distance).0.checked_sub(slice_spread).and_then(|way| u32::try_from(way).ok());
+        // By the farthest slice it is twice as far away from that.
+        let by_nearest = |way: Ps| {
+            let nearest = way.0.checked_sub(slice_spread)?;
+            u32::try_from(nearest + 2 * slice_spread).ok().map(|_| nearest as u32)
+        };
+        let nearest = |distance: Distance| by_nearest(price(distance));
         let table: Option<Vec<u32>> = if fits { places.distances(topology).map(nearest).collect() } else { None };
         Ways {
             distances: table.is_none().then(|| (topology.clone(), berths.clone())),
@@ -95,7 +100,7 @@ impl Ways {
             slices: 2 * slice_spread + 1,
             near,
             outside: even.then(|| leaving().map(price).next().unwrap_or(near)),
-            clean: prices.llc_hit.0.checked_sub(slice_spread).map(Ps),
+            clean: by_nearest(prices.llc_hit).map(|way| Ps(way.into())),
             longest: distances.iter().copied().map(price).max().unwrap_or(near),
             salt: seed.wrapping_mul(0x9e37_79b9_7f4a_7c15),
             travelled: 0,
@@ -121,11 +126,12 @@ impl Ways {
         Some(self.travel_from(nearest, line))
     }
 
-    /// A way that takes so long by the nearest slice, as a line goes it.
+    /// A way that takes so long by the nearest slice, as a line goes it. In 32 bits, as an entry has it.
     #[inline(always)]
     pub(super) fn travel_from(&mut self, nearest: Ps, line: Line) -> Ps {
         self.travelled += 1;
-        Ps(nearest.0 + self.offset(line))
+        debug_assert!(u32::try_from(nearest.0 + self.offset(line)).is_ok(), "{nearest:?} is no way of the table");
+        Ps((nearest.0 as u32).wrapping_add(self.offset(line) as u32).into())
     }
 
     /// From berth `from` to another one, where `to` sits.
