@@ -261,7 +261,7 @@ impl Directory {
         }
         let way = self.ways.travel(line, entry.owner(), by)?;
         entry.share(by.mark);
-        entry.occupy(now, way);
+        entry.occupy_short(now, way);
         Some(self.read_stalls(way))
     }
 
@@ -505,7 +505,7 @@ impl Directory {
         }
         debug_assert_ne!(entry.holder, by.alone, "whoever has it here does not ask");
         let way = self.ways.travel(line, entry.owner(), by)?;
-        entry.occupy(now, way);
+        entry.occupy_short(now, way);
         entry.holder = by.alone;
         Some(way)
     }

@@ -91,6 +91,14 @@ impl Entry {
         self.free_at = now + way;
     }
 
+    /// The same where the way is one of [`Ways`](super::ways::Ways)'s table: it fits.
+    #[inline(always)]
+    pub(super) fn occupy_short(&mut self, now: Ps, way: Ps) {
+        debug_assert!(u32::try_from(way.0).is_ok(), "{way:?} is no way of the table");
+        self.busy_for = way.0 as u32;
+        self.free_at = now + way;
+    }
+
     /// What occupies the line goes on until `end`, if it did not last as long.
     #[inline(always)]
     pub(super) fn last_until(&mut self, end: Ps) {

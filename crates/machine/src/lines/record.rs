@@ -7,7 +7,7 @@ use super::{Directory, MODIFIED, Seat};
 use crate::profile::Frame;
 use crate::topology::{Distance, Topology};
 use sched::layout::{Line, Region};
-use units::{CpuId, Ps};
+use units::{CpuId, Ps, unlikely};
 
 /// How a line is touched.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -159,7 +159,8 @@ impl Directory {
 
     /// The seat of a CPU, blindfolded or not.
     pub fn true_seat(&self, cpu: CpuId) -> Seat {
-        self.true_seats.get(cpu.index()).copied().unwrap_or(self.seats[cpu.index()])
+        let seats = if unlikely(!self.true_seats.is_empty()) { &self.true_seats } else { &self.seats };
+        seats[cpu.index()]
     }
 
     /// An access, and what it came to.

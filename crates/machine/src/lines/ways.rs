@@ -9,7 +9,7 @@ use units::{CpuId, Ps, unlikely};
 /// How long a modified line travels between two cores, and how far its slice is.
 pub(super) struct Ways {
     /// In picoseconds, from each [berth](Berths) to another one, by the nearest slice: `[seat.row + from]`. By the farthest one, too, they fit into
-    /// 32 bits.
+    /// 32 bits ([`Entry::occupy_short`](super::entry::Entry)).
     table: Vec<u32>,
     /// What serves in place of the table on machines for which it would be larger than [`LARGEST_TABLE`], or that have ways shorter than
     /// slices are apart or too long for it.
@@ -126,12 +126,11 @@ impl Ways {
         Some(self.travel_from(nearest, line))
     }
 
-    /// A way that takes so long by the nearest slice, as a line goes it. In 32 bits, as an entry has it.
+    /// A way that takes so long by the nearest slice, as a line goes it.
     #[inline(always)]
     pub(super) fn travel_from(&mut self, nearest: Ps, line: Line) -> Ps {
         self.travelled += 1;
-        debug_assert!(u32::try_from(nearest.0 + self.offset(line)).is_ok(), "{nearest:?} is no way of the table");
-        Ps((nearest.0 as u32).wrapping_add(self.offset(line) as u32).into())
+        Ps(nearest.0 + self.offset(line))
     }
 
     /// From berth `from` to another one, where `to` sits.
