@@ -29,5 +29,5 @@ pub(crate) fn blkdev_direct_io<S: Scheduler>(sched: &mut S, cpu: CpuId, time: Ns
         return Step::Done(0);
     }
     sched.set_current_state(cpu, TaskState::Uninterruptible);
-    Step::Sleep { until: Some(due) }
+    Step::SleepUntil(due)
 }

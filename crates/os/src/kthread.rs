@@ -31,7 +31,7 @@ impl Sugov {
             }
             let Some(wait) = sched.sugov_work(cpu, self.policy) else {
                 sched.set_current_state(cpu, TaskState::Interruptible);
-                return Step::Sleep { until: None };
+                return Step::Sleep;
             };
             self.until = Some(sched.arch().sched_clock(cpu) + wait);
         }
@@ -42,6 +42,6 @@ impl Sugov {
 pub(crate) fn driver_waits<S: Scheduler>(sched: &mut S, cpu: CpuId, until: Ns) -> Option<Step> {
     (sched.arch().sched_clock(cpu) < until).then(|| {
         sched.set_current_state(cpu, TaskState::Uninterruptible);
-        Step::Sleep { until: Some(until) }
+        Step::SleepUntil(until)
     })
 }

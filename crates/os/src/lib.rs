@@ -157,16 +157,20 @@ pub enum Syscall {
     EpollWait(EpollCall),
 }
 
-/// How far a system call got.
+/// How far a system call got. A kind and one number, which come back in registers: what is written by parts into memory, and then read
+/// whole, has to wait until it is there.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Step {
     /// It returns this to its program (bytes, a count, or 0).
     Done(u64),
-    /// Its task sleeps; a timer wakes it at `until`, if nobody did before.
-    Sleep { until: Option<Ns> },
-    /// It sleeps in schedule_timeout(): the timer wheel wakes it so many jiffies from now, if nobody did before; if `deferrable`, when its CPU
-    /// has its next tick then.
-    Timeout { jiffies: u64, deferrable: bool },
+    /// Its task sleeps until somebody wakes it.
+    Sleep,
+    /// The same; a timer wakes it then, if nobody did before.
+    SleepUntil(Ns),
+    /// It sleeps in schedule_timeout(): the timer wheel wakes it so many jiffies from now, if nobody did before.
+    Timeout(u64),
+    /// The same, but when its CPU has its next tick then.
+    DeferrableTimeout(u64),
     /// It is preempted where it stands, and goes on there.
     Preempted,
     /// It goes on; what other CPUs do meanwhile finds it in the middle.
@@ -330,7 +334,7 @@ fn hrtimer_nanosleep<S: Scheduler>(sched: &mut S, cpu: CpuId, until: Ns, armed: 
         return Step::Done(0);
     }
     sched.set_current_state(cpu, TaskState::Interruptible);
-    Step::Sleep { until: Some(until) }
+    Step::SleepUntil(until)
 }
 
 /// kernel/time/timer.c: schedule_timeout(): of one sleep, whoever ends it.
@@ -345,7 +349,7 @@ fn schedule_timeout<S: Scheduler>(
     }
     charge(sched, cpu, paths::SCHEDULE_TIMEOUT);
     sched.set_current_state(cpu, TaskState::Interruptible);
-    Step::Timeout { jiffies, deferrable }
+    if deferrable { Step::DeferrableTimeout(jiffies) } else { Step::Timeout(jiffies) }
 }
 
 /// A function's price, with nothing below it.

@@ -229,7 +229,7 @@ impl Os {
         sched.arch_mut().read(cpu, pipe.fields);
         if pipe.bufs.is_empty() {
             sched.set_current_state(cpu, TaskState::Interruptible);
-            return Step::Sleep { until: None };
+            return Step::Sleep;
         }
         pipe.wait.finish_wait(sched, cpu, task);
         Step::Done(1)
@@ -280,7 +280,7 @@ impl Pipe {
         self.wait.prepare_to_wait(sched, cpu, task, false);
         self.unlock(sched, cpu);
         call.asleep = true;
-        Step::Sleep { until: None }
+        Step::Sleep
     }
 
     /// Takes bytes from the oldest pages. Returns whether one was drained and given back.
@@ -508,5 +508,5 @@ fn wait_exclusive<S: Scheduler>(
 ) -> Step {
     queue.prepare_to_wait(sched, cpu, task, true);
     call.asleep = true;
-    Step::Sleep { until: None }
+    Step::Sleep
 }

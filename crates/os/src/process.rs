@@ -116,7 +116,7 @@ impl Os {
         match self.processes.vforks.iter_mut().find(|(of, _)| *of == child) {
             Some((_, completion)) => {
                 completion.prepare_uninterruptible(sched, cpu, task, true);
-                Step::Sleep { until: None }
+                Step::Sleep
             }
             None => {
                 // do_wait_for_common(), which looks again under the lock.
@@ -187,6 +187,6 @@ impl Os {
         }
         *queued = true;
         process.wait_chldexit.prepare_to_wait(sched, cpu, task, false);
-        Step::Sleep { until: None }
+        Step::Sleep
     }
 }

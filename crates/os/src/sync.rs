@@ -389,5 +389,5 @@ impl Os {
 fn futex_wait<S: Scheduler>(sched: &mut S, cpu: CpuId) -> Step {
     charge(sched, cpu, paths::FUTEX_WAIT);
     sched.set_current_state(cpu, TaskState::Interruptible);
-    Step::Sleep { until: None }
+    Step::Sleep
 }

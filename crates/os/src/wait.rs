@@ -110,34 +110,46 @@ impl WaitQueue {
         }
     }
 
-    /// wait.c: __wake_up_common() under the queue's lock: wakes everybody up to and including `nr_exclusive` exclusive waiters
-    /// (0: everybody). Returns how many were woken.
+    /// wait.c: __wake_up_common_lock(): wakes everybody up to and including `nr_exclusive` exclusive waiters (0: everybody). Returns how many were
+    /// woken.
+    #[inline(always)]
     pub fn wake_up<S: Scheduler>(&mut self, sched: &mut S, cpu: CpuId, flags: WakeFlags, nr_exclusive: usize) -> usize {
-        within(sched, cpu, paths::WAKE_UP_SYNC_KEY, |sched| {
-            sched.arch_mut().lock(cpu, self.line);
-            let mut woken = 0;
-            let mut exclusive_left = nr_exclusive;
-            let mut at = self.waiters.len();
-            while at > 0 {
-                at -= 1;
-                let waiter = self.waiters[at];
-                // autoremove_wake_function() takes a waiter off only if the wakeup did something.
-                if !sched.wake(cpu, waiter.task, flags) {
-                    continue;
-                }
-                woken += 1;
-                if !waiter.stays {
-                    self.take_off(at);
-                }
-                if waiter.exclusive && nr_exclusive > 0 {
-                    exclusive_left -= 1;
-                    if exclusive_left == 0 {
-                        break;
-                    }
+        within(sched, cpu, paths::WAKE_UP_SYNC_KEY, |sched| self.wake_up_common(sched, cpu, flags, nr_exclusive))
+    }
+
+    /// wait.c: __wake_up_common(), with the queue's lock.
+    #[inline(never)]
+    #[doc(alias = "__wake_up_common")]
+    fn wake_up_common<S: Scheduler>(
+        &mut self,
+        sched: &mut S,
+        cpu: CpuId,
+        flags: WakeFlags,
+        nr_exclusive: usize,
+    ) -> usize {
+        sched.arch_mut().lock(cpu, self.line);
+        let mut woken = 0;
+        let mut exclusive_left = nr_exclusive;
+        let mut at = self.waiters.len();
+        while at > 0 {
+            at -= 1;
+            let waiter = self.waiters[at];
+            // autoremove_wake_function() takes a waiter off only if the wakeup did something.
+            if !sched.wake(cpu, waiter.task, flags) {
+                continue;
+            }
+            woken += 1;
+            if !waiter.stays {
+                self.take_off(at);
+            }
+            if waiter.exclusive && nr_exclusive > 0 {
+                exclusive_left -= 1;
+                if exclusive_left == 0 {
+                    break;
                 }
             }
-            sched.arch_mut().unlock(cpu, self.line);
-            woken
-        })
+        }
+        sched.arch_mut().unlock(cpu, self.line);
+        woken
     }
 }

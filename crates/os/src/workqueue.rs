@@ -258,7 +258,7 @@ impl Os {
         loop {
             let Some(work) = worker.work.take().or_else(|| self.next_work(sched, cpu, task, worker)) else {
                 sched.set_current_state(cpu, TaskState::Interruptible);
-                return Step::Sleep { until: None };
+                return Step::Sleep;
             };
             let (work, step) = match work {
                 Work::Dbs { policy, until } => dbs_work(sched, cpu, policy, until),
@@ -271,7 +271,7 @@ impl Os {
                 continue;
             }
             worker.work = Some(work);
-            if let Step::Sleep { .. } = step {
+            if let Step::Sleep | Step::SleepUntil(_) = step {
                 worker.asleep = true;
                 self.wq_worker_sleeping(sched, cpu, worker.pool);
             }

@@ -255,18 +255,16 @@ impl<const COSTS: bool, S: Scheduler<Arch = Hardware<COSTS>>> Sim<COSTS, S> {
 
     /// Begins an operation. Returns false when the task does not go on in this step (it switched away or ended).
     fn begin(&mut self, cpu: CpuId, task: TaskId, op: Op) -> bool {
-        let call = match op {
-            Op::Work(cycles) => return self.set_pending(task, Pending::Work(Work::new(cycles)), op),
+        match op {
+            Op::Work(cycles) => self.set_pending(task, Pending::Work(Work::new(cycles)), op),
             Op::WorkFor(time) => {
                 let cycles = Cycles(Ps::from(time).0 / self.sched.arch().prices.ps_per_cycle);
-                return self.set_pending(task, Pending::Work(Work::new(cycles)), op);
+                self.set_pending(task, Pending::Work(Work::new(cycles)), op)
             }
-            Op::RunFor(time) => return self.set_pending(task, Pending::RunFor(time.into()), op),
-            Op::SpinUntil(end) => return self.set_pending(task, Pending::SpinUntil(end.into()), op),
+            Op::RunFor(time) => self.set_pending(task, Pending::RunFor(time.into()), op),
+            Op::SpinUntil(end) => self.set_pending(task, Pending::SpinUntil(end.into()), op),
             // Locks between threads stay in user space until they must wait.
-            Op::Sync(sync) => {
-                return self.set_pending(task, Pending::Syscall(Syscall::Sync(SyncCall::new(sync))), op);
-            }
+            Op::Sync(sync) => self.set_pending(task, Pending::Syscall(Syscall::Sync(SyncCall::new(sync))), op),
             Op::Kernel(turns) => {
                 let call = match turns {
                     KernelLoop::Worker(pool) => Syscall::Worker(Worker::new(pool)),
@@ -274,23 +272,35 @@ impl<const COSTS: bool, S: Scheduler<Arch = Hardware<COSTS>>> Sim<COSTS, S> {
                     KernelLoop::Xfsaild => Syscall::Xfsaild(Xfsaild::BEGIN),
                     KernelLoop::Sugov(policy) => Syscall::Sugov(Sugov::new(policy)),
                 };
-                return self.set_pending(task, Pending::Syscall(call), op);
+                self.set_pending(task, Pending::Syscall(call), op)
             }
-            Op::Read { pipe, bytes } => Syscall::Read(PipeCall::new(pipe, bytes)),
-            Op::Write { pipe, bytes } => Syscall::Write(PipeCall::new(pipe, bytes)),
-            Op::Send { socket, bytes } => Syscall::Net(NetCall::send(socket, bytes)),
-            Op::Receive { socket, bytes, how } => Syscall::Net(NetCall::receive(socket, bytes, how)),
-            Op::Shutdown { socket } => Syscall::Net(NetCall::shutdown(socket)),
-            Op::Poll { pipe } => Syscall::Poll { pipe, registered: false },
-            Op::PollSocket { socket } => Syscall::PollSocket { socket, registered: false },
-            Op::EpollWait { epoll } => Syscall::EpollWait(EpollCall::new(epoll)),
-            Op::SleepFor(time) => Syscall::Sleep { until: self.sched.arch().now(cpu).ns() + time, armed: false },
-            Op::SleepUntil(until) => Syscall::Sleep { until, armed: false },
-            Op::Fs(op) => Syscall::Fs(FsCall::new(op)),
-            Op::BlockIo(time) => Syscall::BlockIo { time, until: None },
-            Op::Wait => Syscall::Wait { queued: false },
-            other => return self.begin_rarer(cpu, task, other),
-        };
+            Op::Read { pipe, bytes } => self.enter_call(cpu, task, Syscall::Read(PipeCall::new(pipe, bytes)), op),
+            Op::Write { pipe, bytes } => self.enter_call(cpu, task, Syscall::Write(PipeCall::new(pipe, bytes)), op),
+            Op::Send { socket, bytes } => self.enter_call(cpu, task, Syscall::Net(NetCall::send(socket, bytes)), op),
+            Op::Receive { socket, bytes, how } => {
+                self.enter_call(cpu, task, Syscall::Net(NetCall::receive(socket, bytes, how)), op)
+            }
+            Op::Shutdown { socket } => self.enter_call(cpu, task, Syscall::Net(NetCall::shutdown(socket)), op),
+            Op::Poll { pipe } => self.enter_call(cpu, task, Syscall::Poll { pipe, registered: false }, op),
+            Op::PollSocket { socket } => {
+                self.enter_call(cpu, task, Syscall::PollSocket { socket, registered: false }, op)
+            }
+            Op::EpollWait { epoll } => self.enter_call(cpu, task, Syscall::EpollWait(EpollCall::new(epoll)), op),
+            Op::SleepFor(time) => {
+                let until = self.sched.arch().now(cpu).ns() + time;
+                self.enter_call(cpu, task, Syscall::Sleep { until, armed: false }, op)
+            }
+            Op::SleepUntil(until) => self.enter_call(cpu, task, Syscall::Sleep { until, armed: false }, op),
+            Op::Fs(fs) => self.enter_call(cpu, task, Syscall::Fs(FsCall::new(fs)), op),
+            Op::BlockIo(time) => self.enter_call(cpu, task, Syscall::BlockIo { time, until: None }, op),
+            Op::Wait => self.enter_call(cpu, task, Syscall::Wait { queued: false }, op),
+            other => self.begin_rarer(cpu, task, other),
+        }
+    }
+
+    /// A system call begins. In line, so that each kind's is written to its place, and not gathered elsewhere before.
+    #[inline(always)]
+    fn enter_call(&mut self, cpu: CpuId, task: TaskId, call: Syscall, op: Op) -> bool {
         self.enter_kernel(cpu);
         self.set_pending(task, Pending::Syscall(call), op)
     }
@@ -511,22 +521,26 @@ impl<const COSTS: bool, S: Scheduler<Arch = Hardware<COSTS>>> Sim<COSTS, S> {
                 sched.arch_mut().profile_stand(cpu, &[]);
                 self.pause(cpu);
             }
-            Step::Sleep { until } => {
+            step @ (Step::Sleep | Step::SleepUntil(_)) => {
                 if unlikely(sched.arch().profiling()) {
                     sched.arch_mut().profile_stand(cpu, os.frames(call, true));
                 }
                 if unlikely(sched.keeps_wait_channels()) {
                     sched.set_wait_channel(task, os.frames(call, true));
                 }
-                match until {
-                    Some(until) => self.arm(cpu, task, until),
+                match step {
+                    Step::SleepUntil(until) => self.arm(cpu, task, until),
                     // The timer of the sleep before it, if that has not fired, is of no sleep any longer.
-                    None => self.context(task).sleep = 0,
+                    _ => self.context(task).sleep = 0,
                 }
                 self.switch(cpu, false);
             }
-            Step::Timeout { jiffies, deferrable } => {
-                self.arm_timeout(cpu, task, jiffies, deferrable);
+            Step::Timeout(jiffies) => {
+                self.arm_timeout(cpu, task, jiffies, false);
+                self.switch(cpu, false);
+            }
+            Step::DeferrableTimeout(jiffies) => {
+                self.arm_timeout(cpu, task, jiffies, true);
                 self.switch(cpu, false);
             }
             Step::Preempted => self.switch(cpu, true),

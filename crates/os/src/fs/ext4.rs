@@ -199,7 +199,7 @@ impl Os {
             }
         }
         self.fs().journal.done_commit.prepare_uninterruptible(sched, cpu, task, false);
-        Step::Sleep { until: None }
+        Step::Sleep
     }
 
     /// ext4/page-io.c: ext4_end_io_end(), with extents.c: ext4_convert_unwritten_io_end_vec(), in a worker: the data of a file are in blocks that
@@ -221,7 +221,7 @@ impl Os {
         sched.set_in_iowait(cpu, shadowed);
         if shadowed {
             journal.shadow.prepare_uninterruptible(sched, cpu, worker, false);
-            return Step::Sleep { until: None };
+            return Step::Sleep;
         }
         journal.shadow.finish_wait(sched, cpu, worker);
         charge(sched, cpu, paths::EXT4_END_IO_END);
@@ -256,7 +256,7 @@ impl Os {
                     if journal.commit_request <= journal.committed {
                         journal.idle = Some(task);
                         sched.set_current_state(cpu, TaskState::Interruptible);
-                        return Step::Sleep { until: None };
+                        return Step::Sleep;
                     }
                     journal.committing = Some(journal.committed + 1);
                     journal.phase = Phase::Locked;
@@ -267,7 +267,7 @@ impl Os {
                     if journal.updates > 0 {
                         journal.closing = Some(task);
                         sched.set_current_state(cpu, TaskState::Uninterruptible);
-                        return Step::Sleep { until: None };
+                        return Step::Sleep;
                     }
                     journal.phase = Phase::Blocks;
                     journal.locked.wake_up(sched, cpu, WakeFlags::NONE, 0);

@@ -329,7 +329,7 @@ impl Os {
                 Stage::Enter(number) | Stage::Reserved(number) => {
                     if let Some((place, file)) = self.fs().place(call.op, number) {
                         if !self.enter(sched, cpu, task, place, file, number, &mut call.stage) {
-                            return Step::Sleep { until: None };
+                            return Step::Sleep;
                         }
                         call.stage = Stage::Inside(number);
                         if place.is_shared() {
@@ -351,7 +351,7 @@ impl Os {
                     if let Some((place, file)) = self.fs().place(call.op, number)
                         && !self.leave(sched, cpu, task, place, file)
                     {
-                        return Step::Sleep { until: None };
+                        return Step::Sleep;
                     }
                     // A write is at most one transaction, and its file's need of it is gone.
                     call.stage = Stage::Enter(number + 1);
@@ -546,7 +546,7 @@ impl Place {
 fn wait_for_io<S: Scheduler>(sched: &mut S, cpu: CpuId) -> Step {
     sched.set_in_iowait(cpu, true);
     sched.set_current_state(cpu, TaskState::Uninterruptible);
-    Step::Sleep { until: None }
+    Step::Sleep
 }
 
 /// What a call takes, but for its copying and what it does where it must be let in.

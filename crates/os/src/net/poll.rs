@@ -122,7 +122,7 @@ impl Net {
         }
         if !self.sock_poll(sched, cpu, socket) {
             sched.set_current_state(cpu, TaskState::Interruptible);
-            return Step::Sleep { until: None };
+            return Step::Sleep;
         }
         self.queue_of(socket).finish_wait(sched, cpu, task);
         Step::Done(1)
@@ -197,7 +197,7 @@ impl Net {
             sched.arch_mut().read(cpu, ep.base);
             if ep.ready.is_empty() {
                 ep.wq.prepare_to_wait(sched, cpu, task, true);
-                return Step::Sleep { until: None };
+                return Step::Sleep;
             }
             let told = self.ep_send_events(sched, cpu, number);
             if told > 0 {

@@ -411,9 +411,8 @@ impl Net {
             sched.set_current_state(cpu, TaskState::Interruptible);
         }
         let tp = &self.tcp[sk as usize];
-        Step::Sleep {
-            until: [tp.icsk_ack.timeout, tp.probe0, self.tcp[tp.peer as usize].probe0].into_iter().flatten().min(),
-        }
+        let timers = [tp.icsk_ack.timeout, tp.probe0, self.tcp[tp.peer as usize].probe0];
+        timers.into_iter().flatten().min().map_or(Step::Sleep, Step::SleepUntil)
     }
 
     /// Leaves it without having slept.

@@ -217,7 +217,7 @@ impl Net {
             charge(sched, cpu, paths::SKB_WAIT_FOR_MORE_PACKETS);
             sock.sk_wq.prepare_to_wait(sched, cpu, task, true);
             call.stage = Stage::Waiting;
-            return Step::Sleep { until: None };
+            return Step::Sleep;
         };
         let bytes = packet.len.min(call.left);
         Net::fetch_skb(sched, cpu, packet.writer, bytes);

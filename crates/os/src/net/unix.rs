@@ -121,7 +121,7 @@ impl Net {
                 charge(sched, cpu, paths::SOCK_WAIT_FOR_WMEM);
                 sock.sk_wq.prepare_to_wait(sched, cpu, task, false);
                 call.stage = Stage::Waiting;
-                return Step::Sleep { until: None };
+                return Step::Sleep;
             }
             // Two messages to a buffer, so that both sides have something to do.
             let len = call.left.min((sock.sk_sndbuf >> 1) - 64).min(SKB_MAX_HEAD + UNIX_SKB_FRAGS_SZ);
@@ -177,7 +177,7 @@ impl Net {
                 charge(sched, cpu, paths::UNIX_STREAM_DATA_WAIT);
                 sock.sk_wq.prepare_to_wait(sched, cpu, task, false);
                 call.stage = Stage::Waiting;
-                return Step::Sleep { until: None };
+                return Step::Sleep;
             };
             let chunk = skb.len.min(call.left);
             Net::fetch_skb(sched, cpu, skb.writer, chunk);

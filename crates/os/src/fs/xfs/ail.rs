@@ -191,13 +191,13 @@ impl Os {
                     if ail.items.is_empty() && ail.target == ail.target_prev {
                         state.turn = Turn::Rest(0);
                         sched.set_current_state(cpu, TaskState::Interruptible);
-                        return Step::Sleep { until: None };
+                        return Step::Sleep;
                     }
                     state.turn = Turn::Rested;
                     if ms > 0 {
                         charge(sched, cpu, paths::SCHEDULE_TIMEOUT);
                         sched.set_current_state(cpu, TaskState::Interruptible);
-                        return Step::Timeout { jiffies: self.msecs_to_jiffies(ms), deferrable: false };
+                        return Step::Timeout(self.msecs_to_jiffies(ms));
                     }
                 }
                 Turn::Rested => {

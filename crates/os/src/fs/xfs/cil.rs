@@ -144,7 +144,7 @@ impl Os {
                     // xfs_log.c: xlog_state_get_iclog_space()
                     if log.in_flight.len() == ICLOGS {
                         log.flush_wait.prepare_uninterruptible(sched, cpu, task, true);
-                        return Step::Sleep { until: None };
+                        return Step::Sleep;
                     }
                     log.flush_wait.finish_wait(sched, cpu, task);
                     checkpoint.begins.get_or_insert(log.space.head);

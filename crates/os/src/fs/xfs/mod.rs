@@ -229,7 +229,7 @@ impl Os {
         if self.fs().xfs.pushed < checkpoint {
             self.xlog_cil_push_now(sched, cpu, checkpoint);
             self.fs().xfs.push_wait.prepare_uninterruptible(sched, cpu, task, true);
-            return Step::Sleep { until: None };
+            return Step::Sleep;
         }
         self.sync_iclog(sched, cpu, task, checkpoint, stage)
     }
@@ -270,7 +270,7 @@ impl Os {
             self.xlog_sync(sched, cpu, task);
             self.fs().xfs.iclog(next).force_wait.prepare_uninterruptible(sched, cpu, task, true);
         }
-        Step::Sleep { until: None }
+        Step::Sleep
     }
 
     /// xfs_log.c: xlog_iodone(), in the log's worker: xlog_state_done_syncing() wakes who waited for this buffer alone, and

@@ -30,7 +30,7 @@ impl Net {
             Stage::Locking => self.receive_on(sched, cpu, task, sk, how, call),
             Stage::Waiting => {
                 if !self.lock_sock(sched, cpu, task, sk) {
-                    return Step::Sleep { until: None };
+                    return Step::Sleep;
                 }
                 charge(sched, cpu, paths::SK_WAIT_DATA);
                 self.tcp[sk as usize].sk_wq.finish_wait(sched, cpu, task);
@@ -54,7 +54,7 @@ impl Net {
         call: &mut NetCall,
     ) -> Step {
         if !self.lock_sock(sched, cpu, task, sk) {
-            return Step::Sleep { until: None };
+            return Step::Sleep;
         }
         self.take(sched, cpu, task, sk, how, call)
     }

@@ -33,7 +33,7 @@ impl Net {
             Stage::Locking => self.send_on(sched, cpu, task, sk, call),
             Stage::Waiting => {
                 if !self.lock_sock(sched, cpu, task, sk) {
-                    return Step::Sleep { until: None };
+                    return Step::Sleep;
                 }
                 charge(sched, cpu, paths::SK_STREAM_WAIT_MEMORY);
                 self.tcp_delack_timer(sched, cpu, sk);
@@ -54,7 +54,7 @@ impl Net {
 
     fn send_on<S: Scheduler>(&mut self, sched: &mut S, cpu: CpuId, task: TaskId, sk: u32, call: &mut NetCall) -> Step {
         if !self.lock_sock(sched, cpu, task, sk) {
-            return Step::Sleep { until: None };
+            return Step::Sleep;
         }
         self.fill(sched, cpu, task, sk, call)
     }
@@ -200,7 +200,7 @@ impl Net {
     ) -> Step {
         call.stage = Stage::Locking;
         if !self.lock_sock(sched, cpu, task, sk) {
-            return Step::Sleep { until: None };
+            return Step::Sleep;
         }
         self.tcp[sk as usize].shutdown = true;
         self.tcp_write_xmit(sched, cpu, sk, Nagle::Push, false);
