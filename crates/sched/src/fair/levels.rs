@@ -100,10 +100,12 @@ impl<A: Arch> Sched<A> {
             return false;
         }
         let Some(group) = walk.level else { return true };
-        if !self.se[group].on_rq && !self.enqueue_groups(&mut walk) {
+        // The groups' walk is another one, so that the task's step has this one in registers.
+        let mut groups = walk;
+        if !self.se[group].on_rq && !self.enqueue_groups(&mut groups) {
             return false;
         }
-        walk.level.is_none() || self.update_levels_above::<true>(walk)
+        groups.level.is_none() || self.update_levels_above::<true>(groups)
     }
 
     /// The part of the walk that queues groups. False: one is throttled.
@@ -223,12 +225,14 @@ impl<A: Arch> Sched<A> {
         };
         let mut walk = Walk { level: Some(se), change, slice: None };
         let mut left = self.dequeue_level(&mut walk, se, flags, flags.sleep, Step::Any);
+        // As in the walk up of an enqueue.
+        let mut groups = walk;
         if left == Left::Empty && walk.level.is_some() {
-            left = self.dequeue_groups(&mut walk, &flags);
+            left = self.dequeue_groups(&mut groups, &flags);
         }
         match left {
             Left::Empty => Dequeued::Whole,
-            Left::Inhabited if walk.level.is_none() || self.update_levels_above::<false>(walk) => Dequeued::Whole,
+            Left::Inhabited if groups.level.is_none() || self.update_levels_above::<false>(groups) => Dequeued::Whole,
             Left::Inhabited | Left::Throttled => Dequeued::Throttled,
             Left::Delayed => Dequeued::Delayed,
         }
