@@ -8,7 +8,7 @@ use crate::softirq::Devices;
 use crate::task::TaskContext;
 use crate::tick::Timekeeping;
 use crate::timeline::{Refused, Timeline};
-use crate::tournament::Tournament;
+use crate::tournament::{Tournament, Winner};
 use machine::hardware::{Hardware, Notice};
 use machine::memory::Fetches;
 use machine::smt::WorkKind;
@@ -172,7 +172,7 @@ impl<const COSTS: bool, S: Scheduler<Arch = Hardware<COSTS>>> Sim<COSTS, S> {
     pub fn idle(&mut self, until: Ns) {
         let until = Ps::from(until);
         loop {
-            let next = self.queue.first();
+            let next = self.queue.first(self.queue.winner());
             let at = next.map_or(Ps::NEVER, |next| next.1);
             if self.timeline.next() <= at && self.timeline.next() < until {
                 self.change_machine();
@@ -236,16 +236,18 @@ impl<const COSTS: bool, S: Scheduler<Arch = Hardware<COSTS>>> Sim<COSTS, S> {
 
     fn advance(&mut self, until: Ns, last: u64, mut watch: impl FnMut(&Self)) -> Option<End> {
         let until = Ps::from(until);
+        let mut winner = self.queue.winner();
         while self.live_tasks > 0 {
             if unlikely(self.events >= last) {
                 return None;
             }
-            let next = self.queue.first();
+            let next = self.queue.first(winner);
             let at = next.map_or(Ps::NEVER, |next| next.1);
             // One question for all that seldom comes.
             if unlikely(at >= self.timeline.next().min(until)) {
                 if self.timeline.next() <= at.min(until) && self.timeline.next() != Ps::NEVER {
                     self.change_machine();
+                    winner = self.queue.winner();
                     watch(self);
                     continue;
                 }
@@ -262,7 +264,7 @@ impl<const COSTS: bool, S: Scheduler<Arch = Hardware<COSTS>>> Sim<COSTS, S> {
                 // With the cost model off most paths follow each other at one instant.
                 let again = !COSTS && alone && self.is_first_again(cpu, at) && self.events < last;
                 if !again {
-                    self.requeue(cpu);
+                    winner = self.requeue(cpu);
                     self.foresee_turns(cpu);
                 }
                 watch(self);
@@ -368,9 +370,10 @@ impl<const COSTS: bool, S: Scheduler<Arch = Hardware<COSTS>>> Sim<COSTS, S> {
         self.cpus[cpu].timers.set_sched(at);
     }
 
+    /// `cpu`'s next time stands in the tournament. Returns who won that.
     #[inline]
-    pub(crate) fn requeue(&mut self, cpu: CpuId) {
-        self.queue.set(cpu, self.cpus[cpu].key());
+    pub(crate) fn requeue(&mut self, cpu: CpuId) -> Winner {
+        self.queue.set(cpu, self.cpus[cpu].key())
     }
 
     /// Whether need_resched of `cpu` is visible there: a remote CPU's request is, once its notice has arrived.

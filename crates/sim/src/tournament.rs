@@ -13,6 +13,10 @@ const CPU_BITS: u32 = NR_CPUS.trailing_zeros();
 /// The first time since the reference that a key cannot tell: 2251 seconds.
 const HORIZON: u64 = u64::MAX >> CPU_BITS;
 
+/// Who won, and when, as [`Tournament::first`] reads it.
+#[derive(Clone, Copy, Debug)]
+pub struct Winner(u64);
+
 #[derive(Clone, Debug)]
 pub struct Tournament {
     /// Key 1 won the final, 2 and 3 the semifinals; those who meet for place `i` stand at `2 i` and `2 i + 1`. The CPUs themselves
@@ -44,18 +48,19 @@ impl Tournament {
         (at - self.reference).min(HORIZON) << CPU_BITS | u64::from(cpu.0)
     }
 
-    /// Sets `cpu`'s time.
+    /// Sets `cpu`'s time. Returns who is the next now: the run loop waits for nothing as long as for this, and what has just been written would
+    /// come back from memory later.
     #[inline]
-    pub fn set(&mut self, cpu: CpuId, at: Ps) {
+    pub fn set(&mut self, cpu: CpuId, at: Ps) -> Winner {
         self.times[cpu.index()] = at.0;
         if unlikely(at.0 < self.reference) {
             self.move_reference();
-            return;
+            return self.winner();
         }
         let mut key = self.key(cpu, at.0);
         let mut place = self.first_round + cpu.index();
         if self.keys[place] == key {
-            return;
+            return self.winner();
         }
         self.keys[place] = key;
         while place > 1 {
@@ -64,12 +69,18 @@ impl Tournament {
             place /= 2;
             self.keys[place] = key;
         }
+        Winner(key)
     }
 
-    /// The next CPU and its time, or `None` if nothing is pending anywhere.
     #[inline]
-    pub fn first(&mut self) -> Option<(CpuId, Ps)> {
-        let mut key = self.keys[1];
+    pub fn winner(&self) -> Winner {
+        Winner(self.keys[1])
+    }
+
+    /// The next CPU and its time, or `None` if nothing is pending anywhere. `winner` is the present one.
+    #[inline]
+    pub fn first(&mut self, Winner(mut key): Winner) -> Option<(CpuId, Ps)> {
+        debug_assert_eq!(key, self.keys[1], "somebody's time was set since");
         if unlikely(key >> CPU_BITS == HORIZON) {
             if !self.move_reference() {
                 return None;
@@ -125,26 +136,26 @@ mod tests {
     #[test]
     fn times_beyond_the_horizon_are_told_apart_when_nothing_is_nearer() {
         let mut tree = Tournament::new(3);
-        assert_eq!(tree.first(), None);
+        assert_eq!(tree.first(tree.winner()), None);
         let far = HORIZON * 5 / 2;
         for (cpu, at) in [far + 7, far + 5, far + 7].into_iter().enumerate() {
             tree.set(CpuId::new(cpu), Ps(at));
         }
-        assert_eq!(tree.first(), Some((CpuId(1), Ps(far + 5))));
+        assert_eq!(tree.first(tree.winner()), Some((CpuId(1), Ps(far + 5))));
         // What waits at the horizon may move there.
         tree.set(CpuId(1), Ps(far + 2 * HORIZON));
         tree.set(CpuId(1), Ps(far + 3 * HORIZON));
-        assert_eq!(tree.first(), Some((CpuId(0), Ps(far + 7))));
+        assert_eq!(tree.first(tree.winner()), Some((CpuId(0), Ps(far + 7))));
         tree.set(CpuId(0), Ps::NEVER);
         tree.set(CpuId(2), Ps::NEVER);
-        assert_eq!(tree.first(), Some((CpuId(1), Ps(far + 3 * HORIZON))));
+        assert_eq!(tree.first(tree.winner()), Some((CpuId(1), Ps(far + 3 * HORIZON))));
         tree.set(CpuId(1), Ps::NEVER);
-        assert_eq!(tree.first(), None);
+        assert_eq!(tree.first(tree.winner()), None);
         tree.set(CpuId(2), Ps(far + 4 * HORIZON));
-        assert_eq!(tree.first(), Some((CpuId(2), Ps(far + 4 * HORIZON))));
+        assert_eq!(tree.first(tree.winner()), Some((CpuId(2), Ps(far + 4 * HORIZON))));
         // The reference has moved there, and yet something is to happen before.
         tree.set(CpuId(1), Ps(far));
-        assert_eq!(tree.first(), Some((CpuId(1), Ps(far))));
+        assert_eq!(tree.first(tree.winner()), Some((CpuId(1), Ps(far))));
     }
 
     #[test]
@@ -176,7 +187,7 @@ mod tests {
                 tree.set(CpuId::new(cpu), Ps(key));
                 let expected = keys.iter().enumerate().min_by_key(|&(i, k)| (*k, i));
                 let expected = expected.filter(|&(_, &k)| k != u64::MAX).map(|(i, &k)| (CpuId::new(i), Ps(k)));
-                assert_eq!(tree.first(), expected);
+                assert_eq!(tree.first(tree.winner()), expected);
             }
         }
     }
