@@ -187,21 +187,7 @@ impl<const COSTS: bool> Hardware<COSTS> {
 
     #[inline(never)]
     fn lock_shared_line(&mut self, line: Line) {
-        if unlikely(self.lines.notes_lock(line)) {
-            return self.lock_common_line(line);
-        }
-        self.lock_noted_line(line);
-    }
-
-    /// The lock on a line of everybody's.
-    #[inline(never)]
-    fn lock_common_line(&mut self, line: Line) {
         self.lines.bears_lock(line);
-        self.lock_noted_line(line);
-    }
-
-    #[inline(always)]
-    fn lock_noted_line(&mut self, line: Line) {
         match self.lines.lock_shared(&self.executing.seat, line, self.executing.clock) {
             Some(stall) => self.charge(stall),
             None => self.lock_any_line(line),

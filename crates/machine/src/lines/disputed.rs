@@ -94,15 +94,16 @@ impl Directory {
         self.entry(line).is_some_and(|entry| entry.holder == DISPUTED)
     }
 
-    /// Whether the directory must know of a lock on that line ([`Directory::bears_lock`]): where lines are disputed, of everybody's.
+    /// A lock is to be taken on a line; it is never disputed then. (The first time that one is, comes to this.)
     #[inline(always)]
-    pub fn notes_lock(&self, line: Line) -> bool {
-        unlikely(self.disputed.queue != u64::MAX) && is_everybodys(line)
+    pub fn bears_lock(&mut self, line: Line) {
+        if unlikely(self.disputed.queue != u64::MAX) && is_everybodys(line) {
+            self.note_lock(line);
+        }
     }
 
-    /// A lock is to be taken on a line; it is never disputed then. (The first time that one is, comes to this.)
     #[inline(never)]
-    pub fn bears_lock(&mut self, line: Line) {
+    fn note_lock(&mut self, line: Line) {
         if !self.disputed.locks.contains(&line) {
             self.disputed.locks.push(line);
             if let Some(number) = self.disputed.number(line) {
