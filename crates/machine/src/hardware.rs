@@ -64,9 +64,10 @@ struct Cpu {
     /// Where the last path ended. While the CPU executes one, its clock is [`Executing`]'s.
     clock: Ps,
     ps_per_cycle: u64,
-    /// The same while no other thread of its core is active, and while one is that does work of each kind.
+    /// The same while no other thread of its core is active.
     alone: u64,
-    beside: [u64; 2],
+    /// And while one other is, by the kind of that one's work.
+    paired: [u64; 2],
     /// What it executes in user mode; whether that asks for lines from beyond the core's caches, and what a cycle takes longer for it.
     kind: WorkKind,
     demands: bool,
@@ -146,8 +147,7 @@ impl<const COSTS: bool> Hardware<COSTS> {
                 clock: Ps::ZERO,
                 ps_per_cycle: prices.ps_per_cycle_at(topology.cpu(cpu).speed),
                 alone: prices.ps_per_cycle_at(topology.cpu(cpu).speed),
-                beside: prices.smt.pair[WorkKind::Compute as usize]
-                    .map(|speed| smt::stretched(prices.ps_per_cycle_at(topology.cpu(cpu).speed), speed)),
+                paired: smt::paired(&prices.smt, WorkKind::Compute, prices.ps_per_cycle_at(topology.cpu(cpu).speed)),
                 kind: WorkKind::Compute,
                 demands: false,
                 longer: Ps::ZERO,

@@ -21,7 +21,7 @@
 
 use crate::prices::Prices;
 use crate::topology::{CacheKind, Distance, Topology};
-use units::{CpuId, Ps, Slots, prefetch, unlikely};
+use units::{CpuId, Ps, prefetch, unlikely};
 
 /// The caches of a core, nearest first.
 const OWN: usize = 2;
@@ -56,29 +56,29 @@ struct Left {
 pub struct Warmth {
     left: Vec<Option<Left>>,
     /// Bytes brought into each core's caches so far.
-    taken_in: Slots<[u64; OWN]>,
+    taken_in: Vec<[u64; OWN]>,
     /// The same of level 2 when a tick was last there: what it uses was in the cache then.
-    ticked: Slots<u64>,
+    ticked: Vec<u64>,
     /// One more than each of a core's caches had taken in when it was emptied last; 0 if it never was.
-    emptied: Slots<[u64; OWN]>,
+    emptied: Vec<[u64; OWN]>,
     /// Of each core, whether its level 2 is emptied with it.
     own_level_2: Vec<bool>,
     /// Bytes brought into each last level cache that were not there.
-    llc_taken_in: Slots<u64>,
+    llc_taken_in: Vec<u64>,
     /// Bytes that came through each last level cache: working sets that a core did not have, and what was copied.
-    llc_passed: Slots<u64>,
+    llc_passed: Vec<u64>,
 }
 
 impl Warmth {
     pub fn new(topology: &Topology) -> Warmth {
         Warmth {
             left: Vec::new(),
-            taken_in: topology.cores().iter().map(|_| [0; OWN]).collect(),
-            emptied: topology.cores().iter().map(|_| [0; OWN]).collect(),
+            taken_in: vec![[0; OWN]; topology.cores().len()],
+            emptied: vec![[0; OWN]; topology.cores().len()],
             own_level_2: own_level_2(topology),
-            ticked: topology.cores().iter().map(|_| 0).collect(),
-            llc_taken_in: topology.llcs().iter().map(|_| 0).collect(),
-            llc_passed: topology.llcs().iter().map(|_| 0).collect(),
+            ticked: vec![0; topology.cores().len()],
+            llc_taken_in: vec![0; topology.llcs().len()],
+            llc_passed: vec![0; topology.llcs().len()],
         }
     }
 

@@ -7,7 +7,7 @@ use crate::idle::{
 use crate::prices::{IdleState, Prices};
 use crate::profile::Frame;
 use crate::topology::Topology;
-use units::{CpuId, Ps, Slots};
+use units::{CpuId, Ps};
 
 /// What a CPU did in its idle states, each from the shallowest: what `/sys/devices/system/cpu/cpuN/cpuidle` counts.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -22,7 +22,7 @@ pub struct Residency {
 
 /// What idle CPUs have in common, of each kind that has idle states of its own.
 pub(super) struct Cpuidles {
-    all: Slots<Cpuidle>,
+    all: Vec<Cpuidle>,
     /// Of each CPU; nothing where all have the same.
     of_cpu: Vec<u8>,
 }

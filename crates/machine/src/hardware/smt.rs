@@ -1,7 +1,7 @@
 //! Threads that share a core: who takes a share of it, and how fast the others are then.
 
 use super::Hardware;
-use crate::smt::{Beside, WorkKind};
+use crate::smt::{Beside, SmtPrices, WorkKind};
 use units::CpuId;
 
 impl<const COSTS: bool> Hardware<COSTS> {
@@ -30,7 +30,7 @@ impl<const COSTS: bool> Hardware<COSTS> {
     pub fn set_work_kind(&mut self, cpu: CpuId, kind: WorkKind) {
         if self.cpus[cpu.index()].kind != kind {
             self.cpus[cpu.index()].kind = kind;
-            self.update_pair(cpu);
+            self.update_paired(cpu);
             self.share_core(cpu);
         }
     }
@@ -83,15 +83,14 @@ impl<const COSTS: bool> Hardware<COSTS> {
     /// `cpu` is as fast as its clock, and the other threads of its core, let it be.
     pub(super) fn update_speed(&mut self, cpu: CpuId) {
         self.cpus[cpu.index()].alone = self.ps_per_cycle_alone(cpu);
-        self.update_pair(cpu);
+        self.update_paired(cpu);
         self.slow_down(cpu);
     }
 
-    /// What a cycle takes beside one busy thread changes with the clock and with the own kind of work, which is seldom. Whether that thread
-    /// is busy changes with each of its idles.
-    fn update_pair(&mut self, cpu: CpuId) {
+    /// The clock and the own kind of work change seldom, whether the other thread is busy with each of its idles: so that divides nothing.
+    fn update_paired(&mut self, cpu: CpuId) {
         let own = &mut self.cpus[cpu.index()];
-        own.beside = self.prices.smt.pair[own.kind as usize].map(|speed| stretched(own.alone, speed));
+        own.paired = paired(&self.prices.smt, own.kind, own.alone);
     }
 
     fn slow_down(&mut self, cpu: CpuId) {
@@ -106,13 +105,13 @@ impl<const COSTS: bool> Hardware<COSTS> {
     #[inline(always)]
     fn slow_down_by(&mut self, cpu: CpuId, other: CpuId) {
         let (own, other) = (&self.cpus[cpu.index()], &self.cpus[other.index()]);
-        let ps_per_cycle = if other.active { own.beside[other.kind as usize] } else { own.alone };
+        let ps_per_cycle = if other.active { own.paired[other.kind as usize] } else { own.alone };
         self.set_ps_per_cycle(cpu, ps_per_cycle);
     }
 
     /// `speed` in permille of what it has alone.
     fn set_speed(&mut self, cpu: CpuId, speed: u64) {
-        self.set_ps_per_cycle(cpu, stretched(self.cpus[cpu.index()].alone, speed));
+        self.set_ps_per_cycle(cpu, at_speed(self.cpus[cpu.index()].alone, speed));
     }
 
     #[inline(always)]
@@ -124,8 +123,13 @@ impl<const COSTS: bool> Hardware<COSTS> {
     }
 }
 
+/// Picoseconds that a cycle takes a thread that does `kind` of work beside one busy thread, by the kind of that one's.
+pub(super) fn paired(prices: &SmtPrices, kind: WorkKind, alone: u64) -> [u64; 2] {
+    prices.pair[kind as usize].map(|speed| at_speed(alone, speed))
+}
+
 /// A time at `speed` permille.
-pub(super) fn stretched(time: u64, speed: u64) -> u64 {
+fn at_speed(time: u64, speed: u64) -> u64 {
     if speed == 1000 { time } else { time * 1000 / speed }
 }
 
@@ -134,7 +138,6 @@ mod tests {
     use super::*;
     use crate::idle::IdleRules;
     use crate::prices::Prices;
-    use crate::smt::SmtPrices;
     use crate::topology::{Numbering, from_synthetic};
     use sched::versions::V6_1;
 

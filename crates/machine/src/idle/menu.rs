@@ -81,9 +81,9 @@ impl Menu {
             // A typical interval replaces the corrected timer, longer or shorter.
             let typical = self.intervals.get_typical_interval_by_root();
             let predicted = typical.filter(|&typical| next_timer_us > typical).unwrap_or(corrected);
-            let loaded = by_multiplier(predicted, multiplier);
-            latency_req = latency_req.min(loaded);
-            (predicted, polls && loaded > 20 && !states[1].disabled)
+            let interactivity_req = by_multiplier(predicted, multiplier);
+            latency_req = latency_req.min(interactivity_req);
+            (predicted, polls && interactivity_req > 20 && !states[1].disabled)
         } else {
             let typical = self.intervals.get_typical_interval(u64::from(u32::MAX)).unwrap_or(u64::MAX);
             let predicted = corrected.min(typical).min(next_timer_us);
@@ -306,7 +306,7 @@ fn performance_multiplier(nr_iowaiters: u32) -> u64 {
     1 + 10 * u64::from(nr_iowaiters)
 }
 
-/// A time by that. Mostly nobody waits, and a division that the host can do without takes it longer than all the rest of a choice.
+/// A time by that. Mostly nobody waits, which spares the host a division for each idle.
 #[inline(always)]
 fn by_multiplier(time: u64, multiplier: u64) -> u64 {
     if unlikely(multiplier > 1) { time / multiplier } else { time }
