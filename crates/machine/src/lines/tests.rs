@@ -281,6 +281,26 @@ fn a_way_too_long_for_the_table_is_as_long_as_it_is() {
 }
 
 #[test]
+fn a_way_that_only_its_farthest_slice_makes_too_long_for_the_table_is_as_long_as_it_is() {
+    let topology = from_synthetic("pack:2 l3:1 core:4 pu:1", "test", Numbering::LinuxX86).expect("valid");
+    let mut prices = LinePrices { slice_spread: 250, ..prices() };
+    // Slices are up to 10 ns nearer or farther.
+    let (way, spread) = (u64::from(u32::MAX) - 5_000, 10_000);
+    prices.transfer[5] = Ps(way);
+    let mut directory = Directory::new(&topology, prices, 1);
+    let seats = directory.seats.to_vec();
+    let ways = (0..448).step_by(7).map(|index| {
+        let line = Line { index, ..LINE };
+        directory.atomic(&seats[0], line, Ps::ZERO);
+        let usual = directory.atomic_usual(&seats[4], line, LATE);
+        usual.unwrap_or_else(|| directory.atomic(&seats[4], line, LATE)).0
+    });
+    let ways: Vec<u64> = ways.collect();
+    assert!(ways.iter().all(|taken| taken.abs_diff(way) <= spread), "{ways:?}");
+    assert!(ways.iter().any(|&taken| taken > u32::MAX.into()) && ways.iter().any(|&taken| taken < way), "{ways:?}");
+}
+
+#[test]
 fn whoever_spins_for_a_lock_across_packages_holds_up_its_line() {
     let topology = from_synthetic("pack:2 l3:1 core:4 pu:1", "test", Numbering::LinuxX86).expect("valid");
     let mut directory = Directory::new(&topology, LinePrices { contended: 4000, ..prices() }, 1);
