@@ -55,6 +55,7 @@ pub fn calibrate(arguments: &CalibrateArguments) -> Result<(), Failure> {
     if let Some(quota) = computer.quota.filter(|&quota| quota < computer.allowed.len() as u64 * 1_000) {
         findings.unseen.push(format!("a whole computer: a cgroup's quota leaves {quota} thousandths of a CPU"));
     }
+    findings.unseen.extend(computer.own_scheduler().map(|why| format!("the scheduler: {why}")));
     findings.append(measure(
         arguments,
         &Subject { computer: &computer, pairs: &pairs, starter: &starter },

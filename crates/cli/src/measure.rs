@@ -69,7 +69,7 @@ pub fn measure(arguments: &MeasureArguments) -> Result<(), Failure> {
     }
     records.sort_by_key(|record| record.iteration);
     if !arguments.quiet {
-        warn(&records);
+        warn(&computer, &records);
     }
     finish(arguments, folder.as_ref(), report(&tables, &records), (records.len(), all))
 }
@@ -208,7 +208,10 @@ fn one(
 }
 
 /// What makes the figures doubtful.
-fn warn(records: &[MeasuredRecord]) {
+fn warn(computer: &Computer, records: &[MeasuredRecord]) {
+    if let Some(why) = computer.own_scheduler() {
+        say(&format!("note: {why}"));
+    }
     let busiest = records.iter().filter_map(|record| record.outcome.others_busy_permille).max().unwrap_or(0);
     let stolen = records.iter().filter_map(|record| record.outcome.stolen_permille).max().unwrap_or(0);
     if busiest >= WORTH_A_WORD {

@@ -5,7 +5,7 @@ use crate::{Error, bench, probe};
 use rustix::process::Pid;
 use std::io::{BufRead, Write};
 
-/// By the words it was started with, behind those of its [`Starter`](crate::starter::Starter): waits to be told to end, for a probe, or is a
+/// By the words it was started with, behind those of its [`Starter`](crate::starter::Starter): waits to be told to end or answers, for a probe, or is a
 /// benchmark's process. It ends with its parent.
 ///
 /// # Errors
@@ -18,7 +18,14 @@ pub fn child(words: &[String]) -> Result<(), Error> {
     }
     let parent = parent.parse().ok().filter(|&parent: &i32| parent > 0).and_then(Pid::from_raw);
     end_with(parent.ok_or_else(unknown)?)?;
-    if words == ["wait"] { probe::child() } else { bench::child(words) }
+    match words {
+        [word] if word == "wait" => probe::child(),
+        [word] if word == probe::ANSWER => {
+            probe::answer();
+            Ok(())
+        }
+        words => bench::child(words),
+    }
 }
 
 /// The word for the child that tells what its parent cannot: see [`herald`].

@@ -25,6 +25,8 @@ pub struct Computer {
     pub tick_hertz: Option<u64>,
     /// The kernel's preemption model, where it can be told: `none`, `voluntary` or `full`.
     pub preempt: Option<&'static str>,
+    /// What the kernel was told of its scheduler at boot that kernel.org's kernels do not know, as it stands on the command line.
+    pub foreign_options: Vec<String>,
     /// `driver/governor` of cpuidle.
     pub idle: Option<String>,
     /// How long the governor haltpoll may poll, in nanoseconds, where that is the governor.
@@ -64,6 +66,7 @@ impl Computer {
             virtual_machine: virtual_machine(&info, &read),
             tick_hertz: tick_hertz(clock_getres(ClockId::MonotonicCoarse).tv_nsec),
             preempt: preempt(&read("/sys/kernel/debug/sched/preempt").unwrap_or_default(), &words(uname.version())),
+            foreign_options: foreign_options(&read("/proc/cmdline").unwrap_or_default()),
             halt_poll_ns: idle
                 .as_deref()
                 .filter(|idle| idle.ends_with("/haltpoll"))
@@ -73,6 +76,14 @@ impl Computer {
             frequency: cpufreq(first),
             quota: quota(&folders(&read("/proc/self/cgroup").unwrap_or_default(), None, "/sys/fs/cgroup")),
             allowed,
+        })
+    }
+
+    /// Why this kernel may place tasks as no simulated one does, if it may.
+    pub fn own_scheduler(&self) -> Option<String> {
+        let options = self.foreign_options.join(" ");
+        (!options.is_empty()).then(|| {
+            format!("the kernel was booted with {options}, which kernel.org's do not know: it may place tasks by rules of its own, which are not simulated")
         })
     }
 
@@ -147,6 +158,19 @@ fn virtual_machine(info: &str, read: &dyn Fn(&str) -> Option<String>) -> bool {
 /// The coarse clocks advance once a tick: their resolution is its length.
 fn tick_hertz(nanoseconds: i64) -> Option<u64> {
     (nanoseconds > 0).then(|| (1e9 / nanoseconds as f64).round() as u64)
+}
+
+/// The scheduler's options of kernel.org's kernels, v4.5 to v6.18 (`early_param` and `__setup` in kernel/sched), by the letters all of them begin with.
+const SCHEDULER_OPTIONS: [&str; 5] =
+    ["sched_debug", "sched_proxy_exec", "sched_thermal_decay_shift", "sched_verbose", "schedstats"];
+
+/// Words of a kernel's command line that look like a scheduler's option and are none of kernel.org's: such a kernel has changes of its own.
+fn foreign_options(command_line: &str) -> Vec<String> {
+    // What follows is init's.
+    let words = command_line.split_whitespace().take_while(|&word| word != "--");
+    let name = |word: &str| word.split('=').next().unwrap_or_default().replace('-', "_");
+    let foreign = |word: &&str| name(word).starts_with("sched") && !SCHEDULER_OPTIONS.contains(&name(word).as_str());
+    words.filter(foreign).map(str::to_string).collect()
 }
 
 /// From debugfs (`none (voluntary) full`, for root), else from the kernel's version.
@@ -357,6 +381,14 @@ mod tests {
         assert_eq!(preempt("none (voluntary) full\n", ""), Some("voluntary"));
         assert_eq!(preempt("", "#1 SMP PREEMPT Debian"), Some("full"));
         assert_eq!(preempt("", "#1 SMP PREEMPT_DYNAMIC @0"), None);
+    }
+
+    #[test]
+    fn a_kernel_with_a_scheduler_of_its_own_is_told_by_its_options() {
+        let found =
+            foreign_options("quiet sched_pack=15 schedstats=enable sched-verbose isolcpus=3 sched_x -- sched_init=1\n");
+        assert_eq!(found, ["sched_pack=15", "sched_x"]);
+        assert_eq!(foreign_options(""), Vec::<String>::new());
     }
 
     #[test]

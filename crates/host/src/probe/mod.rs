@@ -17,9 +17,11 @@ mod pair;
 mod placement;
 mod process;
 mod smt;
+mod spaces;
 
 pub use placement::{Nearness, Placement, placements, usual};
 pub use process::child;
+pub use spaces::{ANSWER, child as answer};
 
 use crate::Error;
 use crate::computer::Computer;
@@ -150,6 +152,7 @@ pub const PROBES: &[Probe] = &[
     Probe { name: "memory of all CPUs", run: bandwidth::run },
     Probe { name: "cache lines between CPUs", run: lines::run },
     Probe { name: "wakeups and switches", run: pair::run },
+    Probe { name: "switches between processes", run: spaces::run },
     Probe { name: "wakeups from idle", run: idle::run },
     Probe { name: "processes and threads", run: process::run },
     Probe { name: "loopback", run: network::run },

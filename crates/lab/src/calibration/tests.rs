@@ -34,6 +34,7 @@ pub(crate) fn observed() -> Observed {
         ("bandwidth.all", "GB/s", 25.0),
         ("line.0-1", "ns", 25.0),
         ("switch.yield", "ns", 1_000.0),
+        ("switch.processes", "ns", 150.0),
         ("futex_pair.same", "ns", 3_500.0),
         ("futex_pair.llc", "ns", 9_000.0),
         ("wake.10", "ns", 4_000.0),
@@ -103,6 +104,8 @@ fn a_calibrated_machine_takes_as_long_as_was_measured() {
     let machine = Machine::parse(&calibration.text, "x").unwrap().description;
     assert_eq!(machine.fixed_hertz(), 4_000_000_000);
     assert_eq!(machine.listed_os("entry_SYSCALL_64"), Some(units::Cycles(400)));
+    let switch = machine.figure("paths.switch_mm").expect("it was measured");
+    assert_eq!((switch.value, switch.range, switch.how.name()), (600, (540, 780), "derived"));
     assert_eq!(machine.tick_hertz(), 250);
     // 25 bytes a ns; two CPUs that draw little more than one have met the limit.
     assert_eq!(machine.memory_ps_per_kib(), 40 * 1024);
@@ -115,6 +118,20 @@ fn a_calibrated_machine_takes_as_long_as_was_measured() {
     assert!(line.source.contains("the experiment \"line.0-1\""));
     assert!(calibration.text.starts_with("# Measured by `fairground calibrate` on 2026-01-01 00:00, UTC.\n"));
     assert!(calibration.text.contains("# Not seen: something split\n"));
+}
+
+#[test]
+fn a_switch_between_processes_that_was_not_seen_stays_a_guess() {
+    for seen in [None, Some(0.0)] {
+        let mut observed = observed();
+        observed.measurements.retain_mut(|it| {
+            it.value = if it.name == "switch.processes" { seen.unwrap_or(it.value) } else { it.value };
+            it.name != "switch.processes" || seen.is_some()
+        });
+        let text = roughly(&observed).text;
+        let machine = Machine::parse(&text, "x").unwrap().description;
+        assert_eq!(machine.figure("paths.switch_mm").expect("the base has it").how.name(), "guess");
+    }
 }
 
 #[test]

@@ -301,6 +301,7 @@ fn kernel_work(observed: &Observed, fitted: &Fitted, kernel: &str, out: &mut Str
     figure(out, "paths", fitted.paths, "cycles/instruction", How::Fitted, &source(same));
     figure(out, "idle_loop", fitted.paths, "cycles/instruction", How::Fitted, "with paths");
     figure(out, "os", fitted.os, "cycles/instruction", How::Fitted, &source(observed.needed("pipe_self")?));
+    switch(observed, gigahertz, out);
     let _ = writeln!(out, "\n[os]");
     for (name, measured, what) in [
         ("entry_SYSCALL_64", "syscall", "the call's own few instructions included"),
@@ -312,6 +313,14 @@ fn kernel_work(observed: &Observed, fitted: &Fitted, kernel: &str, out: &mut Str
         figure(out, name, range(measurement).times(gigahertz), "cycles", How::Measured, &source);
     }
     Ok(())
+}
+
+/// What a switch to another address space takes, where a difference was to be seen.
+fn switch(observed: &Observed, gigahertz: f64, out: &mut String) {
+    let Some(longer) = observed.measurement("switch.processes").filter(|longer| longer.value > 0.0) else { return };
+    let _ = writeln!(out, "\n[paths]");
+    let source = format!("{}; median of {} bursts of each by turns", longer.ran, longer.bursts);
+    figure(out, "switch_mm", range(longer).times(gigahertz), "cycles", How::Derived, &source);
 }
 
 /// The last lines of `[os]`.
