@@ -2,6 +2,8 @@ use super::*;
 use crate::topology::{Distance, Numbering, from_synthetic};
 use units::Prng;
 
+mod slices;
+
 fn prices() -> LinePrices {
     LinePrices {
         transfer: [0, 8, 40, 40, 60, 118].map(Ps::from_ns).to_vec(),
@@ -281,26 +283,6 @@ fn a_way_too_long_for_the_table_is_as_long_as_it_is() {
 }
 
 #[test]
-fn a_way_that_only_its_farthest_slice_makes_too_long_for_the_table_is_as_long_as_it_is() {
-    let topology = from_synthetic("pack:2 l3:1 core:4 pu:1", "test", Numbering::LinuxX86).expect("valid");
-    let mut prices = LinePrices { slice_spread: 250, ..prices() };
-    // Slices are up to 10 ns nearer or farther.
-    let (way, spread) = (u64::from(u32::MAX) - 5_000, 10_000);
-    prices.transfer[5] = Ps(way);
-    let mut directory = Directory::new(&topology, prices, 1);
-    let seats = directory.seats.to_vec();
-    let ways = (0..448).step_by(7).map(|index| {
-        let line = Line { index, ..LINE };
-        directory.atomic(&seats[0], line, Ps::ZERO);
-        let usual = directory.atomic_usual(&seats[4], line, LATE);
-        usual.unwrap_or_else(|| directory.atomic(&seats[4], line, LATE)).0
-    });
-    let ways: Vec<u64> = ways.collect();
-    assert!(ways.iter().all(|taken| taken.abs_diff(way) <= spread), "{ways:?}");
-    assert!(ways.iter().any(|&taken| taken > u32::MAX.into()) && ways.iter().any(|&taken| taken < way), "{ways:?}");
-}
-
-#[test]
 fn whoever_spins_for_a_lock_across_packages_holds_up_its_line() {
     let topology = from_synthetic("pack:2 l3:1 core:4 pu:1", "test", Numbering::LinuxX86).expect("valid");
     let mut directory = Directory::new(&topology, LinePrices { contended: 4000, ..prices() }, 1);
@@ -441,25 +423,6 @@ fn the_transfer_matrix_comes_out_as_it_went_in() {
             }
         }
     }
-}
-
-#[test]
-fn slices_are_nearer_and_farther_but_not_on_average() {
-    let topology = from_synthetic("pack:1 l3:1 core:8 pu:1", "test", Numbering::LinuxX86).expect("valid");
-    let prices = LinePrices { slice_spread: 250, ..even_prices() };
-    let mut directory = Directory::new(&topology, prices, 1);
-    let [a, b] = [0, 1].map(|cpu| directory.seat(CpuId(cpu)));
-    let ways: Vec<u64> = (0..4000)
-        .map(|index| {
-            let line = Line { region: Region::Task, index };
-            directory.write(&a, line, Ps::ZERO);
-            directory.read(&b, line, LATE).0
-        })
-        .collect();
-    let mean = ways.iter().sum::<u64>() / ways.len() as u64;
-    assert!(mean.abs_diff(40_000) < 400, "{mean}");
-    assert!(ways.iter().all(|way| (30_000..=50_000).contains(way)));
-    assert!(ways.iter().any(|&way| way < 32_000) && ways.iter().any(|&way| way > 48_000));
 }
 
 #[test]
