@@ -8,7 +8,11 @@ use machine::description::nearest_name;
 use machine::hardware::Hardware;
 use machine::topology::Location;
 use observe::Schedstat;
-use observe::proc::{Formats, SchedDebug, TaskSched, latency_text, pressure_text, readprofile_text, task_schedstat};
+use observe::proc::{
+    Formats, InterruptLine, SchedDebug, TaskSched, device_about, interrupts_text, latency_text, pressure_text,
+    readprofile_text, softirqs_text, task_schedstat,
+};
+use os::irq::{Irq, IrqStat};
 use sched::access::Path;
 use sched::core::Sched;
 use sched::core::cgroup::GroupFile;
@@ -19,7 +23,7 @@ use sched::psi::PsiRes;
 use sched::sched::{ROOT_TASK_GROUP, TaskId, TgId};
 use sim::engine::LinuxSim;
 use std::ops::RangeInclusive;
-use units::Ns;
+use units::{CpuId, Ns};
 
 /// A file, and whose.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -37,6 +41,10 @@ pub enum ProcFile {
     Latency(Written),
     /// `/proc/profile`, as readprofile(8) shows it.
     Profile,
+    /// `/proc/interrupts`
+    Interrupts,
+    /// `/proc/softirqs`
+    Softirqs,
     /// `/proc/pressure/cpu`, `/proc/pressure/io`
     Pressure(PsiRes),
     /// A group's file: its directory, and the file's name.
@@ -64,6 +72,8 @@ const FILES: &[Row] = &[
     Row { name: "/proc/latency_stats", kernels: ALL, file: |_| ProcFile::LatencyStats },
     Row { name: "/proc/PID/latency", kernels: ALL, file: ProcFile::Latency },
     Row { name: "/proc/profile", kernels: ALL, file: |_| ProcFile::Profile },
+    Row { name: "/proc/interrupts", kernels: ALL, file: |_| ProcFile::Interrupts },
+    Row { name: "/proc/softirqs", kernels: ALL, file: |_| ProcFile::Softirqs },
     Row { name: "/proc/sched_debug", kernels: Formats::V4_5..=Formats::V4_15, file: |_| ProcFile::SchedDebug },
     Row {
         name: "/proc/pressure/cpu",
@@ -180,6 +190,11 @@ pub(crate) fn read<const COSTS: bool>(
             let symbols = symbols(sim);
             Ok(readprofile_text(hits, |path| innermost(&symbols, path)))
         }
+        ProcFile::Interrupts => Ok(interrupts(sim)),
+        ProcFile::Softirqs => {
+            let cpus = (0..sim.sched.nr_cpus()).map(CpuId::new);
+            Ok(softirqs_text(&cpus.map(|cpu| sim.os.irq.counted(cpu).softirqs).collect::<Vec<_>>()))
+        }
         ProcFile::Pressure(res) => pressure(sim, ROOT_TASK_GROUP, *res, now).map_err(|refused| {
             Mistake::new(&Location::of("--file"), format!("/proc/pressure: {refused}"), "an arm without psi=0")
         }),
@@ -197,6 +212,30 @@ pub(crate) fn read<const COSTS: bool>(
             Ok(TaskSched { sched, task, threads, formats }.to_string())
         }
     }
+}
+
+/// The text of `/proc/interrupts`, of what interrupts here.
+fn interrupts<const COSTS: bool>(sim: &LinuxSim<COSTS>) -> String {
+    let cpus: Vec<CpuId> = sim.sched.cpu_online_mask.iter().collect();
+    let irq = &sim.os.irq;
+    let line = |(number, line): (usize, &Irq)| InterruptLine {
+        label: number.to_string(),
+        counts: cpus.iter().map(|&cpu| line.count(cpu)).collect(),
+        about: device_about(number, &line.name),
+    };
+    let of_cpus = |label: &str, about: &str, count: fn(&IrqStat) -> u32| InterruptLine {
+        label: label.to_string(),
+        counts: cpus.iter().map(|&cpu| count(&irq.counted(cpu)).into()).collect(),
+        about: format!(" {about}"),
+    };
+    let mut lines: Vec<InterruptLine> = irq.irqs().iter().enumerate().map(line).collect();
+    lines.extend([
+        of_cpus("LOC", "Local timer interrupts", |stat| stat.apic_timer_irqs),
+        of_cpus("IWI", "IRQ work interrupts", |stat| stat.apic_irq_work_irqs),
+        of_cpus("RES", "Rescheduling interrupts", |stat| stat.irq_resched_count),
+        of_cpus("CAL", "Function call interrupts", |stat| stat.irq_call_count),
+    ]);
+    interrupts_text(&cpus, &lines)
 }
 
 fn symbols<const COSTS: bool>(sim: &LinuxSim<COSTS>) -> Symbols<'_> {

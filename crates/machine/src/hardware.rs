@@ -34,14 +34,14 @@ use sched::arch::Arch;
 use sched::cpu_topology::SCHED_CAPACITY_SCALE;
 use sched::layout::{Layout, Line};
 use sched::sched::TaskId;
-use sched::trace::{Context, Event, Sink};
+use sched::trace::{Context, Event, Ipi, Sink};
 use units::{Capacity, CpuId, Cycles, Ns, Prng, Ps, Slots, prefetch_lines, unlikely};
 
 /// Why a CPU was told something.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Notice {
-    /// The reschedule interrupt.
-    Reschedule,
+    /// An interrupt by another CPU, or by itself.
+    Ipi(Ipi),
     /// A store to the flags word it monitors.
     Monitor,
     /// Its clock event device was set to another time: nothing arrives, what it waits for has changed.
@@ -352,12 +352,12 @@ impl<const COSTS: bool> Arch for Hardware<COSTS> {
         (self.cpus[cpu.index()].sched_rng.next_u64() >> 32) as u32
     }
 
-    fn smp_send_reschedule(&mut self, from: CpuId, to: CpuId) {
+    fn send_ipi(&mut self, from: CpuId, to: CpuId, ipi: Ipi) {
         let work = Ps(self.prices.ipi_send.0 * self.ps_per_cycle(from));
         self.charge(work);
         let way = if COSTS { self.prices.ipi_delivery(self.topology.distance(from, to)) } else { Ps::ZERO };
         let at = self.now(from) + way;
-        self.send(at, to, Notice::Reschedule);
+        self.send(at, to, Notice::Ipi(ipi));
     }
 
     fn clockevents_program_event(&mut self, by: CpuId, cpu: CpuId) {

@@ -210,6 +210,7 @@ mod tests {
     use crate::idle::IdleRules;
     use crate::topology::{Numbering, from_synthetic};
     use sched::arch::Arch;
+    use sched::trace::Ipi;
     use sched::versions::V4_16;
 
     #[test]
@@ -235,7 +236,7 @@ mod tests {
         // A sibling, a core, another cache of the package, the other package.
         for (to, way) in [(1, near), (2, near), (4, near), (8, far), (15, far)] {
             hardware.begin(CpuId(0), Ps::ZERO);
-            hardware.smp_send_reschedule(CpuId(0), CpuId(to));
+            hardware.send_ipi(CpuId(0), CpuId(to), Ipi::Reschedule);
             let sent = hardware.outbox().pop().expect("one was sent");
             assert_eq!((sent.at, sent.to), (way, CpuId(to)));
         }

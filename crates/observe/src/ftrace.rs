@@ -289,7 +289,7 @@ impl Eq for Line {}
 #[cfg(test)]
 mod tests {
     use super::*;
-    use sched::trace::{Averages, Estimate};
+    use sched::trace::{Averages, Estimate, Ipi};
 
     const PING: TaskId = TaskId(0);
     const PONG: TaskId = TaskId(1);
@@ -455,8 +455,8 @@ mod tests {
             soft(Event::SoftirqExit { vec: 7 }),
             hard(Event::IrqHandlerEntry { irq: 3, name: "nvme0q1".to_string() }),
             hard(Event::IrqHandlerExit { irq: 3 }),
-            hard(Event::RescheduleEntry),
-            hard(Event::RescheduleExit),
+            hard(Event::IpiEntry(Ipi::Reschedule)),
+            hard(Event::IpiExit(Ipi::Reschedule)),
         ];
         for (i, (interrupt, event)) in events.into_iter().enumerate() {
             trace.context(Context { need_resched: false, interrupt });

@@ -3,10 +3,10 @@
 //! A *bare* tracepoint is a hook for modules, without an event in tracefs. Its fields here are those with which such modules
 //! commonly show it; its name is the kernel's.
 
-use crate::proc::Formats;
+use crate::proc::{Formats, SOFTIRQ_NAMES};
 use crate::tasks::Tasks;
 use sched::sched::TaskId;
-use sched::trace::{Averages, Estimate, Event, NumaSide};
+use sched::trace::{Averages, Estimate, Event, Ipi, NumaSide};
 use units::CpuId;
 
 macro_rules! tracepoints {
@@ -78,6 +78,10 @@ tracepoints! {
     LocalTimerExit = "local_timer_exit", Event, V4_5;
     RescheduleEntry = "reschedule_entry", Event, V4_5;
     RescheduleExit = "reschedule_exit", Event, V4_5;
+    CallFunctionSingleEntry = "call_function_single_entry", Event, V4_5;
+    CallFunctionSingleExit = "call_function_single_exit", Event, V4_5;
+    IrqWorkEntry = "irq_work_entry", Event, V4_5;
+    IrqWorkExit = "irq_work_exit", Event, V4_5;
     PeltCfs = "pelt_cfs_tp", Bare, V6_1;
     PeltSe = "pelt_se_tp", Bare, V6_1;
     PeltRt = "pelt_rt_tp", Bare, V6_1;
@@ -90,8 +94,14 @@ tracepoints! {
     SchedUpdateNrRunning = "sched_update_nr_running_tp", Bare, V6_1;
 }
 
-/// irq_vectors.h: RESCHEDULE_VECTOR, of all kernels.
-const RESCHEDULE_VECTOR: u64 = 0xfd;
+/// irq_vectors.h: RESCHEDULE_VECTOR, CALL_FUNCTION_SINGLE_VECTOR, IRQ_WORK_VECTOR, of all kernels.
+fn vector(ipi: Ipi) -> u64 {
+    match ipi {
+        Ipi::Reschedule => 0xfd,
+        Ipi::CallFunctionSingle => 0xfb,
+        Ipi::IrqWork => 0xf6,
+    }
+}
 
 /// Tracepoints of the trees' include/trace/events/sched.h, and of their interrupts, that are not told here: in which kernels, and why not.
 const NEVER_PASSED: &[(&str, Formats, Option<Formats>, &str)] = &[
@@ -124,14 +134,10 @@ const NEVER_PASSED: &[(&str, Formats, Option<Formats>, &str)] = &[
     ),
     ("call_function_entry", Formats::V4_5, None, CALLS),
     ("call_function_exit", Formats::V4_5, None, CALLS),
-    ("call_function_single_entry", Formats::V4_5, None, CALLS),
-    ("call_function_single_exit", Formats::V4_5, None, CALLS),
-    ("irq_work_entry", Formats::V4_5, None, CALLS),
-    ("irq_work_exit", Formats::V4_5, None, CALLS),
 ];
 
 /// Why these are absent.
-const CALLS: &str = "one interrupt has other CPUs do all that is left for them, and it is told as the reschedule one";
+const CALLS: &str = "no CPU has many others do something at once (`call_function_single_*` is told)";
 
 impl Tracepoint {
     /// Which one was passed; `None`: a counter of ours.
@@ -166,8 +172,12 @@ impl Tracepoint {
             Event::SoftirqExit { .. } => Tracepoint::SoftirqExit,
             Event::LocalTimerEntry { .. } => Tracepoint::LocalTimerEntry,
             Event::LocalTimerExit { .. } => Tracepoint::LocalTimerExit,
-            Event::RescheduleEntry => Tracepoint::RescheduleEntry,
-            Event::RescheduleExit => Tracepoint::RescheduleExit,
+            Event::IpiEntry(Ipi::Reschedule) => Tracepoint::RescheduleEntry,
+            Event::IpiExit(Ipi::Reschedule) => Tracepoint::RescheduleExit,
+            Event::IpiEntry(Ipi::CallFunctionSingle) => Tracepoint::CallFunctionSingleEntry,
+            Event::IpiExit(Ipi::CallFunctionSingle) => Tracepoint::CallFunctionSingleExit,
+            Event::IpiEntry(Ipi::IrqWork) => Tracepoint::IrqWorkEntry,
+            Event::IpiExit(Ipi::IrqWork) => Tracepoint::IrqWorkExit,
             Event::PeltCfs { .. } => Tracepoint::PeltCfs,
             Event::PeltSe { .. } => Tracepoint::PeltSe,
             Event::PeltRt { .. } => Tracepoint::PeltRt,
@@ -230,6 +240,10 @@ impl Selection {
                 Tracepoint::SchedSwapNuma,
                 Tracepoint::RescheduleEntry,
                 Tracepoint::RescheduleExit,
+                Tracepoint::CallFunctionSingleEntry,
+                Tracepoint::CallFunctionSingleExit,
+                Tracepoint::IrqWorkEntry,
+                Tracepoint::IrqWorkExit,
             ];
             tracepoint.kind() == Kind::Event && !generic.contains(tracepoint)
         };
@@ -272,11 +286,8 @@ impl FromIterator<Tracepoint> for Selection {
     }
 }
 
-/// interrupt.h: softirq_to_name[].
 pub(crate) fn softirq_name(vec: u8) -> &'static str {
-    const NAMES: [&str; 10] =
-        ["HI", "TIMER", "NET_TX", "NET_RX", "BLOCK", "IRQ_POLL", "TASKLET", "SCHED", "HRTIMER", "RCU"];
-    NAMES[usize::from(vec)]
+    SOFTIRQ_NAMES[usize::from(vec)]
 }
 
 /// A field's value.
@@ -331,7 +342,7 @@ pub(crate) fn fields(event: &Event, tasks: &Tasks, formats: Formats) -> Option<F
             .chain([("oldprio", Value::Signed((*oldprio).into())), ("newprio", Value::Signed((*newprio).into()))])
             .collect(),
         Event::SchedWakeIdleWithoutIpi { cpu } => vec![cpu_of(cpu)],
-        Event::RescheduleEntry | Event::RescheduleExit => vec![("vector", unsigned(RESCHEDULE_VECTOR))],
+        Event::IpiEntry(ipi) | Event::IpiExit(ipi) => vec![("vector", unsigned(vector(*ipi)))],
         Event::SchedMoveNuma { src, dst } => numa_move(src, dst, tasks),
         // Tells of both sides since v5.7.
         Event::SchedStickNuma { src, dst } if formats < Formats::V6_1 => numa_move(src, dst, tasks),

@@ -12,7 +12,7 @@ use sched::access::Path;
 use sched::behaviour;
 use sched::sched::TaskId;
 use sched::scheduler::Scheduler;
-use sched::trace::{Event, Interrupt, SCHED_SOFTIRQ, trace_interrupt};
+use sched::trace::{Event, Interrupt, Ipi, SCHED_SOFTIRQ, trace_interrupt};
 use sched::versions::{Setting, Switched};
 use std::collections::VecDeque;
 use units::{CpuId, CpuMask, Ns, Slots};
@@ -163,8 +163,41 @@ pub struct Irq {
     pub affinity: CpuMask,
     /// Where it arrives: `effective_affinity`.
     pub cpu: CpuId,
-    /// How often it has: its line of `/proc/interrupts`.
-    pub count: u64,
+    /// How often it has, on every CPU where it arrived yet: its line of `/proc/interrupts`.
+    counts: Vec<(CpuId, u64)>,
+}
+
+impl Irq {
+    /// How often it has arrived at `cpu`.
+    pub fn count(&self, cpu: CpuId) -> u64 {
+        self.counts.iter().find(|&&(at, _)| at == cpu).map_or(0, |&(_, count)| count)
+    }
+}
+
+/// interrupt.h: NR_SOFTIRQS.
+pub const NR_SOFTIRQS: usize = 10;
+
+/// hardirq.h's irq_cpustat_t, and kernel_stat.h's softirqs: how often which has been on a CPU.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct IrqStat {
+    pub apic_timer_irqs: u32,
+    pub irq_resched_count: u32,
+    pub irq_call_count: u32,
+    pub apic_irq_work_irqs: u32,
+    /// By vector.
+    pub softirqs: [u32; NR_SOFTIRQS],
+}
+
+impl IrqStat {
+    /// The count of interrupts by `ipi`.
+    #[inline]
+    pub fn ipi(&mut self, ipi: Ipi) -> &mut u32 {
+        match ipi {
+            Ipi::Reschedule => &mut self.irq_resched_count,
+            Ipi::CallFunctionSingle => &mut self.irq_call_count,
+            Ipi::IrqWork => &mut self.apic_irq_work_irqs,
+        }
+    }
 }
 
 /// Rounds of a softirq. After each but the last the vector raises itself again.
@@ -212,6 +245,8 @@ pub struct Irqs {
     pending: Slots<Pending>,
     /// By CPU: its ksoftirqd is runnable. Empty before there are any.
     awake: Vec<bool>,
+    /// By CPU, as far as one has been interrupted.
+    stat: Slots<IrqStat>,
     /// What devices have announced since the clock looked.
     pub raised: Vec<Raised>,
 }
@@ -225,6 +260,7 @@ impl Default for Irqs {
             queues: Slots::new(),
             pending: Slots::new(),
             awake: Vec::new(),
+            stat: Slots::new(),
             raised: Vec::new(),
         }
     }
@@ -248,7 +284,7 @@ impl Irqs {
     /// older kernels take the first CPU with a free one.
     pub fn request_irq(&mut self, name: &str, affinity: CpuMask, online: &CpuMask) -> IrqId {
         let cpu = self.place(&affinity, online);
-        self.irqs.push(Irq { name: name.to_string(), affinity, cpu, count: 0 });
+        self.irqs.push(Irq { name: name.to_string(), affinity, cpu, counts: Vec::new() });
         IrqId(self.irqs.len() as u32 - 1)
     }
 
@@ -293,9 +329,31 @@ impl Irqs {
         self.irqs[irq.0 as usize].cpu
     }
 
-    /// It was handled once more.
-    pub fn handled(&mut self, irq: IrqId) {
-        self.irqs[irq.0 as usize].count += 1;
+    /// It was handled once more, on `cpu`.
+    pub fn handled(&mut self, irq: IrqId, cpu: CpuId) {
+        let counts = &mut self.irqs[irq.0 as usize].counts;
+        match counts.iter_mut().find(|(at, _)| *at == cpu) {
+            Some((_, count)) => *count += 1,
+            None => counts.push((cpu, 1)),
+        }
+    }
+
+    /// What has been counted on `cpu`.
+    #[inline]
+    pub fn stat(&mut self, cpu: CpuId) -> &mut IrqStat {
+        self.stat.grow_with(cpu.index() + 1, IrqStat::default);
+        &mut self.stat[cpu.index()]
+    }
+
+    /// The same, to be read; nothing yet on a CPU that none has come to.
+    pub fn counted(&self, cpu: CpuId) -> IrqStat {
+        self.stat.get(cpu.index()).copied().unwrap_or_default()
+    }
+
+    /// The action of a softirq begins: kstat_incr_softirqs_this_cpu().
+    #[inline]
+    pub fn softirq(&mut self, cpu: CpuId, vec: u8) {
+        self.stat(cpu).softirqs[usize::from(vec)] += 1;
     }
 
     /// softirq.c: __raise_softirq_irqoff(), with work for the vector's action.

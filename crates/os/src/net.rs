@@ -154,6 +154,8 @@ pub struct Net {
     /// softnet_data.input_pkt_queue of all CPUs while they are left to ksoftirqd, in the order of sending.
     left: VecDeque<(CpuId, Packet)>,
     deferred: defer::Deferred,
+    /// Softirqs that have run on the CPU that executes, and are not counted yet.
+    ran: u32,
 }
 
 /// dev.c: dev_rx_weight: packets that a call of net_rx_action() takes from a CPU's queue.
@@ -172,6 +174,7 @@ impl Net {
             ksoftirqd_running: false,
             left: VecDeque::new(),
             deferred: defer::Deferred::default(),
+            ran: 0,
         }
     }
 
@@ -218,6 +221,7 @@ impl Net {
             }
         }
         self.bh_disabled = true;
+        self.ran += 1;
         let vec = SoftIrq::NetRx.vec();
         trace_softirq_raise(sched, cpu, Interrupt::None, vec);
         within(sched, cpu, paths::DO_SOFTIRQ, |sched| {
@@ -294,6 +298,8 @@ impl Os {
         self.allocate_softnet(sched.nr_cpus());
         self.net.ksoftirqd_running = self.irq.ksoftirqd_running(cpu);
         let step = self.net.step(sched, cpu, task, call);
+        let ran = std::mem::take(&mut self.net.ran);
+        self.irq.stat(cpu).softirqs[usize::from(SoftIrq::NetRx.vec())] += ran;
         if unlikely(!self.net.left.is_empty()) {
             self.raise_left(sched, cpu);
         }

@@ -344,6 +344,7 @@ mod tests {
     use sched::core::{Boot, Sched, TaskInit};
     use sched::cpu_topology::CpuTopology;
     use sched::sched::ROOT_TASK_GROUP;
+    use sched::trace::Ipi;
     use sched::versions::V4_15;
 
     /// Time stands still, and nobody is told anything.
@@ -353,7 +354,7 @@ mod tests {
         fn sched_clock(&self, _cpu: CpuId) -> Ns {
             Ns::from_ms(1_000)
         }
-        fn smp_send_reschedule(&mut self, _from: CpuId, _to: CpuId) {}
+        fn send_ipi(&mut self, _from: CpuId, _to: CpuId, _ipi: Ipi) {}
         fn wake_polling_idle(&mut self, _from: CpuId, _to: CpuId) {}
     }
 

@@ -3,7 +3,7 @@
 use crate::access::Path;
 use crate::layout::Line;
 use crate::sched::TaskId;
-use crate::trace::{Context, Event};
+use crate::trace::{Context, Event, Ipi};
 use units::{Capacity, CpuId, Ns};
 
 /// What the scheduler needs from the machine it runs on. Every method that charges defaults to free, so that an
@@ -97,8 +97,8 @@ pub trait Arch {
         Ns(0)
     }
 
-    /// Sends the reschedule interrupt. It arrives later, in `scheduler_ipi`.
-    fn smp_send_reschedule(&mut self, from: CpuId, to: CpuId);
+    /// smp_send_reschedule(), arch_send_call_function_single_ipi(), arch_irq_work_raise(). It arrives later, in `scheduler_ipi`.
+    fn send_ipi(&mut self, from: CpuId, to: CpuId, ipi: Ipi);
 
     /// Stores to the monitored flags word of an idle CPU that polls it (mwait): it leaves idle without an interrupt.
     fn wake_polling_idle(&mut self, from: CpuId, to: CpuId);

@@ -15,6 +15,7 @@ use crate::behaviour;
 use crate::core::Sched;
 use crate::hrtimer::SchedTimer;
 use crate::sched::{Policy, SchedClass, TaskId};
+use crate::trace::Ipi;
 use units::{CpuId, CpuMask, Ns, PerCpu, unlikely};
 
 behaviour! {
@@ -304,7 +305,7 @@ impl<A: Arch> Sched<A> {
 
     /// tick-sched.c: tick_nohz_full_kick_cpu(). At the end of the interrupt `cpu` looks at its tick.
     fn tick_nohz_full_kick_cpu(&mut self, cpu: CpuId) {
-        self.arch.smp_send_reschedule(self.this_cpu, cpu);
+        self.arch.send_ipi(self.this_cpu, cpu, Ipi::CallFunctionSingle);
     }
 
     /// tick-sched.c: tick_nohz_full_update_tick(). At the end of an interrupt on a CPU that does not idle, or when it leaves the idle loop.

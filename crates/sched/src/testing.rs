@@ -7,7 +7,7 @@ use crate::cpu_topology::CpuTopology;
 use crate::layout::Line;
 use crate::sched::{TaskId, TgId};
 use crate::sysctl::Sysctl;
-use crate::trace::Event;
+use crate::trace::{Event, Ipi};
 use crate::versions::Kernel;
 use units::{Capacity, CpuId, Ns};
 
@@ -84,7 +84,7 @@ impl Arch for Hand {
         khz
     }
 
-    fn smp_send_reschedule(&mut self, from: CpuId, to: CpuId) {
+    fn send_ipi(&mut self, from: CpuId, to: CpuId, _ipi: Ipi) {
         self.interrupts.push((from, to));
     }
 

@@ -234,14 +234,22 @@ pub enum Event {
     LocalTimerExit {
         vector: u8,
     },
-    /// Another CPU does.
-    RescheduleEntry,
-    RescheduleExit,
+    /// Another CPU does, or the CPU itself.
+    IpiEntry(Ipi),
+    IpiExit(Ipi),
     /// Runnable tasks on `cpu` after an enqueue or dequeue: a counter track of ours, no kernel event.
     NrRunning {
         cpu: CpuId,
         nr_running: u32,
     },
+}
+
+/// irq_vectors.h: by which vector one CPU interrupts another, or itself. The most urgent first.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub enum Ipi {
+    Reschedule,
+    CallFunctionSingle,
+    IrqWork,
 }
 
 /// interrupt.h: the number of the scheduler's softirq.

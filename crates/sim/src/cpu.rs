@@ -30,8 +30,10 @@ pub(crate) struct Cpu {
     /// Those that there have been.
     pub ticks: u64,
     /// Pending notices, the earliest of each kind.
-    pub reschedule_at: Ps,
+    pub ipi_at: Ps,
     pub monitor_at: Ps,
+    /// By which vectors the interrupt at `ipi_at` comes: a bit for each [`Ipi`].
+    pub ipis: u8,
     pub timers: Timers,
     /// The tick has come in this round of the idle loop, and the governor has not heard of it.
     pub got_idle_tick: bool,
@@ -52,8 +54,9 @@ impl Cpu {
             at: Ps::ZERO,
             tick_at: Ps::NEVER,
             ticks: 0,
-            reschedule_at: Ps::NEVER,
+            ipi_at: Ps::NEVER,
             monitor_at: Ps::NEVER,
+            ipis: 0,
             timers: Timers::default(),
             got_idle_tick: false,
             idle_entrytime: Ps::ZERO,
@@ -65,7 +68,10 @@ impl Cpu {
 
     pub fn notice(&mut self, notice: Notice, at: Ps) {
         match notice {
-            Notice::Reschedule => self.reschedule_at = self.reschedule_at.min(at),
+            Notice::Ipi(ipi) => {
+                self.ipi_at = self.ipi_at.min(at);
+                self.ipis |= 1 << ipi as u8;
+            }
             Notice::Monitor => self.monitor_at = self.monitor_at.min(at),
             // Who delivers it asks the scheduler.
             Notice::Timer | Notice::Frequency => {}
@@ -75,12 +81,12 @@ impl Cpu {
     /// The next interrupt of any kind.
     #[inline]
     pub fn interrupt_at(&self) -> Ps {
-        self.tick_at.min(self.reschedule_at).min(self.timers.next())
+        self.tick_at.min(self.ipi_at).min(self.timers.next())
     }
 
     /// Whether nothing but ticks will come.
     pub fn only_ticks(&self) -> bool {
-        [self.timers.next(), self.reschedule_at, self.monitor_at].iter().all(|&at| at == Ps::NEVER)
+        [self.timers.next(), self.ipi_at, self.monitor_at].iter().all(|&at| at == Ps::NEVER)
     }
 
     /// Whether it is in the middle of what ends at `at`, whatever comes.

@@ -380,7 +380,7 @@ impl<const COSTS: bool, S: Scheduler<Arch = Hardware<COSTS>>> Sim<COSTS, S> {
     pub(crate) fn must_reschedule(&self, cpu: CpuId, now: Ps) -> bool {
         if unlikely(self.sched.need_resched(cpu)) {
             let this = &self.cpus[cpu];
-            let announced = this.reschedule_at.min(this.monitor_at);
+            let announced = this.ipi_at.min(this.monitor_at);
             return announced == Ps::NEVER || announced <= now;
         }
         false

@@ -13,7 +13,7 @@ use sched::arch::Arch;
 use sched::isolation::FullTick;
 use sched::sched::WakeFlags;
 use sched::scheduler::Scheduler;
-use sched::trace::{Event, Interrupt, trace_interrupt};
+use sched::trace::{Event, Interrupt, Ipi, trace_interrupt};
 use units::{CpuId, Ps};
 
 /// What a tick waits for of its code and data is spread over its functions, in so many parts: one at the clock, two in update_process_times()
@@ -36,10 +36,10 @@ impl<const COSTS: bool, S: Scheduler<Arch = Hardware<COSTS>>> Sim<COSTS, S> {
         loop {
             let now = self.sched.arch().now(cpu);
             let this = &mut self.cpus[cpu];
-            if this.reschedule_at <= now {
-                this.reschedule_at = Ps::NEVER;
+            if this.ipi_at <= now {
+                this.ipi_at = Ps::NEVER;
                 last = paths::SMP_RESCHEDULE_INTERRUPT;
-                softirq |= self.reschedule_interrupt(cpu);
+                softirq |= self.ipi_interrupt(cpu);
             } else if this.timers.device() <= now {
                 last = paths::COMMON_INTERRUPT;
                 self.device_interrupt(cpu);
@@ -75,10 +75,26 @@ impl<const COSTS: bool, S: Scheduler<Arch = Hardware<COSTS>>> Sim<COSTS, S> {
         }
     }
 
-    /// arch/x86: smp_reschedule_interrupt(). Returns whether the balancing softirq is to run.
+    /// arch/x86: smp_reschedule_interrupt(), smp_call_function_single_interrupt() and smp_irq_work_interrupt(). Returns whether the balancing softirq is
+    /// to run.
+    ///
+    /// Differs: what is pending by several vectors is done, and takes time, once, by the least urgent one's handler.
     #[inline(always)]
-    fn reschedule_interrupt(&mut self, cpu: CpuId) -> bool {
-        trace_interrupt(&mut self.sched, cpu, Interrupt::Hardirq, || Event::RescheduleEntry);
+    fn ipi_interrupt(&mut self, cpu: CpuId) -> bool {
+        let pending = std::mem::take(&mut self.cpus[cpu].ipis);
+        let mut by = Ipi::Reschedule;
+        for ipi in [Ipi::Reschedule, Ipi::CallFunctionSingle, Ipi::IrqWork] {
+            if pending & 1 << ipi as u8 == 0 {
+                continue;
+            }
+            *self.os.irq.stat(cpu).ipi(ipi) += 1;
+            by = ipi;
+            if pending >> (ipi as u8 + 1) != 0 {
+                trace_interrupt(&mut self.sched, cpu, Interrupt::Hardirq, || Event::IpiEntry(ipi));
+                trace_interrupt(&mut self.sched, cpu, Interrupt::Hardirq, || Event::IpiExit(ipi));
+            }
+        }
+        trace_interrupt(&mut self.sched, cpu, Interrupt::Hardirq, || Event::IpiEntry(by));
         let softirq = self.within(cpu, paths::SMP_RESCHEDULE_INTERRUPT, |sim| {
             let softirq = sim.sched.scheduler_ipi(cpu);
             sim.os.flush_smp_call_function_queue(&mut sim.sched, cpu, Interrupt::Hardirq);
@@ -87,7 +103,7 @@ impl<const COSTS: bool, S: Scheduler<Arch = Hardware<COSTS>>> Sim<COSTS, S> {
             }
             softirq
         });
-        trace_interrupt(&mut self.sched, cpu, Interrupt::Hardirq, || Event::RescheduleExit);
+        trace_interrupt(&mut self.sched, cpu, Interrupt::Hardirq, || Event::IpiExit(by));
         softirq
     }
 
@@ -125,6 +141,7 @@ impl<const COSTS: bool, S: Scheduler<Arch = Hardware<COSTS>>> Sim<COSTS, S> {
     /// arch/x86: smp_apic_timer_interrupt(). Returns whether the balancing softirq is to run.
     fn timer_interrupt(&mut self, cpu: CpuId, now: Ps) -> bool {
         let vector = self.os.irq.rules.local_timer_vector;
+        self.os.irq.stat(cpu).apic_timer_irqs += 1;
         // Before what it costs, so that all of that lies between the two.
         trace_interrupt(&mut self.sched, cpu, Interrupt::Hardirq, || Event::LocalTimerEntry { vector });
         self.within(cpu, paths::SMP_APIC_TIMER_INTERRUPT, |sim| {
@@ -157,6 +174,7 @@ impl<const COSTS: bool, S: Scheduler<Arch = Hardware<COSTS>>> Sim<COSTS, S> {
                 sim.within(cpu, paths::DO_SOFTIRQ, |sim| {
                     sim.sched.arch_mut().stall(Ps(misses.0 / TICK_PARTS));
                     let tick = sim.ticks.of(now.0);
+                    sim.os.irq.softirq(cpu, RCU_VEC);
                     traced_softirq(&mut sim.sched, cpu, RCU_VEC, |sched| {
                         sim.os.rcu_process_callbacks(sched, cpu, tick)
                     });

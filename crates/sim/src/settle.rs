@@ -58,7 +58,7 @@ impl<const COSTS: bool, S: Scheduler<Arch = Hardware<COSTS>>> Sim<COSTS, S> {
         let (mut messages, others): (Vec<_>, Vec<_>) = arch
             .outbox()
             .drain(..)
-            .partition(|message| message.after > 0 && matches!(message.notice, Notice::Reschedule | Notice::Monitor));
+            .partition(|message| message.after > 0 && matches!(message.notice, Notice::Ipi(_) | Notice::Monitor));
         *arch.outbox() = others;
         messages.reverse();
         let (run, at, end) = (this.run, this.at, arch.now(cpu));
@@ -79,7 +79,7 @@ impl<const COSTS: bool, S: Scheduler<Arch = Hardware<COSTS>>> Sim<COSTS, S> {
             stalled.push(before + arch.answer(cpu, put_off, put_off.at + before));
         }
         for message in arch.outbox() {
-            if matches!(message.notice, Notice::Reschedule | Notice::Monitor) {
+            if matches!(message.notice, Notice::Ipi(_) | Notice::Monitor) {
                 message.at += stalled[message.after];
             }
         }
@@ -134,6 +134,7 @@ mod tests {
     use sched::arch::Arch;
     use sched::core::{Boot, Sched};
     use sched::layout::{Line, Region};
+    use sched::trace::Ipi;
     use sched::versions::V6_1;
 
     const SUM: Line = Line { region: Region::TaskGroup, index: 2 };
@@ -181,9 +182,9 @@ mod tests {
         taken_at(&mut sim, us(2_000));
         let arch = sim.sched.arch_mut();
         arch.begin(SENDER, us(2_000));
-        arch.smp_send_reschedule(SENDER, CpuId(0));
+        arch.send_ipi(SENDER, CpuId(0), Ipi::Reschedule);
         arch.atomic(SENDER, SUM);
-        arch.smp_send_reschedule(SENDER, CpuId(3));
+        arch.send_ipi(SENDER, CpuId(3), Ipi::Reschedule);
         sim.cpus[SENDER].run = Run::Idle;
         sim.begin_settling(SENDER);
         let arch = sim.sched.arch_mut();
@@ -208,7 +209,7 @@ mod tests {
         let arch = sim.sched.arch_mut();
         arch.begin(SENDER, us(2_000));
         for to in [0, 2, 3] {
-            arch.smp_send_reschedule(SENDER, CpuId(to));
+            arch.send_ipi(SENDER, CpuId(to), Ipi::Reschedule);
             arch.stall(Ps::from_ns(10));
             arch.atomic(SENDER, SUM);
         }

@@ -125,7 +125,7 @@ impl<const COSTS: bool, S: Scheduler<Arch = Hardware<COSTS>>> Sim<COSTS, S> {
     pub(crate) fn device_interrupt(&mut self, cpu: CpuId) {
         let Some(raised) = self.devices.coming[cpu].pop_front() else { return };
         self.set_device(cpu);
-        self.os.irq.handled(raised.irq);
+        self.os.irq.handled(raised.irq, cpu);
         self.within(cpu, paths::COMMON_INTERRUPT, |sim| {
             sim.within(cpu, paths::HANDLE_IRQ_EVENT, |sim| {
                 let irq = raised.irq.0;
@@ -205,6 +205,7 @@ impl<const COSTS: bool, S: Scheduler<Arch = Hardware<COSTS>>> Sim<COSTS, S> {
     /// The scheduler's softirq, which most often is alone.
     #[inline]
     pub(crate) fn rebalance_softirq(&mut self, cpu: CpuId) {
+        self.os.irq.softirq(cpu, SoftIrq::Sched.vec());
         traced_softirq(&mut self.sched, cpu, SoftIrq::Sched.vec(), |sched| sched.run_rebalance_domains(cpu));
     }
 
@@ -242,6 +243,7 @@ impl<const COSTS: bool, S: Scheduler<Arch = Hardware<COSTS>>> Sim<COSTS, S> {
             return self.rebalance_softirq(cpu);
         }
         let vec = vector.vec();
+        self.os.irq.softirq(cpu, vec);
         trace_interrupt(&mut self.sched, cpu, Interrupt::Softirq, || Event::SoftirqEntry { vec });
         self.within(cpu, vector.action(), |sim| {
             let woken = sim.os.irq.action(cpu, vector);

@@ -176,7 +176,7 @@ impl<const COSTS: bool, S: Scheduler<Arch = Hardware<COSTS>>> Sim<COSTS, S> {
         self.sched.arch_mut().play_dead(cpu);
         let now = self.sched.arch().now(cpu);
         let this = &mut self.cpus[cpu];
-        (this.tick_at, this.reschedule_at, this.monitor_at) = (Ps::NEVER, Ps::NEVER, Ps::NEVER);
+        (this.tick_at, this.ipi_at, this.monitor_at, this.ipis) = (Ps::NEVER, Ps::NEVER, Ps::NEVER, 0);
         this.run = Run::EnteringIdle;
         this.at = now;
     }

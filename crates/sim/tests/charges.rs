@@ -13,6 +13,7 @@ use sched::layout::{Layout, Line};
 use sched::sched::{ROOT_TASK_GROUP, TaskId, TaskState, WakeFlags};
 use sched::scheduler::Scheduler;
 use sched::sysctl::{Sysctl, Tunable};
+use sched::trace::Ipi;
 use sched::versions::V4_5_RC1;
 use std::cell::Cell;
 use std::path::Path;
@@ -51,7 +52,7 @@ impl Arch for Recorder {
         self.clock_reads.set(self.clock_reads.get() + 1);
         Ns(self.now)
     }
-    fn smp_send_reschedule(&mut self, _from: CpuId, to: CpuId) {
+    fn send_ipi(&mut self, _from: CpuId, to: CpuId, _ipi: Ipi) {
         self.note(&format!("interrupt to {to:?}"));
     }
     fn wake_polling_idle(&mut self, _from: CpuId, to: CpuId) {

@@ -114,7 +114,8 @@ fn an_interrupt_lands_on_a_cpu_of_its_mask_and_takes_that_cpus_time() {
         sim.raise_irq(Ns::from_ms(5 + n), irq, net(1));
     }
     finish(&mut sim);
-    assert_eq!(sim.os.irq.irqs()[0].count, 10);
+    assert_eq!([CPU1, CPU2].map(|cpu| sim.os.irq.irqs()[0].count(cpu)), [0, 10]);
+    assert_eq!([CPU1, CPU2].map(|cpu| sim.os.irq.counted(cpu).softirqs[3]), [0, 10]);
     // Ten interrupts with a round each: the one CPU's task ends so much later than the other's.
     let late = value(&sim, 2) - value(&sim, 1);
     assert_eq!(late, 10 * (IRQ.0 + ROUND.0));
@@ -309,7 +310,7 @@ fn a_block_device_answers_by_the_interrupt_of_its_queue() {
     sim.spawn(CpuId(0), pinned("reader", CPU2, [Op::BlockIo(Ns::from_ms(3)), report(1)]));
     finish(&mut sim);
     let line = &sim.os.irq.irqs()[0];
-    assert_eq!((line.name.as_str(), line.cpu, line.count), ("nvme0q3", CPU2, 1));
+    assert_eq!((line.name.as_str(), line.cpu, line.count(CPU2)), ("nvme0q3", CPU2, 1));
     // The device's time, the way out of the state, the interrupt.
     assert!((Ns::from_ms(3) + IRQ).0 <= value(&sim, 1) && value(&sim, 1) < Ns::from_ms(4).0);
 }

@@ -175,7 +175,7 @@ fn interrupts_have_perfettos_messages_and_the_reschedule_one_is_generic() {
         Event::SoftirqExit { vec: 7 },
         Event::IrqHandlerEntry { irq: 3, name: "nvme0q1".to_string() },
         Event::IrqHandlerExit { irq: 3 },
-        Event::RescheduleEntry,
+        Event::IpiEntry(sched::trace::Ipi::Reschedule),
     ];
     for (i, event) in events.iter().enumerate() {
         trace.event(Ns(300 + i as u64), CpuId(0), event);

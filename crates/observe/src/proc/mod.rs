@@ -3,11 +3,14 @@
 //! `/proc/schedstat` is in `crate::schedstat`. What a file shows of a kernel's build that is not modelled (clocks that are not
 //! stable, memory policies) is what such a machine without load shows.
 
+mod interrupts;
 mod latency;
 mod pressure;
 mod sched_debug;
 mod task_sched;
 
+pub(crate) use interrupts::SOFTIRQ_NAMES;
+pub use interrupts::{InterruptLine, device_about, interrupts_text, softirqs_text};
 pub use latency::{latency_text, readprofile_text};
 pub use pressure::pressure_text;
 pub use sched_debug::SchedDebug;

@@ -93,6 +93,7 @@ mod tests {
     use crate::OsRules;
     use sched::core::{Boot, Sched};
     use sched::cpu_topology::CpuTopology;
+    use sched::trace::Ipi;
     use sched::versions::V6_1;
     use units::Ns;
 
@@ -106,7 +107,7 @@ mod tests {
         fn sched_clock(&self, _cpu: CpuId) -> Ns {
             Ns::from_ms(1_000)
         }
-        fn smp_send_reschedule(&mut self, _from: CpuId, to: CpuId) {
+        fn send_ipi(&mut self, _from: CpuId, to: CpuId, _ipi: Ipi) {
             self.interrupted.push(to);
         }
         fn wake_polling_idle(&mut self, _from: CpuId, to: CpuId) {

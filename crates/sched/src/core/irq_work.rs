@@ -3,6 +3,7 @@
 use super::Sched;
 use crate::arch::Arch;
 use crate::sched::IrqWork;
+use crate::trace::Ipi;
 use units::CpuId;
 
 impl<A: Arch> Sched<A> {
@@ -10,7 +11,8 @@ impl<A: Arch> Sched<A> {
     pub(crate) fn irq_work_queue_on(&mut self, cpu: CpuId, work: IrqWork) {
         self.irq_work[cpu].push(work);
         if self.irq_work[cpu].len() == 1 {
-            self.arch.smp_send_reschedule(self.this_cpu, cpu);
+            let ipi = if cpu == self.this_cpu { Ipi::IrqWork } else { Ipi::CallFunctionSingle };
+            self.arch.send_ipi(self.this_cpu, cpu, ipi);
         }
     }
 

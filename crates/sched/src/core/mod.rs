@@ -50,7 +50,7 @@ use crate::sched::*;
 use crate::stats::SchedstatsState;
 use crate::sysctl::Sysctl;
 use crate::topology::{DomainParameters, Domains, RootDomain, build_sched_domains};
-use crate::trace::{Event, Interrupt};
+use crate::trace::{Event, Interrupt, Ipi};
 use crate::versions::Kernel;
 use cgroup::Hierarchy;
 use fentry::fentry;
@@ -468,20 +468,23 @@ impl<A: Arch> Sched<A> {
         if self.rq[cpu].polling {
             self.wake_idle_without_ipi(cpu);
         } else {
-            self.arch.smp_send_reschedule(self.this_cpu, cpu);
+            self.arch.send_ipi(self.this_cpu, cpu, Ipi::Reschedule);
         }
     }
 
-    /// core.c: send_call_function_single_ipi(). Has `cpu` look at what was put into its queue of calls.
-    ///
-    /// Differs: the reschedule interrupt stands for that of function calls; what it finds there is the same.
+    /// core.c: send_call_function_single_ipi(). Has `cpu` look at what was put into its queue of calls; until v5.7 ttwu_queue_remote()'s end, which has it
+    /// look at its `wake_list` by the reschedule interrupt.
     pub(crate) fn send_call_function_single_ipi(&mut self, cpu: CpuId) {
         if self.rq[cpu].polling {
             self.write_need_resched(cpu);
             self.rq[cpu].need_resched = true;
             self.wake_idle_without_ipi(cpu);
         } else {
-            self.arch.smp_send_reschedule(self.this_cpu, cpu);
+            let ipi = match self.kernel.core.wake_list {
+                WakeList::RunQueue => Ipi::Reschedule,
+                WakeList::CallSingle => Ipi::CallFunctionSingle,
+            };
+            self.arch.send_ipi(self.this_cpu, cpu, ipi);
         }
     }
 
@@ -493,12 +496,11 @@ impl<A: Arch> Sched<A> {
     }
 
     /// kernel/smp.c: smp_call_function_single_async(). `cpu` looks, as soon as it can, what others left for it to do.
-    /// Until v5.7 always by an interrupt (arch_send_call_function_single_ipi()).
-    /// Differs: the interrupt is the reschedule one, which has the same work to do before and after.
+    /// Until v5.7 always by an interrupt.
     pub(crate) fn smp_call_function_single_async(&mut self, cpu: CpuId) {
         self.atomic_wake_list(cpu);
         if self.kernel.core.wake_list == WakeList::RunQueue {
-            self.arch.smp_send_reschedule(self.this_cpu, cpu);
+            self.arch.send_ipi(self.this_cpu, cpu, Ipi::CallFunctionSingle);
         } else {
             self.send_call_function_single_ipi(cpu);
         }

@@ -6,6 +6,7 @@ use crate::core::Sched;
 use crate::fair::balance::{KickIlb, MisfitStatus, NewIlb, NohzBalance, PackingOrder};
 use crate::isolation::IlbCpus;
 use crate::topology::SdId;
+use crate::trace::Ipi;
 use fentry::fentry;
 use units::CpuId;
 
@@ -49,7 +50,7 @@ impl<A: Arch> Sched<A> {
             return;
         }
         self.rq[ilb_cpu].nohz_flags = flags.with(NohzFlags::NOHZ_BALANCE_KICK);
-        self.arch.smp_send_reschedule(self.this_cpu, ilb_cpu);
+        self.arch.send_ipi(self.this_cpu, ilb_cpu, Ipi::Reschedule);
     }
 
     /// fair.c: kick_ilb(). Has an idle CPU do for all others what the flags say.
