@@ -160,7 +160,8 @@ fn tick_hertz(nanoseconds: i64) -> Option<u64> {
     (nanoseconds > 0).then(|| (1e9 / nanoseconds as f64).round() as u64)
 }
 
-/// The scheduler's options of kernel.org's kernels, v4.5 to v6.18 (`early_param` and `__setup` in kernel/sched), by the letters all of them begin with.
+/// The scheduler's options of kernel.org's kernels that begin with these letters: v6.1's whole kernel/sched was searched for `early_param` and `__setup`;
+/// `sched_debug` is older kernels' name of `sched_verbose`, `sched_proxy_exec` came later.
 const SCHEDULER_OPTIONS: [&str; 5] =
     ["sched_debug", "sched_proxy_exec", "sched_thermal_decay_shift", "sched_verbose", "schedstats"];
 

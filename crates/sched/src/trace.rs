@@ -252,6 +252,16 @@ pub enum Ipi {
     IrqWork,
 }
 
+impl Ipi {
+    pub const ALL: [Ipi; 3] = [Ipi::Reschedule, Ipi::CallFunctionSingle, Ipi::IrqWork];
+
+    /// Its place in a set of them, below those of the less urgent.
+    #[inline]
+    pub fn bit(self) -> u8 {
+        1 << self as u8
+    }
+}
+
 /// interrupt.h: the number of the scheduler's softirq.
 pub const SCHED_SOFTIRQ: u8 = 7;
 

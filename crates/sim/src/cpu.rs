@@ -70,7 +70,7 @@ impl Cpu {
         match notice {
             Notice::Ipi(ipi) => {
                 self.ipi_at = self.ipi_at.min(at);
-                self.ipis |= 1 << ipi as u8;
+                self.ipis |= ipi.bit();
             }
             Notice::Monitor => self.monitor_at = self.monitor_at.min(at),
             // Who delivers it asks the scheduler.

@@ -81,15 +81,16 @@ impl<const COSTS: bool, S: Scheduler<Arch = Hardware<COSTS>>> Sim<COSTS, S> {
     /// Differs: what is pending by several vectors is done, and takes time, once, by the least urgent one's handler.
     #[inline(always)]
     fn ipi_interrupt(&mut self, cpu: CpuId) -> bool {
-        let pending = std::mem::take(&mut self.cpus[cpu].ipis);
+        let mut pending = std::mem::take(&mut self.cpus[cpu].ipis);
         let mut by = Ipi::Reschedule;
-        for ipi in [Ipi::Reschedule, Ipi::CallFunctionSingle, Ipi::IrqWork] {
-            if pending & 1 << ipi as u8 == 0 {
+        for ipi in Ipi::ALL {
+            if pending & ipi.bit() == 0 {
                 continue;
             }
             *self.os.irq.stat(cpu).ipi(ipi) += 1;
             by = ipi;
-            if pending >> (ipi as u8 + 1) != 0 {
+            pending &= !ipi.bit();
+            if pending != 0 {
                 trace_interrupt(&mut self.sched, cpu, Interrupt::Hardirq, || Event::IpiEntry(ipi));
                 trace_interrupt(&mut self.sched, cpu, Interrupt::Hardirq, || Event::IpiExit(ipi));
             }

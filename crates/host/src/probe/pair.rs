@@ -10,10 +10,10 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 /// Round trips of a burst.
-const ROUNDS: u32 = 10;
+pub(super) const ROUNDS: u32 = 10;
 /// Round trips before them, untimed: what a pause left cold, and a hypervisor that has to learn again how soon a halted CPU is
 /// wanted, is no part of a round of two that go on waking each other. The first takes twice as long as the tenth, or more.
-const WARM: u32 = 6;
+pub(super) const WARM: u32 = 6;
 
 pub fn run(bench: &Bench) -> Result<Findings, Error> {
     let mut findings = Findings::default();

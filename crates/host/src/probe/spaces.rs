@@ -1,6 +1,7 @@
 //! What a switch takes more between two processes than between two threads of one: another address space, and a translation buffer that has to be
 //! filled anew.
 
+use super::pair::{ROUNDS, WARM};
 use super::{Bench, Figure, Findings};
 use crate::Error;
 use crate::pinning::Pinned;
@@ -11,9 +12,6 @@ use std::os::unix::net::UnixStream;
 use std::thread;
 use std::time::Instant;
 
-/// Round trips of a burst, and untimed ones before them, as of two threads with semaphores.
-const ROUNDS: u32 = 10;
-const WARM: u32 = 6;
 /// Parts of the bursts whose differences make the range.
 const PARTS: usize = 8;
 
