@@ -45,6 +45,8 @@ impl AutogroupRules {
     pub const V4_15: AutogroupRules = AutogroupRules { exit: AutogroupExit::InRoot, ..AutogroupRules::V4_5 };
     pub const V6_1: AutogroupRules = AutogroupRules { default: AutogroupDefault::Off, ..AutogroupRules::V4_15 };
     pub const V6_12: AutogroupRules = AutogroupRules { default: AutogroupDefault::On, ..AutogroupRules::V6_1 };
+
+    pub const V7_2: AutogroupRules = AutogroupRules { ..AutogroupRules::V6_12 };
 }
 
 /// autogroup.h: struct autogroup: a session's group.

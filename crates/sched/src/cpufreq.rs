@@ -59,6 +59,8 @@ impl CpufreqRules {
         ..CpufreqRules::V4_16
     };
     pub const V6_12: CpufreqRules = CpufreqRules { schedutil: Schedutil::EffectivePerf, ..CpufreqRules::V6_1 };
+
+    pub const V7_2: CpufreqRules = CpufreqRules { ..CpufreqRules::V6_12 };
 }
 
 /// linux/sched/cpufreq.h: SCHED_CPUFREQ_*: why somebody is told.

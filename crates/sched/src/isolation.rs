@@ -118,6 +118,8 @@ impl IsolationRules {
     };
 
     pub const V6_12: IsolationRules = IsolationRules { can_stop: CanStopTick::AndBandwidth, ..IsolationRules::V6_1 };
+
+    pub const V7_2: IsolationRules = IsolationRules { ..IsolationRules::V6_12 };
 }
 
 /// The CPUs of `nohz_full=`.

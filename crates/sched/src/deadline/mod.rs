@@ -114,6 +114,8 @@ impl DlRules {
         prio_changed: DlPrioChanged::Preempts,
         ..DlRules::V6_1
     };
+
+    pub const V7_2: DlRules = DlRules { ..DlRules::V6_12 };
 }
 
 /// Whose deadline entity: a task's, or the one that runs a CPU's fair tasks.

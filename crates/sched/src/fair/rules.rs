@@ -203,4 +203,6 @@ impl EntityRules {
     };
 
     pub const V6_12: EntityRules = EntityRules { pick: Pick::Eevdf, ..EntityRules::V6_1 };
+
+    pub const V7_2: EntityRules = EntityRules { ..EntityRules::V6_12 };
 }

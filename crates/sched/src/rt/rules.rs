@@ -78,4 +78,6 @@ impl RtRules {
         task: RtTask::Apart,
         ..RtRules::V6_1
     };
+
+    pub const V7_2: RtRules = RtRules { ..RtRules::V6_12 };
 }

@@ -312,4 +312,6 @@ impl DomainRules {
         highest_flag: HighestFlag::SkipsUnlessShared,
         ..DomainRules::V6_1
     };
+
+    pub const V7_2: DomainRules = DomainRules { ..DomainRules::V6_12 };
 }

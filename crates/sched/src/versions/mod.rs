@@ -5,12 +5,14 @@ mod v4_16;
 mod v4_5;
 mod v6_1;
 mod v6_12;
+mod v7_2;
 
 pub use v4_5::V4_5_RC1;
 pub use v4_15::V4_15;
 pub use v4_16::V4_16;
 pub use v6_1::V6_1;
 pub use v6_12::V6_12;
+pub use v7_2::V7_2;
 
 use crate::autogroup::{AutogroupDefault, AutogroupRules};
 use crate::behaviour;
@@ -132,7 +134,7 @@ impl Kernel {
 }
 
 /// The kernels that are built, the oldest first.
-pub const KERNELS: &[Kernel] = &[V4_5_RC1, V4_15, V4_16, V6_1, V6_12];
+pub const KERNELS: &[Kernel] = &[V4_5_RC1, V4_15, V4_16, V6_1, V6_12, V7_2];
 
 /// The kernel of that name, if it is built.
 pub fn kernel(name: &str) -> Option<&'static Kernel> {
@@ -272,7 +274,7 @@ mod tests {
     #[test]
     fn kernels_are_found_by_name_and_only_built_ones() {
         let names: Vec<_> = KERNELS.iter().map(|k| k.name).collect();
-        assert_eq!(names, ["v4.5-rc1", "v4.15", "v4.16", "v6.1", "v6.12"]);
+        assert_eq!(names, ["v4.5-rc1", "v4.15", "v4.16", "v6.1", "v6.12", "v7.2"]);
         assert_eq!(kernel("v4.16"), Some(&V4_16));
         assert_eq!(kernel("v4.5"), None);
     }

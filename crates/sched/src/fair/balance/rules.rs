@@ -159,4 +159,6 @@ impl BalanceRules {
         kick_ilb: KickIlb::IfNew,
         ..BalanceRules::V6_1
     };
+
+    pub const V7_2: BalanceRules = BalanceRules { ..BalanceRules::V6_12 };
 }

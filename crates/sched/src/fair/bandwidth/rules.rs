@@ -188,4 +188,6 @@ impl BandwidthRules {
         throttled_time: ThrottledTime::WhileQueued,
         ..BandwidthRules::V6_1
     };
+
+    pub const V7_2: BandwidthRules = BandwidthRules { ..BandwidthRules::V6_12 };
 }

@@ -155,4 +155,6 @@ impl LoadRules {
         offline: OfflineLoad::Cleared,
         ..LoadRules::V6_1
     };
+
+    pub const V7_2: LoadRules = LoadRules { ..LoadRules::V6_12 };
 }

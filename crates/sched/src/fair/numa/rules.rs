@@ -215,4 +215,6 @@ impl NumaRules {
 
     pub const V6_12: NumaRules =
         NumaRules { locality_reset: LocalityReset::Cleared, scan_areas: ScanAreas::Accessed, ..NumaRules::V6_1 };
+
+    pub const V7_2: NumaRules = NumaRules { ..NumaRules::V6_12 };
 }

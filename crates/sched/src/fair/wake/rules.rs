@@ -325,4 +325,6 @@ impl WakeRules {
 
     pub const V6_12: WakeRules =
         WakeRules { cluster_scan: ClusterScan::ClusterFirst, energy: EnergyAware::ByPerformance, ..WakeRules::V6_1 };
+
+    pub const V7_2: WakeRules = WakeRules { ..WakeRules::V6_12 };
 }

@@ -1,0 +1,70 @@
+//! v7.2 (2026), as Debian builds 7.2.13.
+
+use super::{CoreRules, Kernel, V6_12};
+use crate::autogroup::AutogroupRules;
+use crate::core::cgroup::CgroupRules;
+use crate::cpufreq::CpufreqRules;
+use crate::deadline::DlRules;
+use crate::fair::balance::BalanceRules;
+use crate::fair::bandwidth::BandwidthRules;
+use crate::fair::load::LoadRules;
+use crate::fair::numa::NumaRules;
+use crate::fair::rules::EntityRules;
+use crate::fair::wake::WakeRules;
+use crate::features::{Feature, Features};
+use crate::isolation::IsolationRules;
+use crate::rt::RtRules;
+use crate::topology::DomainRules;
+
+pub const V7_2: Kernel = Kernel {
+    name: "v7.2",
+    core: CoreRules { ..V6_12.core },
+    cpufreq: CpufreqRules::V7_2,
+    domains: DomainRules::V7_2,
+    load: LoadRules::V7_2,
+    entity: EntityRules::V7_2,
+    wake: WakeRules::V7_2,
+    balance: BalanceRules::V7_2,
+    numa: NumaRules::V7_2,
+    bandwidth: BandwidthRules::V7_2,
+    autogroup: AutogroupRules::V7_2,
+    cgroup: CgroupRules::V7_2,
+    rt: RtRules::V7_2,
+    dl: DlRules::V7_2,
+    isolation: IsolationRules::V7_2,
+    features: Features::new(FEATURES),
+    feature_table: FEATURES,
+    ..V6_12
+};
+
+/// kernel/sched/features.h of v7.2.
+const FEATURES: &[(Feature, bool)] = &[
+    (Feature::PLACE_LAG, true),
+    (Feature::PLACE_DEADLINE_INITIAL, true),
+    (Feature::PLACE_REL_DEADLINE, true),
+    (Feature::RUN_TO_PARITY, true),
+    (Feature::PREEMPT_SHORT, true),
+    (Feature::NEXT_BUDDY, false),
+    (Feature::PICK_BUDDY, true),
+    (Feature::CACHE_HOT_BUDDY, true),
+    (Feature::DELAY_DEQUEUE, true),
+    (Feature::DELAY_ZERO, true),
+    (Feature::WAKEUP_PREEMPTION, true),
+    (Feature::HRTICK, false),
+    (Feature::HRTICK_DL, false),
+    (Feature::DOUBLE_TICK, false),
+    (Feature::NONTASK_CAPACITY, true),
+    (Feature::TTWU_QUEUE, true),
+    (Feature::SIS_UTIL, true),
+    (Feature::WARN_DOUBLE_CLOCK, false),
+    (Feature::RT_PUSH_IPI, false),
+    (Feature::RT_RUNTIME_SHARE, false),
+    (Feature::LB_MIN, false),
+    (Feature::ATTACH_AGE_LOAD, true),
+    (Feature::WA_IDLE, true),
+    (Feature::WA_WEIGHT, true),
+    (Feature::WA_BIAS, true),
+    (Feature::UTIL_EST, true),
+    (Feature::LATENCY_WARN, false),
+    (Feature::NI_RANDOM, true),
+];
