@@ -25,7 +25,7 @@ type Row = (&'static str, &'static str, &'static str);
 
 /// Each version's chains, where they differ from the one before it.
 const VERSIONS: &[(&str, &[Row])] =
-    &[("v4.5-rc1", V4_5), ("v4.15", V4_15), ("v4.16", V4_16), ("v6.1", V6_1), ("v6.12", V6_12)];
+    &[("v4.5-rc1", V4_5), ("v4.15", V4_15), ("v4.16", V4_16), ("v6.1", V6_1), ("v6.12", V6_12), ("v7.2", &[])];
 
 /// Priced functions that a version's source declares inline, or calls from one place alone: their time is their callers'.
 const INLINED: &[(&str, &[&str])] = &[("v4.5-rc1", &["entity_tick", "update_load_avg"])];

@@ -152,6 +152,8 @@ impl IdleRules {
         ..Self::V6_1
     };
 
+    pub const V7_2: IdleRules = IdleRules { ..IdleRules::V6_12 };
+
     /// Whether the kernel has `governor`. teo and haltpoll are younger than the governors' say about the tick; no kernel here lies between.
     pub fn has(&self, governor: Governor) -> bool {
         match governor {

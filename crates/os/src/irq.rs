@@ -69,6 +69,8 @@ impl IrqRules {
         IrqRules { slack: TimerSlack::Kept, softlockup: Softlockup::Stopper, local_timer_vector: 0xec, ..Self::V4_16 };
     pub const V6_12: IrqRules = IrqRules { ksoftirqd: KsoftirqdRunning::Removed, ..Self::V6_1 };
 
+    pub const V7_2: IrqRules = IrqRules { ..IrqRules::V6_12 };
+
     /// Every behaviour, as a kernel has it.
     pub fn settings(&self) -> [Setting; 6] {
         [

@@ -77,6 +77,8 @@ impl OsRules {
         unbound: workqueue::UnboundPods::Cache,
         ..OsRules::V6_1
     };
+
+    pub const V7_2: OsRules = OsRules { ..OsRules::V6_12 };
 }
 
 /// Everything the rest of the kernel keeps.

@@ -238,6 +238,8 @@ impl FrequencyRules {
         ..FrequencyRules::V6_1
     };
 
+    pub const V7_2: FrequencyRules = FrequencyRules { ..FrequencyRules::V6_12 };
+
     /// Every behaviour, as this kernel has it.
     pub fn settings(&self) -> [sched::versions::Setting; 14] {
         [

@@ -30,6 +30,8 @@ pub enum Formats {
     V6_1,
     /// v6.12: EEVDF's lag, deadline and slice; `/proc/schedstat` version 16.
     V6_12,
+    /// v7.2.
+    V7_2,
 }
 
 /// debug.c: SPLIT_NS(): milliseconds with six digits behind the point; the sign stands before whole milliseconds only, and a

@@ -57,7 +57,7 @@ impl<A: Arch> SchedDebug<'_, A> {
         out.head("jiffies", self.now.0 / self.sched.tick_nsec);
         out.head("sched_clock_stable()", 1);
         out.line("\nsysctl_sched");
-        if self.formats == Formats::V6_12 {
+        if self.formats >= Formats::V6_12 {
             out.tunable("sysctl_sched_base_slice", split_ns(sysctl.sched_base_slice));
         } else {
             out.tunable("sysctl_sched_latency", split_ns(sysctl.sched_latency));
@@ -138,7 +138,7 @@ impl<A: Arch> SchedDebug<'_, A> {
     fn print_cfs_rq(&self, out: &mut Block, cpu: CpuId, cfs: CfsRqId) {
         let q = &self.sched.cfs_rq[cfs];
         out.line(format!("\ncfs_rq[{cpu}]:{}", self.sched.task_group_path(q.tg)));
-        if self.formats == Formats::V6_12 {
+        if self.formats >= Formats::V6_12 {
             self.virtual_times(out, cfs);
         } else {
             self.vruntimes(out, cfs);
@@ -147,7 +147,7 @@ impl<A: Arch> SchedDebug<'_, A> {
         match self.formats {
             Formats::V4_5 | Formats::V4_15 => {}
             Formats::V6_1 => out.field("h_nr_running", q.h_nr_running),
-            Formats::V6_12 => {
+            Formats::V6_12 | Formats::V7_2 => {
                 out.field("h_nr_runnable", q.h_nr_running - q.h_nr_delayed);
                 out.field("h_nr_queued", q.h_nr_running);
                 out.field("h_nr_delayed", q.h_nr_delayed);
@@ -208,12 +208,12 @@ impl<A: Arch> SchedDebug<'_, A> {
         match self.formats {
             Formats::V4_5 | Formats::V4_15 => {}
             Formats::V6_1 => out.field("util_est_enqueued", enqueued),
-            Formats::V6_12 => out.field("util_est", enqueued),
+            Formats::V6_12 | Formats::V7_2 => out.field("util_est", enqueued),
         }
         let (sign, runnable) = match self.formats {
             Formats::V4_5 => ("removed_", None),
             Formats::V4_15 => ("removed.", Some("removed.runnable_sum")),
-            Formats::V6_1 | Formats::V6_12 => ("removed.", Some("removed.runnable_avg")),
+            Formats::V6_1 | Formats::V6_12 | Formats::V7_2 => ("removed.", Some("removed.runnable_avg")),
         };
         out.field(&format!("{sign}load_avg"), q.removed.load_avg);
         out.field(&format!("{sign}util_avg"), q.removed.util_avg);
@@ -247,7 +247,9 @@ impl<A: Arch> SchedDebug<'_, A> {
         match self.formats {
             Formats::V4_5 => {}
             Formats::V4_15 => out.field("se->avg.runnable_load_avg", entity.avg.runnable_avg),
-            Formats::V6_1 | Formats::V6_12 => out.field("se->avg.runnable_avg", entity.avg.runnable_avg),
+            Formats::V6_1 | Formats::V6_12 | Formats::V7_2 => {
+                out.field("se->avg.runnable_avg", entity.avg.runnable_avg)
+            }
         }
     }
 
@@ -256,7 +258,7 @@ impl<A: Arch> SchedDebug<'_, A> {
         let rt = &self.sched.rt[cpu];
         out.line(format!("\nrt_rq[{cpu}]:"));
         out.field("rt_nr_running", rt.rt_nr_running);
-        if self.formats == Formats::V6_12 {
+        if self.formats >= Formats::V6_12 {
             return;
         }
         if self.formats > Formats::V4_5 {
@@ -288,10 +290,10 @@ impl<A: Arch> SchedDebug<'_, A> {
         let tag = match self.formats {
             Formats::V4_5 => "",
             Formats::V4_15 => " S",
-            Formats::V6_1 | Formats::V6_12 => " S ",
+            Formats::V6_1 | Formats::V6_12 | Formats::V7_2 => " S ",
         };
         out.line("\nrunnable tasks:");
-        if self.formats == Formats::V6_12 {
+        if self.formats >= Formats::V6_12 {
             out.line(format!(
                 "{tag}           task   PID       vruntime   eligible    deadline             slice          sum-exec      \
                  switches  prio         wait-time        sum-sleep       sum-block  node   group-id  group-path"
@@ -305,7 +307,7 @@ impl<A: Arch> SchedDebug<'_, A> {
             Formats::V4_5 => 106,
             Formats::V4_15 => 107,
             Formats::V6_1 => 109,
-            Formats::V6_12 => 191,
+            Formats::V6_12 | Formats::V7_2 => 191,
         };
         out.line("-".repeat(dashes));
         for p in self.by_process().into_iter().filter(|&p| self.sched.task[p].cpu == cpu) {
@@ -356,7 +358,7 @@ impl<A: Arch> SchedDebug<'_, A> {
                 let blocked = counted(of.sum_block_runtime);
                 format!("{head} {switches:>9} {prio:>5} {waited:9} {ran:9} {slept:9} {blocked:9} {node} {group} {path}")
             }
-            Formats::V6_12 => {
+            Formats::V6_12 | Formats::V7_2 => {
                 let blocked = counted(of.sum_block_runtime);
                 let eligible = if self.sched.entity_eligible(se.cfs_rq, task.se) { 'E' } else { 'N' };
                 let custom = if se.custom_slice { 'S' } else { ' ' };
