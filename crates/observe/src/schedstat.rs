@@ -1,4 +1,4 @@
-//! `/proc/schedstat` in its version 15, as kernels v4.5 to v6.1 print it, and in version 16, that of v6.12
+//! `/proc/schedstat` in its version 15, as kernels v4.5 to v6.1 print it, in version 16, that of v6.12, and in 17, that of v7.2
 //! (kernel/sched/stats.c: show_schedstat()). All counters only grow; tools take differences. Times are nanoseconds.
 
 use crate::proc::Formats;
@@ -21,7 +21,11 @@ pub struct Schedstat<'a> {
 impl Schedstat<'_> {
     /// SCHEDSTAT_VERSION.
     fn version(&self) -> u32 {
-        if self.formats >= Formats::V6_12 { 16 } else { 15 }
+        match self.formats {
+            Formats::V4_5 | Formats::V4_15 | Formats::V6_1 => 15,
+            Formats::V6_12 => 16,
+            Formats::V7_2 => 17,
+        }
     }
 
     fn cpu(&self, f: &mut fmt::Formatter<'_>, cpu: CpuId) -> fmt::Result {
@@ -40,21 +44,32 @@ impl Schedstat<'_> {
             rq.rq_sched_info.pcount
         )?;
         for (number, sd) in self.domains.for_each_domain(cpu).enumerate() {
-            write!(f, "domain{number} {}", self.domains.sched_domain_span(sd).hex(self.rq.len()))?;
+            write!(f, "domain{number}")?;
+            if self.version() >= 17 {
+                write!(f, " {}", self.domains[sd].name)?;
+            }
+            write!(f, " {}", self.domains.sched_domain_span(sd).hex(self.rq.len()))?;
             let stats = self.domains.stats(sd);
             // The counters are numbered idle, busy, newly idle; version 16 prints busy first.
             let order = if self.version() >= 16 { [1, 0, 2] } else { [0, 1, 2] };
             for idle_type in order {
-                for counter in [
-                    &stats.lb_count,
-                    &stats.lb_balanced,
-                    &stats.lb_failed,
-                    &stats.lb_imbalance,
-                    &stats.lb_gained,
-                    &stats.lb_hot_gained,
-                    &stats.lb_nobusyq,
-                    &stats.lb_nobusyg,
-                ] {
+                for counter in [&stats.lb_count, &stats.lb_balanced, &stats.lb_failed] {
+                    write!(f, " {}", counter[idle_type])?;
+                }
+                let imbalances = [
+                    stats.lb_imbalance_load[idle_type],
+                    stats.lb_imbalance_util[idle_type],
+                    stats.lb_imbalance_task[idle_type],
+                    stats.lb_imbalance_misfit[idle_type],
+                ];
+                if self.version() >= 17 {
+                    for imbalance in imbalances {
+                        write!(f, " {imbalance}")?;
+                    }
+                } else {
+                    write!(f, " {}", imbalances.into_iter().fold(0, u32::wrapping_add))?;
+                }
+                for counter in [&stats.lb_gained, &stats.lb_hot_gained, &stats.lb_nobusyq, &stats.lb_nobusyg] {
                     write!(f, " {}", counter[idle_type])?;
                 }
             }
@@ -124,7 +139,8 @@ mod tests {
         stats.lb_count = [1, 9, 17];
         stats.lb_balanced = [2, 10, 18];
         stats.lb_failed = [3, 11, 19];
-        stats.lb_imbalance = [4, 12, 20];
+        (stats.lb_imbalance_load, stats.lb_imbalance_util) = ([4, 9, 17], [0, 1, 1]);
+        (stats.lb_imbalance_task, stats.lb_imbalance_misfit) = ([0, 1, 1], [0, 1, 1]);
         stats.lb_gained = [5, 13, 21];
         stats.lb_hot_gained = [6, 14, 22];
         stats.lb_nobusyq = [7, 15, 23];
@@ -159,6 +175,15 @@ mod tests {
         let busy_first: String = (9..=16).chain(1..=8).chain(17..=36).map(|counter| format!(" {counter}")).collect();
         assert!(text.starts_with("version 16\n"));
         assert_eq!(text.lines().nth(4), Some(format!("domain1 000f,ff000fff{busy_first}").as_str()));
+        file.formats = Formats::V7_2;
+        let text = file.to_string();
+        let busy = "9 10 11 9 1 1 1 13 14 15 16";
+        let idle = "1 2 3 4 0 0 0 5 6 7 8";
+        let newly = "17 18 19 17 1 1 1 21 22 23 24";
+        let rest: String = (25..=36).map(|counter| format!(" {counter}")).collect();
+        assert!(text.starts_with("version 17\n"));
+        let line = format!("domain1 MC 000f,ff000fff {busy} {idle} {newly}{rest}");
+        assert_eq!(text.lines().nth(4), Some(line.as_str()));
     }
 
     #[test]

@@ -15,7 +15,9 @@ pub use path::Path;
 
 use crate::arch::Arch;
 use crate::core::Sched;
-use crate::layout::{CfsRqLine, GlobalLine, Line, RqLine, SeLine, Statistic, TaskGroupField, TaskLine};
+use crate::layout::{
+    BALANCE_RUNNING, CfsRqLine, GlobalLine, Line, RqLine, SeLine, Statistic, TaskGroupField, TaskLine,
+};
 use crate::sched::{CfsRqId, SeId, TaskId, TgId};
 use crate::topology::{SdId, SdsId, SgcId};
 use units::CpuId;
@@ -574,10 +576,34 @@ impl<A: Arch> Sched<A> {
         self.read(self.layout.global(GlobalLine::NohzMask));
     }
 
+    /// Looks at `nohz.next_balance`, `nohz.has_blocked_load`, where the mask lies elsewhere.
+    #[inline]
+    pub(crate) fn read_nohz_balance(&mut self) {
+        self.read(self.layout.global(GlobalLine::NohzBalance));
+    }
+
+    /// Changes one of these.
+    #[inline]
+    pub(crate) fn write_nohz_balance(&mut self) {
+        self.write(self.layout.global(GlobalLine::NohzBalance));
+    }
+
     /// Enters or leaves `nohz.idle_cpus_mask`.
     #[inline]
     pub(crate) fn atomic_nohz(&mut self) {
         self.arch.atomic(self.this_cpu, self.layout.global(GlobalLine::NohzMask));
+    }
+
+    /// Tries to take `sched_balance_running`.
+    #[inline]
+    pub(crate) fn atomic_balance_running(&mut self) {
+        self.arch.atomic(self.this_cpu, BALANCE_RUNNING);
+    }
+
+    /// Lets go of `sched_balance_running`.
+    #[inline]
+    pub(crate) fn write_balance_running(&mut self) {
+        self.write(BALANCE_RUNNING);
     }
 
     /// Looks at `rd->overload` of a CPU's root domain.

@@ -57,6 +57,7 @@ features! {
     UTIL_EST_FASTUP: "let that estimate follow at once when the utilization grows";
     LATENCY_WARN: "warn when a CPU has wanted to reschedule for too long";
     NI_RANDOM: "newly idle balancing is tried as often as it succeeds, by chance";
+    NI_RATE: "newly idle balancing that is seldom tried counts as successful";
     ALT_PERIOD: "reckon the slice from all tasks below a group, not from the group's own queue";
     BASE_SLICE: "no slice is shorter than the minimum granularity";
     PLACE_LAG: "a woken task keeps the lag it slept with";

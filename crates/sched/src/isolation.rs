@@ -68,6 +68,8 @@ behaviour! {
     pub enum KthreadCpus = "tick.kthreads" {
         All = "all", since "v2.6.0", commit "", "everywhere";
         Housekeeping = "housekeeping", since "v5.9", commit "9cc5b8656892", "on housekeeping CPUs";
+        Balanced = "balanced", since "v7.2", commit "",
+            "on CPUs that load is balanced between: those of nohz_full=, but not those of isolcpus= (after v6.12, by v7.2)";
     }
 }
 
@@ -119,7 +121,7 @@ impl IsolationRules {
 
     pub const V6_12: IsolationRules = IsolationRules { can_stop: CanStopTick::AndBandwidth, ..IsolationRules::V6_1 };
 
-    pub const V7_2: IsolationRules = IsolationRules { ..IsolationRules::V6_12 };
+    pub const V7_2: IsolationRules = IsolationRules { kthreads: KthreadCpus::Balanced, ..IsolationRules::V6_12 };
 }
 
 /// The CPUs of `nohz_full=`.
@@ -189,12 +191,16 @@ impl<A: Arch> Sched<A> {
         online.find(|&cpu| !self.isolation.nohz_full.contains(cpu)).expect("the CPU that keeps the time stays up")
     }
 
-    /// Where kernel threads that nobody binds may run: isolation.c's housekeeping_affine() of kthreadd. `None`: everywhere.
+    /// Where kernel threads that nobody binds may run: isolation.c's housekeeping_affine() of kthreadd, since v7.2
+    /// kthread_fetch_affinity(). `None`: everywhere.
+    #[doc(alias = "kthread_fetch_affinity")]
     pub fn kthread_cpus(&self) -> Option<CpuMask> {
-        let kept = self.isolation.enabled && self.kernel.isolation.kthreads == KthreadCpus::Housekeeping;
-        kept.then(|| {
-            (0..self.nr_cpus()).map(CpuId::new).filter(|&cpu| !self.isolation.nohz_full.contains(cpu)).collect()
-        })
+        let left_alone = match self.kernel.isolation.kthreads {
+            KthreadCpus::Housekeeping if self.isolation.enabled => &self.isolation.nohz_full,
+            KthreadCpus::Balanced if !self.isolated.is_empty() => &self.isolated,
+            KthreadCpus::All | KthreadCpus::Housekeeping | KthreadCpus::Balanced => return None,
+        };
+        Some((0..self.nr_cpus()).map(CpuId::new).filter(|&cpu| !left_alone.contains(cpu)).collect())
     }
 
     /// Whether `cpu` may balance for others that idle without ticks.

@@ -193,6 +193,9 @@ impl GlobalLine {
     }
 }
 
+/// `sched_balance_running`, which whoever balances between nodes takes (v7.2).
+pub const BALANCE_RUNNING: Line = Line { region: Region::Global, index: FIRST_RCU_LEAF - 1 };
+
 /// The `rcu_node` to which `cpu` reports: its lock, the CPUs that it waits for, the numbers of grace periods.
 #[inline]
 pub const fn rcu_leaf(cpu: CpuId) -> Line {

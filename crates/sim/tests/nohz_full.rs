@@ -10,7 +10,7 @@ use sched::core::{Boot, Sched};
 use sched::errno::Errno;
 use sched::sched::{Policy, TaskId};
 use sched::trace::{Event, Sink};
-use sched::versions::{Kernel, V4_5_RC1, V4_15, V4_16, V6_1, V6_12};
+use sched::versions::{Kernel, V4_5_RC1, V4_15, V4_16, V6_1, V6_12, V7_2};
 use sim::engine::{LinuxSim, Sim};
 use sim::program::{AddressSpace, Op, Outcome, Program, TaskSpec};
 use sim::timeline::Change;
@@ -163,8 +163,9 @@ fn timers_of_isolated_cpus_wait_on_housekeeping_ones() {
 
 #[test]
 fn kernel_threads_stay_on_housekeeping_cpus_where_the_kernel_has_them_so() {
-    let cpus = |kernel: Kernel| {
+    let cpus_beside = |kernel: Kernel, isolated: &[u16]| {
         let mut sim = machine(kernel, None);
+        sim.sched.isolated = isolated.iter().map(|&cpu| CpuId(cpu)).collect();
         let thread = || TaskSpec {
             cpus: None,
             memory: AddressSpace::Kernel,
@@ -177,8 +178,14 @@ fn kernel_threads_stay_on_housekeeping_cpus_where_the_kernel_has_them_so() {
         cpus.dedup();
         cpus
     };
+    let cpus = |kernel| cpus_beside(kernel, &[]);
     assert!(cpus(V4_16).len() > 1);
     assert_eq!(cpus(V6_1), [CPU0]);
+    // From v7.2 on isolcpus= keeps them away, and nohz_full= does not.
+    assert_eq!(
+        (cpus(V7_2).len(), cpus_beside(V7_2, &[2, 3]), cpus_beside(V6_12, &[2, 3])),
+        (4, vec![CPU0, CPU1], vec![CPU0])
+    );
 }
 
 #[test]

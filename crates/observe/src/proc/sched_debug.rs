@@ -143,17 +143,24 @@ impl<A: Arch> SchedDebug<'_, A> {
         } else {
             self.vruntimes(out, cfs);
         }
-        out.field("nr_running", q.nr_running);
+        let entities = if self.formats >= Formats::V7_2 { "nr_queued" } else { "nr_running" };
+        out.field(entities, q.nr_running);
+        let runnable = q.h_nr_running - q.h_nr_delayed;
         match self.formats {
             Formats::V4_5 | Formats::V4_15 => {}
             Formats::V6_1 => out.field("h_nr_running", q.h_nr_running),
-            Formats::V6_12 | Formats::V7_2 => {
-                out.field("h_nr_runnable", q.h_nr_running - q.h_nr_delayed);
+            Formats::V6_12 => {
+                out.field("h_nr_runnable", runnable);
                 out.field("h_nr_queued", q.h_nr_running);
                 out.field("h_nr_delayed", q.h_nr_delayed);
             }
+            Formats::V7_2 => {
+                out.field("h_nr_runnable", runnable);
+                out.field("h_nr_queued", q.h_nr_running);
+                out.field("h_nr_idle", q.idle_h_nr_running);
+            }
         }
-        if self.formats >= Formats::V6_1 {
+        if matches!(self.formats, Formats::V6_1 | Formats::V6_12) {
             out.field("idle_nr_running", q.idle_nr_running);
             out.field("idle_h_nr_running", q.idle_h_nr_running);
         }
@@ -190,6 +197,13 @@ impl<A: Arch> SchedDebug<'_, A> {
         out.field("left_deadline", SplitNs(left_deadline));
         out.field("left_vruntime", SplitNs(left));
         out.field("zero_vruntime", split_ns(q.zero_vruntime));
+        if self.formats >= Formats::V7_2 {
+            let bits = q.avg_vruntime.unsigned_abs().checked_ilog2().map_or(-1, i64::from);
+            out.field("sum_w_vruntime", format!("{} ({bits} bits)", q.avg_vruntime));
+            out.field("sum_weight", q.avg_load);
+            // Weights are halved only with PARANOID_AVG, which is off and not modelled.
+            out.field("sum_shift", 0);
+        }
         out.field("avg_vruntime", split_ns(self.sched.shown_avg_vruntime(cfs)));
         out.field("right_vruntime", SplitNs(right));
         out.field("spread", SplitNs(right.wrapping_sub(left)));

@@ -5,7 +5,7 @@ use crate::arch::Arch;
 use crate::core::{Sched, WakeList};
 use crate::fair::wake::SchedIdleCpu;
 use crate::layout::{Layout, RqLine};
-use crate::sched::{Arena, CfsRq, CfsRqId, Rq};
+use crate::sched::{Arena, CfsRq, CfsRqId, Rq, TaskId};
 use crate::versions::Kernel;
 use units::{CpuId, CpuMask, PerCpu};
 
@@ -16,8 +16,10 @@ pub(crate) struct Glance<'a, A: Arch> {
     pub rq: &'a PerCpu<Rq>,
     pub running_idle: &'a CpuMask,
     pub cfs_rq: &'a Arena<CfsRqId, CfsRq>,
-    /// Whether a CPU with nothing but SCHED_IDLE tasks serves as an idle one does.
+    /// Whether a CPU with nothing but SCHED_IDLE tasks serves as an idle one does ...
     pub sched_idle: bool,
+    /// ... but not this task.
+    pub refuses_sched_idle: bool,
     /// Where it stands that wakeups are queued for a CPU.
     pub pending: RqLine,
     /// Who looks.
@@ -35,8 +37,9 @@ impl<'a, A: Arch> Glance<'a, A> {
         kernel: &Kernel,
         by: CpuId,
     ) -> Glance<'a, A> {
-        let sched_idle = kernel.wake.sched_idle_cpu == SchedIdleCpu::AsIdle;
-        Glance { arch, layout, rq, running_idle, cfs_rq, sched_idle, pending: pending_line(kernel.core.wake_list), by }
+        let sched_idle = kernel.wake.sched_idle_cpu != SchedIdleCpu::Busy;
+        let pending = pending_line(kernel.core.wake_list);
+        Glance { arch, layout, rq, running_idle, cfs_rq, sched_idle, refuses_sched_idle: false, pending, by }
     }
 
     /// [`Sched::idle_cpu`].
@@ -57,10 +60,17 @@ impl<'a, A: Arch> Glance<'a, A> {
         rq.nr_running == 0 && rq.wake_list.is_empty()
     }
 
-    /// `available_idle_cpu(cpu) || sched_idle_cpu(cpu)`.
+    /// fair.c: choose_idle_cpu(), until it was one: `available_idle_cpu(cpu) || sched_idle_cpu(cpu)`.
+    #[doc(alias = "choose_idle_cpu")]
     #[inline(always)]
     pub(crate) fn is_free(&mut self, cpu: CpuId) -> bool {
-        self.idle_cpu(cpu) || (self.sched_idle && self.sched_idle_cpu(cpu))
+        self.idle_cpu(cpu) || self.choose_sched_idle_rq(cpu)
+    }
+
+    /// fair.c: choose_sched_idle_rq(). Whether the CPU has nothing but SCHED_IDLE tasks, and that serves.
+    #[inline(always)]
+    pub(crate) fn choose_sched_idle_rq(&mut self, cpu: CpuId) -> bool {
+        self.sched_idle && self.sched_idle_cpu(cpu) && !self.refuses_sched_idle
     }
 
     /// Whether [`Glance::is_free`] says no of all these CPUs, after a look at what runs there.
@@ -107,11 +117,24 @@ impl<A: Arch> Sched<A> {
         self.running_idle.contains(cpu) && self.glance().nobody_waits(cpu)
     }
 
-    /// `available_idle_cpu(cpu)`, or `sched_idle_cpu(cpu)` in kernels that take such a CPU for an idle one.
+    /// [`Glance::is_free`], for that task: `available_idle_cpu(cpu)`, or [`Sched::choose_sched_idle_rq`].
     #[inline]
-    pub(crate) fn is_free(&mut self, cpu: CpuId) -> bool {
-        self.idle_cpu(cpu)
-            || (self.kernel.wake.sched_idle_cpu == SchedIdleCpu::AsIdle && self.glance().sched_idle_cpu(cpu))
+    pub(crate) fn is_free(&mut self, cpu: CpuId, p: TaskId) -> bool {
+        self.idle_cpu(cpu) || self.choose_sched_idle_rq(cpu, p)
+    }
+
+    /// fair.c: choose_sched_idle_rq(). `sched_idle_cpu(cpu)` in kernels that take such a CPU for an idle one.
+    #[inline]
+    pub(crate) fn choose_sched_idle_rq(&mut self, cpu: CpuId, p: TaskId) -> bool {
+        self.kernel.wake.sched_idle_cpu != SchedIdleCpu::Busy
+            && self.glance().sched_idle_cpu(cpu)
+            && !self.refuses_sched_idle(p)
+    }
+
+    /// Whether a CPU with nothing but SCHED_IDLE tasks is a busy one to this task, which is one of them.
+    #[inline]
+    pub(crate) fn refuses_sched_idle(&self, p: TaskId) -> bool {
+        self.kernel.wake.sched_idle_cpu == SchedIdleCpu::AsIdleForOthers && self.task_has_idle_policy(p)
     }
 
     /// [`Glance::sched_idle_cpu`].

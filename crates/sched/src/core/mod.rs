@@ -49,7 +49,7 @@ use crate::rt::{RtRq, SchedRtEntity};
 use crate::sched::*;
 use crate::stats::SchedstatsState;
 use crate::sysctl::Sysctl;
-use crate::topology::{DomainParameters, Domains, RootDomain, build_sched_domains};
+use crate::topology::{DomainParameters, DomainShared, Domains, RootDomain, build_sched_domains};
 use crate::trace::{Event, Interrupt, Ipi};
 use crate::versions::Kernel;
 use cgroup::Hierarchy;
@@ -173,6 +173,12 @@ impl<A: Arch> Sched<A> {
         for cpu in (0..nr_cpus).map(CpuId::new) {
             if let Some(shared) = domains.sd_llc_shared[cpu] {
                 domains[shared].nr_idle_scan = domains.sd_llc_size[cpu];
+            }
+            if let Some(sd) = domains.sd_asym_cpucapacity[cpu]
+                && let (Some(shared), true) =
+                    (domains[sd].shared, domains.rules.shared == DomainShared::CacheAndCapacities)
+            {
+                domains[shared].nr_idle_scan = domains[sd].span_weight;
             }
         }
         let mut sched = Sched {

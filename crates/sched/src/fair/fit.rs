@@ -3,10 +3,12 @@
 //!
 //! Differs: neither thermal nor firmware limits lower a CPU's capacity (`get_actual_cpu_capacity()`, `thermal_load_avg()`).
 
+use super::idle_scan::Wrap;
 use super::wake::AsymIdle;
 use crate::arch::Arch;
 use crate::core::{ClampId, Sched};
 use crate::cpu_topology::SCHED_CAPACITY_SCALE;
+use crate::features::Feature;
 use crate::sched::TaskId;
 use crate::topology::SdId;
 use fentry::fentry;
@@ -76,7 +78,7 @@ impl<A: Arch> Sched<A> {
     /// sched.h: sched_asym_cpucap_active(). Whether CPUs differ in capacity, and placement knows.
     #[inline]
     pub(super) fn sched_asym_cpucap_active(&self) -> bool {
-        unlikely(self.domains.sched_asym_cpucapacity) && self.kernel.wake.asym_idle == AsymIdle::ByCapacity
+        unlikely(self.domains.sched_asym_cpucapacity) && self.kernel.wake.asym_idle != AsymIdle::Unseen
     }
 
     /// The head of select_idle_sibling(): what the task needs, where that matters.
@@ -91,16 +93,24 @@ impl<A: Arch> Sched<A> {
 
     /// fair.c: asym_fits_cpu(). Any CPU will do where all are alike.
     #[inline]
-    pub(super) fn asym_fits_cpu(&self, needs: Option<Needs>, cpu: CpuId) -> bool {
+    pub(super) fn asym_fits_cpu(&mut self, needs: Option<Needs>, cpu: CpuId) -> bool {
         let Some(needs) = needs else { return true };
         cold_path();
-        self.util_fits_cpu(needs, cpu) == Fits::Yes
+        let whole = self.kernel.wake.asym_idle == AsymIdle::WholeCores && self.sched_smt_active();
+        (!whole || self.is_core_idle(cpu)) && self.util_fits_cpu(needs, cpu) == Fits::Yes
     }
 
     /// fair.c: select_idle_capacity(). The first idle CPU from `target` on that fits; else the one that fits best, and of
     /// those the biggest.
-    #[fentry]
     pub(super) fn select_idle_capacity(&mut self, p: TaskId, needs: Needs, sd: SdId, target: CpuId) -> Option<CpuId> {
+        match self.kernel.wake.asym_idle {
+            AsymIdle::Unseen | AsymIdle::ByCapacity => self.select_idle_cpu_by_capacity(p, needs, sd, target),
+            AsymIdle::WholeCores => self.select_idle_core_by_capacity(p, needs, sd, target),
+        }
+    }
+
+    #[fentry(select_idle_capacity)]
+    fn select_idle_cpu_by_capacity(&mut self, p: TaskId, needs: Needs, sd: SdId, target: CpuId) -> Option<CpuId> {
         self.read_task_policy(p);
         let mut cpus = std::mem::take(&mut self.select_rq_mask);
         cpus.assign_and(self.domains.sched_domain_span(sd), &self.task[p].cpus_allowed);
@@ -109,7 +119,7 @@ impl<A: Arch> Sched<A> {
         for cpu in cpus.iter_wrap(target) {
             self.read_rq_capacity(cpu);
             let capacity = self.capacity_of(cpu);
-            if !self.is_free(cpu) {
+            if !self.is_free(cpu, p) {
                 continue;
             }
             let fits = self.util_fits_cpu(needs, cpu);
@@ -127,6 +137,89 @@ impl<A: Arch> Sched<A> {
             }
         }
         self.select_rq_mask = cpus;
+        best
+    }
+}
+
+/// fair.c: enum asym_fits_state. How well an idle CPU serves, from the best that is not good enough to take at once. While no idle core
+/// is known of, every CPU counts as one.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+enum AsymFits {
+    /// ASYM_IDLE_UCLAMP_MISFIT: of an idle core, too small for the lower clamp alone.
+    CoreButClamp,
+    /// ASYM_IDLE_COMPLETE_MISFIT: of an idle core, too small.
+    CoreTooSmall,
+    /// ASYM_IDLE_THREAD_FITS: beside a busy thread, big enough.
+    ThreadFits,
+    /// ASYM_IDLE_THREAD_UCLAMP_MISFIT
+    ThreadButClamp,
+    /// ASYM_IDLE_THREAD_MISFIT
+    ThreadTooSmall,
+}
+
+impl AsymFits {
+    /// `None`: to be taken at once.
+    fn of(fits: Fits, preferred_core: bool) -> Option<AsymFits> {
+        Some(match (fits, preferred_core) {
+            (Fits::Yes, true) => return None,
+            (Fits::ButClamp, true) => AsymFits::CoreButClamp,
+            (Fits::No, true) => AsymFits::CoreTooSmall,
+            (Fits::Yes, false) => AsymFits::ThreadFits,
+            (Fits::ButClamp, false) => AsymFits::ThreadButClamp,
+            (Fits::No, false) => AsymFits::ThreadTooSmall,
+        })
+    }
+}
+
+impl<A: Arch> Sched<A> {
+    /// select_idle_capacity() where whole cores go first. If none is known of, no more CPUs are looked at than the use of the domain leaves
+    /// likely (SIS_UTIL); if none is found, that is noted.
+    #[fentry(select_idle_capacity)]
+    fn select_idle_core_by_capacity(&mut self, p: TaskId, needs: Needs, sd: SdId, target: CpuId) -> Option<CpuId> {
+        let has_idle_core = self.sched_smt_active() && self.test_idle_cores(target, false);
+        self.read_task_policy(p);
+        let mut nr = i32::MAX as u32;
+        if self.sched_feat(Feature::SIS_UTIL)
+            && let Some(shared) = self.domains[sd].shared
+        {
+            self.read_domain_shared(shared);
+            nr = self.domains[shared].nr_idle_scan + 1;
+            if nr == 1 {
+                return None;
+            }
+        }
+        let mut cpus = std::mem::take(&mut self.select_rq_mask);
+        cpus.assign_and(self.domains.sched_domain_span(sd), &self.task[p].cpus_allowed);
+        let (mut best, mut best_fits, mut best_capacity) = (None, AsymFits::ThreadTooSmall, 0);
+        let mut order = Wrap::at(target);
+        let mut ends_here = false;
+        while let Some(cpu) = order.next(&cpus) {
+            let preferred_core = !has_idle_core || self.is_core_idle(cpu);
+            self.read_rq_capacity(cpu);
+            if !has_idle_core {
+                nr -= 1;
+                if nr == 0 {
+                    ends_here = true;
+                    break;
+                }
+            }
+            if !self.is_free(cpu, p) {
+                continue;
+            }
+            let fits = self.util_fits_cpu(needs, cpu);
+            let Some(rank) = AsymFits::of(fits, preferred_core) else {
+                (best, ends_here) = (Some(cpu), true);
+                break;
+            };
+            let capacity = if fits == Fits::ButClamp { self.capacity_orig_of(cpu) } else { self.capacity_of(cpu) };
+            if rank < best_fits || rank == best_fits && capacity > best_capacity {
+                (best, best_fits, best_capacity) = (Some(cpu), rank, capacity);
+            }
+        }
+        self.select_rq_mask = cpus;
+        if !ends_here && has_idle_core && best_fits > AsymFits::CoreTooSmall {
+            self.set_idle_cores(target, false);
+        }
         best
     }
 }

@@ -226,7 +226,7 @@ impl<A: Arch> Search<'_, A> {
                 if scan.idle_cpu.is_some() {
                     break;
                 }
-                if self.glance.sched_idle && self.glance.sched_idle_cpu(cpu) && self.cpus.contains(cpu) {
+                if self.glance.choose_sched_idle_rq(cpu) && self.cpus.contains(cpu) {
                     scan.idle_cpu = Some(cpu);
                     break;
                 }

@@ -28,9 +28,11 @@ pub(super) struct Search<'a, A: Arch> {
 impl<A: Arch> Sched<A> {
     #[inline]
     pub(super) fn search(&mut self, p: TaskId) -> Search<'_, A> {
+        let refuses_sched_idle = self.refuses_sched_idle(p);
         let Sched { arch, layout, rq, running_idle, cfs_rq, kernel, this_cpu, .. } = self;
+        let glance = Glance::new(arch, layout, rq, running_idle, cfs_rq, kernel, *this_cpu);
         Search {
-            glance: Glance::new(arch, layout, rq, running_idle, cfs_rq, kernel, *this_cpu),
+            glance: Glance { refuses_sched_idle, ..glance },
             domains: &self.domains,
             allowed: &self.task[p].cpus_allowed,
             smt: &self.topology.smt,
@@ -45,14 +47,14 @@ impl<A: Arch> Sched<A> {
     pub(crate) fn select_idle_sibling(&mut self, p: TaskId, prev: CpuId, target: CpuId) -> CpuId {
         let rules = self.kernel.wake;
         let needs = self.asym_needs(p);
-        if self.is_free(target) && self.asym_fits_cpu(needs, target) {
+        if self.is_free(target, p) && self.asym_fits_cpu(needs, target) {
             return target;
         }
         // An idle CPU of another cluster waits until the target's cluster has been searched.
         let clusters = rules.cluster_scan == ClusterScan::ClusterFirst && self.domains.sched_cluster_active;
         let mut second_best = None;
         let near = prev != target && self.cpus_share_cache(prev, target);
-        if near && self.is_free(prev) && self.asym_fits_cpu(needs, prev) {
+        if near && self.is_free(prev, p) && self.asym_fits_cpu(needs, prev) {
             if !clusters || self.domains.cpus_share_resources(prev, target) {
                 return prev;
             }
@@ -115,7 +117,7 @@ impl<A: Arch> Sched<A> {
         let serves = recent != prev
             && recent != target
             && self.cpus_share_cache(recent, target)
-            && self.is_free(recent)
+            && self.is_free(recent, p)
             && self.cpumask_test(recent, p)
             && self.asym_fits_cpu(needs, recent);
         if !serves {
@@ -228,16 +230,17 @@ impl<A: Arch> Sched<A> {
 
     // Idle cores.
 
-    /// fair.c: test_idle_cores(). Whether the cache of `cpu` may have idle cores; `default` where nobody keeps account.
+    /// fair.c: test_idle_cores(). Whether the cache of `cpu`, or what else shares that knowledge, may have idle cores; `default` where nobody
+    /// keeps account.
     pub(super) fn test_idle_cores(&mut self, cpu: CpuId, default: bool) -> bool {
-        let Some(shared) = self.domains.sd_llc_shared[cpu] else { return default };
+        let Some(shared) = self.domains.sd_balance_shared[cpu] else { return default };
         self.read_domain_shared(shared);
         self.domains[shared].has_idle_cores
     }
 
     /// fair.c: set_idle_cores().
     pub(super) fn set_idle_cores(&mut self, cpu: CpuId, idle_cores: bool) {
-        if let Some(shared) = self.domains.sd_llc_shared[cpu] {
+        if let Some(shared) = self.domains.sd_balance_shared[cpu] {
             self.write_domain_shared(shared);
             self.domains[shared].has_idle_cores = idle_cores;
         }

@@ -1,8 +1,7 @@
 //! fair.c: find_idlest_cpu(): the slow path, where a new task goes, or one that does not want to be near its waker.
 
 use super::wake::{
-    CpuLoad, DisallowedLocalGroup, IdlestGroup, IdlestMeasure, SchedIdleCpu, SingleCpuGroup, SlowPathStart,
-    SpareCapacity,
+    CpuLoad, DisallowedLocalGroup, IdlestGroup, IdlestMeasure, SingleCpuGroup, SlowPathStart, SpareCapacity,
 };
 use super::wake_affine::half_imbalance_pct;
 use crate::arch::Arch;
@@ -208,7 +207,7 @@ impl<A: Arch> Sched<A> {
             if !self.cpumask_test(i, p) {
                 continue;
             }
-            if rules.sched_idle_cpu == SchedIdleCpu::AsIdle && self.sched_idle_cpu(i) {
+            if self.choose_sched_idle_rq(i, p) {
                 return i;
             }
             if self.idle_cpu(i) {

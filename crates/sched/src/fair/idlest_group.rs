@@ -130,7 +130,7 @@ impl<A: Arch> Sched<A> {
             sgs.group_runnable += self.cpu_runnable_without(i, p);
             let local = u32::from(self.task_running_on_cpu(i, p));
             // Of a task whose group was throttled while it ran the counts know nothing: they wrap, as the kernel's.
-            sgs.sum_h_nr_running = sgs.sum_h_nr_running.wrapping_add(self.cfs_h_nr_running(i).wrapping_sub(local));
+            sgs.sum_h_nr_running = sgs.sum_h_nr_running.wrapping_add(self.counted_tasks(i).wrapping_sub(local));
             let nr_running = self.rq[i].nr_running.wrapping_sub(local);
             sgs.sum_nr_running = sgs.sum_nr_running.wrapping_add(nr_running);
             if nr_running == 0 && self.idle_cpu_without(i, p) {
@@ -144,6 +144,7 @@ impl<A: Arch> Sched<A> {
         self.read_group_capacity(sgc);
         sgs.group_capacity = self.domains[sgc].capacity;
         sgs.group_weight = self.domains[group].group_weight;
+        sgs.never_overloaded = self.never_overloaded(&sgs);
         sgs.group_type = group_classify(self.domains[sd].imbalance_pct, self.domains[sgc].imbalance, &sgs);
         if matches!(sgs.group_type, GroupType::FullyBusy | GroupType::Overloaded) {
             sgs.avg_load = sgs.group_load * u64::from(SCHED_CAPACITY_SCALE) / sgs.group_capacity;

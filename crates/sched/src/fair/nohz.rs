@@ -14,7 +14,7 @@
 mod ilb;
 mod kick;
 
-use super::balance::NohzBalance;
+use super::balance::{NohzBalance, NohzCount};
 use crate::access::Path;
 use crate::arch::Arch;
 use crate::core::Sched;
@@ -134,7 +134,15 @@ impl<A: Arch> Sched<A> {
             }
         }
         if flags {
+            self.write_nohz_apart();
             self.nohz.has_blocked = true;
+        }
+    }
+
+    /// Where the mask is not beside what else `nohz` holds: changes that.
+    fn write_nohz_apart(&mut self) {
+        if self.kernel.balance.nohz_count == NohzCount::MaskWhenDue {
+            self.write_nohz_balance();
         }
     }
 

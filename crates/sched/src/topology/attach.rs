@@ -2,8 +2,9 @@
 
 use super::build::Builder;
 use super::flags::{LISTED_GROUPS_MASK, SD_DEGENERATE_GROUPS_MASK, SdFlags};
-use super::rules::{BusyCpus, Degeneration, GroupFlags};
+use super::rules::{BusyCpus, Degeneration, DomainShared, GroupFlags, LlcId};
 use super::*;
+use crate::cpu_topology::CpuTopology;
 use std::collections::BTreeMap;
 use std::mem::take;
 
@@ -61,6 +62,9 @@ impl Builder<'_> {
             }
             let grandparent = self.domains[parent].parent;
             self.domains[tmp].parent = grandparent;
+            if self.rules.shared == DomainShared::CacheAndCapacities && self.domains[parent].shared.is_some() {
+                self.domains[tmp].shared = self.domains[parent].shared.take();
+            }
             if let Some(grandparent) = grandparent {
                 self.domains[grandparent].child = Some(tmp);
                 if self.rules.group_flags == GroupFlags::OfKeptChild {
@@ -97,10 +101,21 @@ impl Builder<'_> {
             domains.sd[cpu] = built.move_chain(&mut domains, base(cpu));
         }
         for cpu in self.cpu_map.iter() {
+            if self.rules.llc_id == LlcId::OfHardware {
+                domains.sd_llc_id[cpu] = llc_id(self.topology, cpu);
+            }
             domains.attach_cpu(cpu);
         }
         domains
     }
+}
+
+/// The first CPU that shares the last level cache of `cpu`, and its node (`llc_mask()`).
+///
+/// Differs: a label of the cache; the kernel's are numbers in the order in which caches were found.
+fn llc_id(topology: &CpuTopology, cpu: CpuId) -> CpuId {
+    let mut sharing = topology.coregroup[cpu].iter();
+    sharing.find(|&other| topology.node[other] == topology.node[cpu]).unwrap_or(cpu)
 }
 
 /// Domains on their way into others: what there is, and the new ids of what has arrived.
@@ -209,13 +224,21 @@ impl Domains {
                 self.sd_busy[cpu] = self[sd].parent;
             }
         }
-        self.sd_llc_id[cpu] = id;
+        if self.rules.llc_id == LlcId::OfDomain {
+            self.sd_llc_id[cpu] = id;
+        }
         if let Some(cluster) = self.lowest_flag_domain(cpu, SdFlags::SD_CLUSTER) {
             id = self.masks.first(self[cluster].span);
         }
         self.sd_share_id[cpu] = id;
         self.sd_numa[cpu] = self.lowest_flag_domain(cpu, SdFlags::SD_NUMA);
         self.sd_asym_packing[cpu] = self.highest_flag_domain(cpu, SdFlags::SD_ASYM_PACKING);
-        self.sd_asym_cpucapacity[cpu] = self.lowest_flag_domain(cpu, SdFlags::SD_ASYM_CPUCAPACITY_FULL);
+        let asym = self.lowest_flag_domain(cpu, SdFlags::SD_ASYM_CPUCAPACITY_FULL);
+        self.sd_asym_cpucapacity[cpu] = asym;
+        let of_capacities = match self.rules.shared {
+            DomainShared::CacheLevels => None,
+            DomainShared::CacheAndCapacities => asym.and_then(|sd| self[sd].shared),
+        };
+        self.sd_balance_shared[cpu] = of_capacities.or(self.sd_llc_shared[cpu]);
     }
 }

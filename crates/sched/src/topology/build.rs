@@ -1,7 +1,7 @@
 //! topology.c: build_sched_domains() and what it calls for each CPU and level.
 
 use super::capacity::BalanceClock;
-use super::flags::SdFlags;
+use super::flags::{OVERLAPPING, SdFlags};
 use super::levels::{Level, build_sched_topology, node_masks};
 use super::masks::{MaskId, Masks};
 use super::numa::sched_init_numa;
@@ -93,6 +93,7 @@ pub fn build_sched_domains(
     }
     builder.build_groups();
     builder.allow_numa_imbalance();
+    builder.share_domains();
     builder.calculate_capacities();
     let bases =
         PerCpu::from_fn(
@@ -221,7 +222,8 @@ impl<'a> Builder<'a> {
             let mut child = None;
             for level in 0..self.levels.len() {
                 let sd = self.build_sched_domain(level, child, cpu);
-                if self.levels[level].overlap || force_overlap {
+                let flagged = self.rules.flag_numbering != FlagNumbering::ListedWithoutOverlap;
+                if self.levels[level].overlap && flagged || force_overlap {
                     self.domains[sd].flags |= SdFlags::SD_OVERLAP;
                 }
                 self.data[level].sd[cpu] = Some(sd);
@@ -259,7 +261,10 @@ impl<'a> Builder<'a> {
         let mask = tl.mask[cpu];
         let span = self.span_within_map(mask);
         let tl = &self.levels[level];
-        let sd_weight = self.domains.masks.weight(mask);
+        let sd_weight = self.domains.masks.weight(match self.rules.interval_weight {
+            IntervalWeight::OfLevel => mask,
+            IntervalWeight::OfSpan => span,
+        });
         let mut sd = SchedDomain {
             parent: None,
             child,
@@ -288,6 +293,7 @@ impl<'a> Builder<'a> {
             newidle_call: 0,
             newidle_success: 0,
             newidle_ratio: 0,
+            newidle_stamp: self.setup.jiffies * (1_000_000_000 / u64::from(self.setup.hz)),
             max_newidle_lb_cost: 0,
             next_decay_max_lb_cost: self.setup.jiffies,
             last_decay_max_lb_cost: self.setup.jiffies,
@@ -303,7 +309,8 @@ impl<'a> Builder<'a> {
         }
         let distance = self.domains.numa.sched_domains_numa_distance.get(tl.numa_level).copied();
         self.tune(&mut sd, distance.unwrap_or(0));
-        if self.rules.busy_cpus == BusyCpus::InDomainShared && sd.flags.has(SdFlags::SD_SHARE_LLC) {
+        let of_levels = self.rules.shared == DomainShared::CacheLevels;
+        if of_levels && self.rules.busy_cpus == BusyCpus::InDomainShared && sd.flags.has(SdFlags::SD_SHARE_LLC) {
             let sd_id = self.domains.masks.first(span);
             let shared = *self.data[level].sds[sd_id].get_or_insert_with(|| {
                 self.domains.sdss.push(SchedDomainShared::default());
@@ -404,7 +411,7 @@ impl<'a> Builder<'a> {
         for cpu in self.cpu_map.iter() {
             for sd in self.chain(cpu) {
                 self.domains[sd].span_weight = self.domains.masks.weight(self.domains[sd].span);
-                if self.domains[sd].flags.has(SdFlags::SD_OVERLAP) {
+                if self.domains[sd].flags.has(OVERLAPPING) {
                     self.build_overlap_sched_groups(sd, cpu);
                 } else {
                     self.build_sched_groups(sd, cpu);
@@ -489,9 +496,13 @@ impl Domains {
             sd: no_sd(),
             sd_llc: no_sd(),
             sd_llc_size: PerCpu::from_fn(nr_cpus, |_| 1),
-            sd_llc_id: PerCpu::from_fn(nr_cpus, |cpu| cpu),
+            sd_llc_id: PerCpu::from_fn(nr_cpus, |cpu| match rules.llc_id {
+                LlcId::OfDomain => cpu,
+                LlcId::OfHardware => NO_LLC,
+            }),
             sd_share_id: PerCpu::from_fn(nr_cpus, |cpu| cpu),
             sd_llc_shared: PerCpu::from_fn(nr_cpus, |_| None),
+            sd_balance_shared: PerCpu::from_fn(nr_cpus, |_| None),
             sd_numa: no_sd(),
             sd_busy: no_sd(),
             sd_asym_packing: no_sd(),

@@ -1,5 +1,6 @@
 //! fair.c: capacities of CPUs and groups. Here and not with the load balancer, because building domains needs them.
 
+use super::flags::OVERLAPPING;
 use super::rules::{OverlapCapacity, SmtCapacity};
 use super::*;
 use units::PerCpu;
@@ -98,7 +99,7 @@ impl Domains {
             return;
         };
         let (mut capacity, mut min_capacity, mut max_capacity) = (0, u64::MAX, 0);
-        if self[child].flags.has(SdFlags::SD_OVERLAP) {
+        if self[child].flags.has(OVERLAPPING) {
             // The child's groups may reach out of this one.
             for cpu in self.sched_group_span(sg).iter() {
                 match self.rules.overlap_capacity {

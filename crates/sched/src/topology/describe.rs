@@ -44,7 +44,7 @@ impl Domains {
     fn describe_group(&self, sd: SdId, sg: SgId) -> String {
         let sgc = &self[self[sg].sgc];
         let mut text = format!("{}:{{ span={}", sgc.id, self.sched_group_span(sg).list());
-        if self[sd].flags.has(SdFlags::SD_OVERLAP) && sgc.cpumask != self[sg].cpumask {
+        if self[sd].flags.has(super::flags::OVERLAPPING) && sgc.cpumask != self[sg].cpumask {
             text += &format!(" mask={}", self.group_balance_mask(sg).list());
         }
         if sgc.capacity != u64::from(SCHED_CAPACITY_SCALE) {

@@ -127,6 +127,9 @@ pub(super) const SD_SHARED_CHILD_MASK: SdFlags = SdFlags::SD_BALANCE_NEWIDLE
     .with(SdFlags::SD_SHARE_CPUCAPACITY)
     .with(SdFlags::SD_SHARE_LLC);
 
+/// One of the two flags of a domain whose groups may overlap: all levels of NUMA, and what FORCE_SD_OVERLAP makes of the others.
+pub(super) const OVERLAPPING: SdFlags = SdFlags::SD_OVERLAP.with(SdFlags::SD_NUMA);
+
 /// A flag, its bit number and its name in some version.
 type Listed = (SdFlags, u32, &'static str);
 
@@ -138,6 +141,8 @@ crate::behaviour! {
             "numbered by their place in include/linux/sched/sd_flags.h";
         ListedWithCluster = "listed-with-cluster", since "v6.7", commit "b95303e0aeaf",
             "SD_CLUSTER inserted; SD_SHARE_PKG_RESOURCES is called SD_SHARE_LLC (v6.9: 54de44274703)";
+        ListedWithoutOverlap = "listed-without-overlap", since "v7.2", commit "",
+            "the same without SD_OVERLAP, which SD_NUMA says as well (after v6.12, by v7.2)";
     }
 }
 
@@ -147,6 +152,7 @@ impl FlagNumbering {
             FlagNumbering::ByHand => BY_HAND,
             FlagNumbering::Listed => LISTED,
             FlagNumbering::ListedWithCluster => LISTED_WITH_CLUSTER,
+            FlagNumbering::ListedWithoutOverlap => LISTED_WITHOUT_OVERLAP,
         }
     }
 }
@@ -202,6 +208,23 @@ const LISTED_WITH_CLUSTER: &[Listed] = &[
     (SdFlags::SD_PREFER_SIBLING, 12, "SD_PREFER_SIBLING"),
     (SdFlags::SD_OVERLAP, 13, "SD_OVERLAP"),
     (SdFlags::SD_NUMA, 14, "SD_NUMA"),
+];
+
+const LISTED_WITHOUT_OVERLAP: &[Listed] = &[
+    (SdFlags::SD_BALANCE_NEWIDLE, 0, "SD_BALANCE_NEWIDLE"),
+    (SdFlags::SD_BALANCE_EXEC, 1, "SD_BALANCE_EXEC"),
+    (SdFlags::SD_BALANCE_FORK, 2, "SD_BALANCE_FORK"),
+    (SdFlags::SD_BALANCE_WAKE, 3, "SD_BALANCE_WAKE"),
+    (SdFlags::SD_WAKE_AFFINE, 4, "SD_WAKE_AFFINE"),
+    (SdFlags::SD_ASYM_CPUCAPACITY, 5, "SD_ASYM_CPUCAPACITY"),
+    (SdFlags::SD_ASYM_CPUCAPACITY_FULL, 6, "SD_ASYM_CPUCAPACITY_FULL"),
+    (SdFlags::SD_SHARE_CPUCAPACITY, 7, "SD_SHARE_CPUCAPACITY"),
+    (SdFlags::SD_CLUSTER, 8, "SD_CLUSTER"),
+    (SdFlags::SD_SHARE_LLC, 9, "SD_SHARE_LLC"),
+    (SdFlags::SD_SERIALIZE, 10, "SD_SERIALIZE"),
+    (SdFlags::SD_ASYM_PACKING, 11, "SD_ASYM_PACKING"),
+    (SdFlags::SD_PREFER_SIBLING, 12, "SD_PREFER_SIBLING"),
+    (SdFlags::SD_NUMA, 13, "SD_NUMA"),
 ];
 
 impl BitOr for SdFlags {
@@ -273,6 +296,8 @@ mod tests {
         assert_eq!(llc.names(FlagNumbering::ListedWithCluster)[2], "SD_SHARE_LLC");
         assert_eq!(SdFlags::SD_NUMA.value(FlagNumbering::ByHand), 0x4000);
         assert_eq!(SdFlags::SD_NUMA.value(FlagNumbering::Listed), 0x2000);
+        assert_eq!(SdFlags::SD_NUMA.value(FlagNumbering::ListedWithCluster), 0x4000);
+        assert_eq!(SdFlags::SD_NUMA.value(FlagNumbering::ListedWithoutOverlap), 0x2000);
     }
 
     #[test]

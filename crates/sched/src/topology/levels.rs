@@ -3,7 +3,7 @@
 use super::build::DomainSetup;
 use super::flags::SdFlags;
 use super::masks::{MaskId, Masks};
-use super::rules::{AsymPacking, ClusterLevel, DomainRules, PackageLevel};
+use super::rules::{AsymPacking, ClusterLevel, DomainRules, PackageLevel, SmtLevel};
 use crate::cpu_topology::CpuTopology;
 use std::fmt;
 use units::{CpuId, CpuMask, PerCpu};
@@ -88,9 +88,13 @@ pub(super) fn build_sched_topology(
     };
     let node_of = |cpu: CpuId| &nodes[topology.node[cpu] as usize];
 
-    let mut levels = vec![level(DomainName::Smt, SdFlags::SD_SHARE_CPUCAPACITY | SdFlags::SD_SHARE_LLC, &|cpu| {
-        topology.smt[cpu].and(node_of(cpu))
-    })];
+    let mut levels = Vec::new();
+    let has_threads = || topology.smt.iter().any(|(_, threads)| threads.weight() > 1);
+    if rules.smt_level == SmtLevel::Always || has_threads() {
+        levels.push(level(DomainName::Smt, SdFlags::SD_SHARE_CPUCAPACITY | SdFlags::SD_SHARE_LLC, &|cpu| {
+            topology.smt[cpu].and(node_of(cpu))
+        }));
+    }
     let cluster_flags = match rules.cluster_level {
         ClusterLevel::Absent => None,
         ClusterLevel::NotOnHybrid => (!setup.hybrid).then_some(SdFlags::SD_SHARE_LLC),

@@ -14,7 +14,7 @@
 //! partition.rs partition_sched_domains: rebuilding a part     root_domain.rs
 //! capacity.rs  update_group_capacity                  attach.rs   degeneration, sd_llc    rules.rs   kernel versions
 //! flags.rs     SD_*                                   describe.rs a text for people
-//! energy.rs    performance domains
+//! energy.rs    performance domains                    shared.rs   sched_domain_shared
 //! ```
 
 mod attach;
@@ -31,6 +31,7 @@ mod overlap;
 mod partition;
 mod root_domain;
 mod rules;
+mod shared;
 #[cfg(test)]
 mod tests;
 
@@ -48,6 +49,9 @@ pub use rules::*;
 
 use std::ops::{Index, IndexMut};
 use units::{CpuId, CpuMask, PerCpu};
+
+/// The -1 of `sd_llc_id`.
+pub const NO_LLC: CpuId = CpuId(u16::MAX);
 
 /// A domain of one CPU on one level.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
@@ -110,6 +114,8 @@ pub struct SchedDomain {
     pub newidle_call: u32,
     pub newidle_success: u32,
     pub newidle_ratio: u32,
+    /// When that was last reckoned, in ns.
+    pub newidle_stamp: u64,
     /// In ns.
     pub max_newidle_lb_cost: u64,
     /// In jiffies, when `max_newidle_lb_cost` decays next. Until v5.16.
@@ -139,7 +145,12 @@ pub struct DomainStats {
     pub lb_count: PerIdleType,
     pub lb_failed: PerIdleType,
     pub lb_balanced: PerIdleType,
-    pub lb_imbalance: PerIdleType,
+    /// By what was to move: load, utilization, tasks, a misfit task. One counter up to v6.12.
+    #[doc(alias = "lb_imbalance")]
+    pub lb_imbalance_load: PerIdleType,
+    pub lb_imbalance_util: PerIdleType,
+    pub lb_imbalance_task: PerIdleType,
+    pub lb_imbalance_misfit: PerIdleType,
     pub lb_gained: PerIdleType,
     pub lb_hot_gained: PerIdleType,
     pub lb_nobusyg: PerIdleType,
@@ -238,11 +249,14 @@ pub struct Domains {
     /// The widest domain whose CPUs share cache.
     pub sd_llc: PerCpu<Option<SdId>>,
     pub sd_llc_size: PerCpu<u32>,
-    /// The first CPU of `sd_llc`; the CPU itself where there is none.
+    /// The first CPU of `sd_llc`; the CPU itself where there is none. From v7.2 the first that has the cache in hardware;
+    /// [`NO_LLC`] for a CPU that never had a domain ([`LlcId`]).
     pub sd_llc_id: PerCpu<CpuId>,
     /// The first CPU of the cluster, or of `sd_llc`. Read from v6.7.
     pub sd_share_id: PerCpu<CpuId>,
     pub sd_llc_shared: PerCpu<Option<SdsId>>,
+    /// What searches for an idle CPU know and go by: of the cache or, from v7.2, of the CPUs that differ in capacity.
+    pub sd_balance_shared: PerCpu<Option<SdsId>>,
     /// The lowest NUMA domain.
     pub sd_numa: PerCpu<Option<SdId>>,
     /// The parent of `sd_llc`, whose first group counts busy CPUs. Until v4.8.

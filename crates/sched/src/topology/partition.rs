@@ -27,6 +27,10 @@ impl Domains {
         let (masks, numa) = (seen.masks.clone(), seen.numa.clone());
         let mut new = Domains::without_any(topology, &span, &self.rules, setup, masks, numa, Vec::new());
         new.doms_cur = doms_new.to_vec();
+        if self.rules.llc_id == LlcId::OfHardware {
+            // A CPU without domains keeps the one it had.
+            new.sd_llc_id = self.sd_llc_id.clone();
+        }
         let mut kept = Moving::from(self);
         for (map, built) in doms_new.iter().zip(&built) {
             let Some(built) = built else {
@@ -45,6 +49,7 @@ impl Domains {
         self.sched_domain_level_max = self.sched_domain_level_max.max(from.sched_domain_level_max);
         for cpu in map.iter() {
             self.sd[cpu] = moving.move_chain(self, from.sd[cpu]);
+            self.sd_llc_id[cpu] = from.sd_llc_id[cpu];
             self.attach_cpu(cpu);
             self.cpu_capacity[cpu] = from.cpu_capacity[cpu];
             self.cpu_capacity_orig[cpu] = from.cpu_capacity_orig[cpu];
@@ -120,7 +125,7 @@ mod tests {
             assert_eq!(chain(&three, 0), chain(&two, 0));
             assert_eq!(
                 (three.sd[CpuId(7)], three.sd_llc_id[CpuId(7)], three.sd_llc_size[CpuId(7)]),
-                (None, CpuId(7), 1)
+                (None, if kernel.domains.llc_id == LlcId::OfHardware { CpuId(2) } else { CpuId(7) }, 1)
             );
             let alone = build_sched_domains(&topology, &rest[1], &kernel.domains, &now);
             for cpu in [2, 3, 6] {

@@ -30,6 +30,10 @@ pub struct DomainRules {
     pub highest_flag: HighestFlag,
     pub relax_domain_level: RelaxDomainLevel,
     pub newidle: NewidleHistory,
+    pub smt_level: SmtLevel,
+    pub interval_weight: IntervalWeight,
+    pub shared: DomainShared,
+    pub llc_id: LlcId,
 }
 
 behaviour! {
@@ -238,6 +242,42 @@ behaviour! {
     }
 }
 
+behaviour! {
+    /// Whether cores of one thread have a level for their threads, which is removed again, but counts in the numbers of levels.
+    pub enum SmtLevel = "domains.smt_level" {
+        Always = "always", since "v2.6.7", commit "", "yes";
+        IfThreads = "if-threads", since "v7.2", commit "", "no, if all cores have one thread (after v6.12, by v7.2)";
+    }
+}
+
+behaviour! {
+    /// Of which CPUs a domain's first balance interval is a millisecond each.
+    pub enum IntervalWeight = "domains.interval_weight" {
+        OfLevel = "of-level", since "v2.6.38", commit "", "all that are up, also those that are isolated or in another partition";
+        OfSpan = "of-span", since "v7.2", commit "", "those of the domain (after v6.12, by v7.2)";
+    }
+}
+
+behaviour! {
+    /// Which domains' CPUs share what wakeups know of idle cores and of how far to search.
+    pub enum DomainShared = "domains.shared" {
+        CacheLevels = "cache-levels", since "v4.9", commit "",
+            "those of each level that shares cache; begins without a search for idle CPUs";
+        CacheAndCapacities = "cache-and-capacities", since "v7.2", commit "",
+            "those of the widest one that shares cache and, where capacities differ, of the narrowest with all of them, unless it spans \
+             nodes; begins with a search of as many CPUs as the number of the flag says (after v6.12, by v7.2)";
+    }
+}
+
+behaviour! {
+    /// Which CPUs share a cache, to placement.
+    pub enum LlcId = "domains.llc_id" {
+        OfDomain = "of-domain", since "v3.3", commit "", "those of one domain: not those of two partitions, nor isolated ones";
+        OfHardware = "of-hardware", since "v7.2", commit "",
+            "those that do, in whatever domain; CPUs isolated since the boot all count as one cache (after v6.12, by v7.2)";
+    }
+}
+
 impl DomainRules {
     /// v4.5-rc1 and v4.5.
     pub const V4_5: DomainRules = DomainRules {
@@ -264,6 +304,10 @@ impl DomainRules {
         highest_flag: HighestFlag::StopsAtFirstWithout,
         relax_domain_level: RelaxDomainLevel::SwitchesBothWays,
         newidle: NewidleHistory::Absent,
+        smt_level: SmtLevel::Always,
+        interval_weight: IntervalWeight::OfLevel,
+        shared: DomainShared::CacheLevels,
+        llc_id: LlcId::OfDomain,
     };
 
     pub const V4_15: DomainRules = DomainRules {
@@ -313,5 +357,16 @@ impl DomainRules {
         ..DomainRules::V6_1
     };
 
-    pub const V7_2: DomainRules = DomainRules { ..DomainRules::V6_12 };
+    /// As 7.2.13 has it.
+    ///
+    /// Differs: distances between the nodes of a Granite Rapids are not evened out (`arch_sched_node_distance()`); priorities of cores do
+    /// not change (`sched_update_asym_prefer_cpu()`).
+    pub const V7_2: DomainRules = DomainRules {
+        flag_numbering: FlagNumbering::ListedWithoutOverlap,
+        smt_level: SmtLevel::IfThreads,
+        interval_weight: IntervalWeight::OfSpan,
+        shared: DomainShared::CacheAndCapacities,
+        llc_id: LlcId::OfHardware,
+        ..DomainRules::V6_12
+    };
 }

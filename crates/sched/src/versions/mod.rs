@@ -225,6 +225,7 @@ behaviours! {
         flag_numbering, cluster_level, package_level, node_level, numa_distances, numa_type, reclaim_distance, tuning,
         smt_capacity, degeneration, groups, overlap, overlap_capacity, group_flags, group_cores, busy_cpus,
         asym_capacity, asym_packing, sibling_rank, imb_numa_nr, highest_flag, relax_domain_level, newidle,
+        smt_level, interval_weight, shared, llc_id,
     }
     entity: EntityRules {
         pick, sleeper_vruntime, renormalise, waking_vruntime, min_vruntime_curr, min_vruntime_dequeue, long_sleeper,
@@ -246,11 +247,13 @@ behaviours! {
         active_balance_force, active_balance_interval, sibling_hot, hot_statistics, dst_group, imbalance_flag,
         misfit_failures, one_pinned, per_cpu_kthreads, should_we_balance, newidle_bail, newidle_gate, newidle_cost,
         newidle_decay, newidle_due, newidle_stop, newidle_interval, busy_interval, idle_policy_cpu, nohz, new_ilb,
-        kick_ilb,
+        kick_ilb, delayed_tasks, ineligible_tasks, counted_tasks, energy_overload, serialized, newidle_averages,
+        newidle_odds, nohz_count,
     }
     numa: NumaRules {
         active_nodes, scan_bounds, scan_adjust, scan_reset, locality_reset, early_migration, placement, preference,
         destination, second_choice, nearby_nodes, locality, new_threads, first_scan, scan_areas, memory_nodes,
+        equal_locality, swap_partners,
     }
     autogroup: AutogroupRules { default, exit }
     isolation: IsolationRules { can_stop, residual, stopped, idle_exit, timer_target, kthreads, ilb }

@@ -67,4 +67,5 @@ const FEATURES: &[(Feature, bool)] = &[
     (Feature::UTIL_EST, true),
     (Feature::LATENCY_WARN, false),
     (Feature::NI_RANDOM, true),
+    (Feature::NI_RATE, true),
 ];

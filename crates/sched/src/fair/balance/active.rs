@@ -18,7 +18,7 @@ impl<A: Arch> Sched<A> {
         if self.asym_active_balance(env) || self.imbalanced_active_balance(env) {
             return true;
         }
-        let alone = self.cfs_h_nr_running(env.src_cpu) == 1;
+        let alone = self.counted_tasks(env.src_cpu) == 1;
         if env.idle != CpuIdleType::NotIdle && alone && self.check_cpu_capacity(env.src_cpu, env.sd) {
             let imbalance_pct = u64::from(self.domains[env.sd].imbalance_pct);
             if self.capacity_of(env.src_cpu) * imbalance_pct < self.capacity_of(env.dst_cpu) * 100 {

@@ -27,6 +27,21 @@ impl<A: Arch> Sched<A> {
         self.rq_lock(cpu);
         self.rq[cpu].last_blocked_load_update_tick = self.jiffies();
         self.update_rq_clock(cpu);
+        self.__update_blocked_averages(cpu);
+        self.rq_unlock(cpu);
+    }
+
+    /// The same under the lock of the CPU's queue, by its clock as it is: as newly-idle balancing does it from v7.2 on.
+    #[fentry(update_blocked_averages)]
+    pub(super) fn update_blocked_averages_locked(&mut self, cpu: CpuId) {
+        self.rq[cpu].last_blocked_load_update_tick = self.jiffies();
+        self.__update_blocked_averages(cpu);
+    }
+
+    /// fair.c: __sched_balance_update_blocked_averages(). The part that needs the lock.
+    #[doc(alias = "__sched_balance_update_blocked_averages")]
+    #[inline(always)]
+    fn __update_blocked_averages(&mut self, cpu: CpuId) {
         let others_decayed = self.update_other_load_avgs(cpu);
         let others = self.others_have_blocked(cpu);
         let fair = self.__update_blocked_fair(cpu);
@@ -36,7 +51,6 @@ impl<A: Arch> Sched<A> {
         if !others && !fair.has_blocked {
             self.rq[cpu].has_blocked_load = false;
         }
-        self.rq_unlock(cpu);
     }
 
     /// fair.c: __update_blocked_fair(). Children before parents.

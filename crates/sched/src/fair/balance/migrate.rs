@@ -1,18 +1,19 @@
 //! fair.c: moving tasks: which may go, off one queue, onto another.
 
 use super::{
-    DetachBound, DetachOrder, HotStatistics, LbEnv, MigrationType, NewidleDetach, OnePinned, PerCpuKthreads,
-    SCHED_NR_MIGRATE_BREAK, SiblingHot,
+    DelayedTasks, DetachBound, DetachOrder, HotStatistics, IneligibleTasks, LbEnv, MigrationType, NewidleDetach,
+    OnePinned, PerCpuKthreads, SCHED_NR_MIGRATE_BREAK, SiblingHot,
 };
 use crate::arch::Arch;
 use crate::core::Sched;
+use crate::fair::rules::Pick;
 use crate::features::Feature;
 use crate::layout::Statistic;
 use crate::sched::{OnRq, Policy, QueueFlags, SchedClass, SchedStatistics, TaskId, WakeFlags};
 use crate::topology::{CpuIdleType, SdFlags};
 use crate::versions::ClockUpdate;
 use fentry::fentry;
-use units::CpuId;
+use units::{CpuId, unlikely};
 
 /// Below this load a task is not worth moving, with the feature LB_MIN.
 const LB_MIN_LOAD: i64 = 16;
@@ -67,6 +68,9 @@ impl<A: Arch> Sched<A> {
         if self.throttled_lb_pair(self.task[p].sched_task_group, env.src_cpu, env.dst_cpu) {
             return false;
         }
+        if unlikely(self.kernel.entity.pick == Pick::Eevdf) && self.had_better_stay(p, env) {
+            return false;
+        }
         self.read_task_policy(p);
         if self.kernel.balance.per_cpu_kthreads == PerCpuKthreads::Disregarded && self.kthread_is_per_cpu(p) {
             return false;
@@ -105,6 +109,31 @@ impl<A: Arch> Sched<A> {
             }
         }
         true
+    }
+
+    /// can_migrate_task(), of what the pick by deadline knows: a sleeper that is still queued, or one that has had more than its share.
+    fn had_better_stay(&mut self, p: TaskId, env: &LbEnv) -> bool {
+        let rules = self.kernel.balance;
+        if rules.delayed_tasks == DelayedTasks::WithLoad
+            && self.se[self.task[p].se].sched_delayed
+            && env.migration_type != MigrationType::Load
+        {
+            return true;
+        }
+        rules.ineligible_tasks == IneligibleTasks::AfterFailure
+            && self.domains[env.sd].nr_balance_failed == 0
+            && self.task_is_ineligible_on_dst_cpu(p, env.dst_cpu)
+    }
+
+    /// fair.c: task_is_ineligible_on_dst_cpu(). Whether the task would compete there, and is not eligible here: it will not be there either.
+    fn task_is_ineligible_on_dst_cpu(&mut self, p: TaskId, dest_cpu: CpuId) -> bool {
+        if !self.sched_feat(Feature::PLACE_LAG) {
+            return false;
+        }
+        let dst_cfs_rq = self.tg[self.task[p].sched_task_group].cfs_rq[dest_cpu.index()];
+        self.read_cfs_rq(dst_cfs_rq);
+        let se = self.task[p].se;
+        self.cfs_rq[dst_cfs_rq].nr_running != 0 && !self.entity_eligible(self.se[se].cfs_rq, se)
     }
 
     /// What NUMA balancing says of the move, if it has anything to say.

@@ -47,7 +47,7 @@ use crate::stop_task::StopWork;
 use crate::topology::{CpuIdleType, DomainStats, MaskId, SdFlags, SdId, SgId};
 use crate::versions::ClockUpdate;
 use fentry::fentry;
-use units::{CpuId, CpuMask, Ns, PerCpu};
+use units::{CpuId, CpuMask, Ns, PerCpu, unlikely};
 
 /// fair.c: sched_nr_migrate_break. Tasks looked at before the queue's lock is dropped for a moment.
 const SCHED_NR_MIGRATE_BREAK: u64 = 32;
@@ -74,7 +74,7 @@ pub struct BalanceState {
     max_load_balance_interval: u64,
 }
 
-/// fair.c: the lock `balancing`, which whoever balances a level with SD_SERIALIZE holds and nobody waits for. Passes follow
+/// fair.c: the lock `balancing`, later `sched_balance_running`, which whoever balances a level with SD_SERIALIZE holds and nobody waits for. Passes follow
 /// each other here, but not their clocks: it is taken at any time between the last holder's `from` and `until`.
 #[derive(Clone, Copy, Debug, Default)]
 struct Balancing {
@@ -135,6 +135,8 @@ pub(super) struct LbEnv {
     pub loop_break: u64,
     pub loop_max: u64,
     pub tasks: Vec<TaskId>,
+    /// `need_unlock`: since when it holds the lock of serialized levels, if it took it ([`Serialized::Search`]).
+    pub serialized: Option<Ns>,
 }
 
 impl LbEnv {
@@ -157,6 +159,7 @@ impl LbEnv {
             loop_break: SCHED_NR_MIGRATE_BREAK,
             loop_max: 0,
             tasks: Vec::new(),
+            serialized: None,
         }
     }
 }
@@ -213,6 +216,9 @@ impl<A: Arch> Sched<A> {
         let mut ld_moved = 0;
         let outcome = self.balance_domain(&mut env, this_cpu, &mut ld_moved, continue_balancing);
         self.tune_balance_interval(&mut env, outcome);
+        if let Some(from) = env.serialized {
+            self.end_serialized(from);
+        }
         self.balance.load_balance_mask = env.cpus;
         self.balance.tasks = env.tasks;
         match outcome {
@@ -280,6 +286,9 @@ impl<A: Arch> Sched<A> {
                 *continue_balancing = false;
                 return Outcome::Balanced;
             }
+            if self.kernel.balance.serialized == Serialized::Search && !self.begin_serialized(env) {
+                return Outcome::Balanced;
+            }
             let Some(group) = self.find_busiest_group(env) else {
                 self.count_balance(env, |stats, idle| stats.lb_nobusyg[idle] += 1);
                 return Outcome::Balanced;
@@ -289,10 +298,7 @@ impl<A: Arch> Sched<A> {
                 return Outcome::Balanced;
             };
             assert_ne!(busiest, env.dst_cpu, "a CPU never pulls from itself");
-            let imbalance = env.imbalance as u32;
-            self.count_balance(env, |stats, idle| {
-                stats.lb_imbalance[idle] = stats.lb_imbalance[idle].wrapping_add(imbalance);
-            });
+            self.update_lb_imbalance_stat(env);
             env.src_cpu = busiest;
             *ld_moved = 0;
             // Until a task is found that may come.
@@ -312,6 +318,20 @@ impl<A: Arch> Sched<A> {
             }
             return self.conclude(env, this_cpu, *ld_moved);
         }
+    }
+
+    /// fair.c: update_lb_imbalance_stat(). Up to v6.12 all kinds of imbalance are one counter.
+    fn update_lb_imbalance_stat(&mut self, env: &LbEnv) {
+        let (imbalance, migration_type) = (env.imbalance as u32, env.migration_type);
+        self.count_balance(env, |stats, idle| {
+            let counter = match migration_type {
+                MigrationType::Load => &mut stats.lb_imbalance_load,
+                MigrationType::Util => &mut stats.lb_imbalance_util,
+                MigrationType::Task => &mut stats.lb_imbalance_task,
+                MigrationType::Misfit => &mut stats.lb_imbalance_misfit,
+            };
+            counter[idle] = counter[idle].wrapping_add(imbalance);
+        });
     }
 
     /// load_balance() at `more_balance`: moves tasks off `src_cpu`, and on, where some may go only to another CPU of the
@@ -526,6 +546,14 @@ impl<A: Arch> Sched<A> {
         if self.kernel.core.clock == ClockUpdate::Callers {
             self.update_rq_clock(cpu);
         }
+    }
+
+    /// The fair tasks of a CPU that count for balancing: `rq->cfs.h_nr_runnable`, or all that are queued.
+    #[inline]
+    pub(in crate::fair) fn counted_tasks(&self, cpu: CpuId) -> u32 {
+        let cfs = &self.cfs_rq[self.rq[cpu].cfs];
+        let runnable = unlikely(self.kernel.balance.counted_tasks == CountedTasks::Runnable);
+        cfs.h_nr_running - if runnable { cfs.h_nr_delayed } else { 0 }
     }
 
     /// `rq->cfs.h_nr_running`.

@@ -1,6 +1,8 @@
 //! fair.c: newly-idle balancing: a CPU looks for work before it goes idle.
 
-use super::{NewidleBail, NewidleCost, NewidleDecay, NewidleDue, NewidleGate, NewidleStop};
+use super::{
+    NewidleAverages, NewidleBail, NewidleCost, NewidleDecay, NewidleDue, NewidleGate, NewidleOdds, NewidleStop,
+};
 use crate::access::Path;
 use crate::arch::Arch;
 use crate::core::Sched;
@@ -12,6 +14,9 @@ use units::{CpuId, unlikely};
 
 /// Sides of the dice of NI_RANDOM, and calls after which the success rate is reckoned anew.
 const SIDES: u32 = 1024;
+
+/// NI_RATE: 1024 calls that took 4 s make up for one side of the dice in each 4 ms, in powers of two of ns.
+const NI_RATE_SHIFT: u32 = 22;
 
 impl<A: Arch> Sched<A> {
     /// `sched_clock_cpu()`, by which balancing measures its own cost. In ns.
@@ -48,8 +53,9 @@ impl<A: Arch> Sched<A> {
                 self.update_next_balance(sd, &mut next_balance);
             }
         } else {
+            let aged = self.age_before_newidle(this_cpu);
             self.rq_unlock(this_cpu);
-            let (pulled, curr_cost) = self.newidle_balance_domains(this_cpu, &mut next_balance);
+            let (pulled, curr_cost) = self.newidle_balance_domains(this_cpu, &mut next_balance, aged);
             self.rq_lock(this_cpu);
             let rq = &mut self.rq[this_cpu];
             rq.max_idle_balance_cost = rq.max_idle_balance_cost.max(curr_cost);
@@ -87,12 +93,28 @@ impl<A: Arch> Sched<A> {
         }
     }
 
-    /// idle_balance() over the domains: tasks pulled, and what it cost in ns.
-    fn newidle_balance_domains(&mut self, this_cpu: CpuId, next_balance: &mut u64) -> (i32, u64) {
+    /// idle_balance(), where it ages the CPU's load under the lock that it has. When that began, if so.
+    fn age_before_newidle(&mut self, this_cpu: CpuId) -> Option<u64> {
+        if self.kernel.balance.newidle_averages == NewidleAverages::Relocked {
+            return None;
+        }
+        let t0 = self.sched_clock_cpu();
+        self.update_blocked_averages_locked(this_cpu);
+        Some(t0)
+    }
+
+    /// idle_balance() over the domains: tasks pulled, and what it cost in ns. `aged`: since when it counts, if load was aged before.
+    fn newidle_balance_domains(&mut self, this_cpu: CpuId, next_balance: &mut u64, aged: Option<u64>) -> (i32, u64) {
         let rules = self.kernel.balance;
         let with_averaging = rules.newidle_cost == NewidleCost::WithAveraging;
-        let mut t0 = if with_averaging { self.sched_clock_cpu() } else { 0 };
-        self.update_blocked_averages(this_cpu);
+        let mut t0 = match aged {
+            Some(t0) => t0,
+            None if with_averaging => self.sched_clock_cpu(),
+            None => 0,
+        };
+        if aged.is_none() {
+            self.update_blocked_averages(this_cpu);
+        }
         let (mut pulled_task, mut curr_cost) = (0, 0);
         let mut continue_balancing = true;
         let mut level = self.domains.sd[this_cpu];
@@ -149,6 +171,9 @@ impl<A: Arch> Sched<A> {
         if !self.sched_feat(Feature::NI_RANDOM) || self.kernel.domains.newidle == NewidleHistory::Absent {
             return Some(1);
         }
+        if self.kernel.balance.newidle_odds == NewidleOdds::Certain && self.domains[sd].newidle_ratio >= SIDES {
+            return Some(1);
+        }
         let weight = 1 + self.domains[sd].newidle_ratio;
         if self.arch.sched_rng(self.this_cpu) % SIDES > weight {
             self.update_newidle_stats(sd, 0);
@@ -157,16 +182,31 @@ impl<A: Arch> Sched<A> {
         Some((SIDES + weight / 2) / weight)
     }
 
-    /// fair.c: update_newidle_stats(). The successes of the last 512 to 1024 calls, out of 1024.
-    fn update_newidle_stats(&mut self, sd: SdId, success: u32) {
-        let sd = &mut self.domains[sd];
-        sd.newidle_call += 1;
-        sd.newidle_success += success;
-        if sd.newidle_call >= SIDES {
-            sd.newidle_ratio = sd.newidle_success;
-            sd.newidle_call /= 2;
-            sd.newidle_success /= 2;
+    /// fair.c: update_newidle_stats(). The successes of the last 512 to 1024 calls, out of 1024; with NI_RATE more by one for each 4 ms that
+    /// the last 512 calls took, so that searches that are seldom are not saved.
+    pub(super) fn update_newidle_stats(&mut self, sd: SdId, success: u32) {
+        let domain = &mut self.domains[sd];
+        domain.newidle_call += 1;
+        domain.newidle_success += success;
+        if domain.newidle_call >= SIDES {
+            let ratio = domain.newidle_success;
+            let ratio = match self.kernel.balance.newidle_odds {
+                NewidleOdds::AsCounted => ratio,
+                NewidleOdds::Certain => self.newidle_rate(sd, ratio),
+            };
+            let domain = &mut self.domains[sd];
+            domain.newidle_ratio = ratio;
+            domain.newidle_call /= 2;
+            domain.newidle_success /= 2;
         }
+    }
+
+    /// What the rate becomes of which `success` of 1024 calls were a success.
+    fn newidle_rate(&mut self, sd: SdId, success: u32) -> u32 {
+        let now = self.sched_clock_cpu();
+        let since = now.saturating_sub(std::mem::replace(&mut self.domains[sd].newidle_stamp, now));
+        let seldom = if self.sched_feat(Feature::NI_RATE) { since >> NI_RATE_SHIFT } else { 0 };
+        (seldom + u64::from(success)).min(u64::from(SIDES)) as u32
     }
 
     /// fair.c: update_newidle_cost(). Notes what a search cost (in ns; 0: none was made). Whether the cost known so far has just

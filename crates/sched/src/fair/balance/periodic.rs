@@ -1,6 +1,6 @@
 //! fair.c: periodic balancing, in the softirq that the tick or a kick raises.
 
-use super::{Balancing, BusyInterval, IdlePolicyCpu, NewidleDecay, NohzBalance};
+use super::{Balancing, BusyInterval, IdlePolicyCpu, LbEnv, NewidleDecay, NohzBalance, Serialized};
 use crate::arch::Arch;
 use crate::core::Sched;
 use crate::topology::{CpuIdleType, SdFlags, SdId};
@@ -89,7 +89,8 @@ impl<A: Arch> Sched<A> {
     fn rebalance_domain(&mut self, cpu: CpuId, sd: SdId, idle: &mut CpuIdleType, continue_balancing: &mut bool) -> u64 {
         let busy = self.is_busy(cpu, *idle);
         let mut interval = self.get_sd_balance_interval(sd, busy);
-        let need_serialize = self.domains[sd].flags.has(SdFlags::SD_SERIALIZE);
+        let need_serialize = self.domains[sd].flags.has(SdFlags::SD_SERIALIZE)
+            && self.kernel.balance.serialized == Serialized::PeriodicVisit;
         let from = Ns(self.arch.sched_clock(self.this_cpu).0);
         if need_serialize && self.balance.balancing.is_held_at(from) {
             return interval;
@@ -107,6 +108,26 @@ impl<A: Arch> Sched<A> {
             self.balance.balancing = Balancing { from, until: self.arch.sched_clock(self.this_cpu) };
         }
         interval
+    }
+
+    /// load_balance(), where it takes `sched_balance_running` for a level that asks for it. Whether it may go on.
+    pub(super) fn begin_serialized(&mut self, env: &mut LbEnv) -> bool {
+        if env.serialized.is_some() || !self.domains[env.sd].flags.has(SdFlags::SD_SERIALIZE) {
+            return true;
+        }
+        self.atomic_balance_running();
+        let now = self.arch.sched_clock(self.this_cpu);
+        if self.balance.balancing.is_held_at(now) {
+            return false;
+        }
+        env.serialized = Some(now);
+        true
+    }
+
+    /// load_balance(), where it lets go of it.
+    pub(super) fn end_serialized(&mut self, from: Ns) {
+        self.write_balance_running();
+        self.balance.balancing = Balancing { from, until: self.arch.sched_clock(self.this_cpu) };
     }
 
     /// fair.c: run_rebalance_domains(). The softirq: first for others, so that what this CPU pulls for itself does not end it.

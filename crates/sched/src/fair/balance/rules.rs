@@ -52,6 +52,14 @@ pub struct BalanceRules {
     pub nohz: NohzBalance,
     pub new_ilb: NewIlb,
     pub kick_ilb: KickIlb,
+    pub delayed_tasks: DelayedTasks,
+    pub ineligible_tasks: IneligibleTasks,
+    pub counted_tasks: CountedTasks,
+    pub energy_overload: EnergyOverload,
+    pub serialized: Serialized,
+    pub newidle_averages: NewidleAverages,
+    pub newidle_odds: NewidleOdds,
+    pub nohz_count: NohzCount,
 }
 
 impl BalanceRules {
@@ -98,6 +106,14 @@ impl BalanceRules {
         nohz: NohzBalance::OneKick,
         new_ilb: NewIlb::FirstOfMask,
         kick_ilb: KickIlb::Always,
+        delayed_tasks: DelayedTasks::Moved,
+        ineligible_tasks: IneligibleTasks::Moved,
+        counted_tasks: CountedTasks::Queued,
+        energy_overload: EnergyOverload::ByUse,
+        serialized: Serialized::PeriodicVisit,
+        newidle_averages: NewidleAverages::Relocked,
+        newidle_odds: NewidleOdds::AsCounted,
+        nohz_count: NohzCount::Counted,
     };
 
     pub const V4_15: BalanceRules = BalanceRules {
@@ -160,5 +176,15 @@ impl BalanceRules {
         ..BalanceRules::V6_1
     };
 
-    pub const V7_2: BalanceRules = BalanceRules { ..BalanceRules::V6_12 };
+    pub const V7_2: BalanceRules = BalanceRules {
+        delayed_tasks: DelayedTasks::WithLoad,
+        ineligible_tasks: IneligibleTasks::AfterFailure,
+        counted_tasks: CountedTasks::Runnable,
+        energy_overload: EnergyOverload::IfOverutilized,
+        serialized: Serialized::Search,
+        newidle_averages: NewidleAverages::BeforeUnlock,
+        newidle_odds: NewidleOdds::Certain,
+        nohz_count: NohzCount::MaskWhenDue,
+        ..BalanceRules::V6_12
+    };
 }

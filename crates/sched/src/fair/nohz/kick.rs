@@ -3,7 +3,7 @@
 use super::NohzFlags;
 use crate::arch::Arch;
 use crate::core::Sched;
-use crate::fair::balance::{KickIlb, MisfitStatus, NewIlb, NohzBalance, PackingOrder};
+use crate::fair::balance::{KickIlb, MisfitStatus, NewIlb, NohzBalance, NohzCount, PackingOrder};
 use crate::isolation::IlbCpus;
 use crate::topology::SdId;
 use crate::trace::Ipi;
@@ -131,17 +131,30 @@ impl<A: Arch> Sched<A> {
             return;
         }
         self.nohz_balance_exit_idle(cpu);
-        self.read_nohz();
-        if self.nohz.nr_cpus == 0 {
-            return;
+        let counted = self.kernel.balance.nohz_count == NohzCount::Counted;
+        if counted {
+            self.read_nohz();
+            if self.nohz.nr_cpus == 0 {
+                return;
+            }
+        } else {
+            self.read_nohz_balance();
         }
         let now = self.jiffies();
         let mut flags = NohzFlags::NONE;
         if self.nohz.has_blocked && now > self.nohz.next_blocked {
             flags = NohzFlags::NOHZ_STATS_KICK;
         }
-        if now >= self.nohz.next_balance && self.is_balance_wanted(cpu) {
-            flags = BALANCE;
+        if now >= self.nohz.next_balance {
+            if !counted {
+                self.read_nohz();
+                if self.nohz.idle_cpus_mask.is_empty() {
+                    return;
+                }
+            }
+            if self.is_balance_wanted(cpu) {
+                flags = BALANCE;
+            }
         }
         if self.nohz.needs_update {
             flags = flags.with(NohzFlags::NOHZ_NEXT_KICK);
@@ -165,7 +178,7 @@ impl<A: Arch> Sched<A> {
 
     /// Whether a task runs on a CPU that has lost a part of its capacity.
     fn is_squeezed(&self, cpu: CpuId) -> bool {
-        self.cfs_h_nr_running(cpu) >= 1 && self.rq[cpu].sd.is_some_and(|sd| self.check_cpu_capacity(cpu, sd))
+        self.counted_tasks(cpu) >= 1 && self.rq[cpu].sd.is_some_and(|sd| self.check_cpu_capacity(cpu, sd))
     }
 
     /// fair.c: check_misfit_status(). Whether the CPU has a task too big for it that another might take.

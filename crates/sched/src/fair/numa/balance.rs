@@ -1,6 +1,6 @@
 //! fair.c: what load balancing between nodes asks about the memory of tasks.
 
-use super::Locality;
+use super::{EqualLocality, Locality};
 use crate::arch::Arch;
 use crate::core::Sched;
 use crate::sched::TaskId;
@@ -77,7 +77,11 @@ impl<A: Arch> Sched<A> {
                 let weight = |nid| {
                     if group { self.group_weight(p, nid, dist) } else { self.task_weight(p, nid, dist) }
                 };
-                weight(dst) < weight(src)
+                let (src, dst) = (weight(src), weight(dst));
+                if src == dst && self.kernel.numa.equal_locality == EqualLocality::MayBeHot {
+                    return None;
+                }
+                dst < src
             }
         };
         Some(degrades)

@@ -1,7 +1,7 @@
 //! fair.c: where on another node a task goes, from v5.7 on: in accord with the load balancer.
 
-use super::NodeWalk;
 use super::migrate::{NumaStats, NumaType, TaskNumaEnv};
+use super::{NodeWalk, SwapPartners};
 use crate::arch::Arch;
 use crate::core::Sched;
 use crate::fair::balance::adjust_numa_imbalance;
@@ -50,7 +50,7 @@ impl<A: Arch> Sched<A> {
             stats.load += self.cpu_load(cpu);
             stats.runnable += self.cpu_runnable(cpu);
             stats.util += self.cpu_util_cfs(cpu);
-            stats.nr_running += self.cfs_h_nr_running(cpu);
+            stats.nr_running += self.counted_tasks(cpu);
             stats.compute_capacity += self.capacity_of(cpu);
             stats.weight += 1;
             if !find_idle || self.rq[cpu].nr_running != 0 || !self.idle_cpu(cpu) {
@@ -148,7 +148,9 @@ impl<A: Arch> Sched<A> {
             return false;
         }
         self.read_rq_curr(env.dst_cpu);
-        let cur = self.rq[env.dst_cpu].curr.filter(|&cur| !self.is_exiting(cur));
+        let with_memory = self.kernel.numa.swap_partners == SwapPartners::WithMemory;
+        let swaps = |&cur: &TaskId| !self.is_exiting(cur) && !(with_memory && self.task[cur].mm == 0);
+        let cur = self.rq[env.dst_cpu].curr.filter(swaps);
         let Some(cur) = cur else {
             return maymove && moveimp >= env.best_imp && self.assign_and_stop(env, None, moveimp, maymove);
         };

@@ -148,6 +148,23 @@ behaviour! {
     }
 }
 
+behaviour! {
+    /// Whether load balancing may take a task as hot that is as near to its memory on one node as on the other.
+    pub enum EqualLocality = "numa.equal_locality" {
+        Cold = "cold", since "v3.13", commit "", "no: it counts as drawn there";
+        MayBeHot = "may-be-hot", since "v7.2", commit "", "yes, if it ran a moment ago: its memory says nothing (after v6.12, by v7.2)";
+    }
+}
+
+behaviour! {
+    /// With which tasks a task may change places that moves to its memory.
+    pub enum SwapPartners = "numa.swap_partners" {
+        AnyTask = "any-task", since "v3.13", commit "", "any that runs and does not end";
+        WithMemory = "with-memory", since "v7.2", commit "",
+            "those with memory of their own: in place of a kernel thread it moves alone (after v6.12, by v7.2)";
+    }
+}
+
 /// One kernel's way to balance memory and tasks between nodes. A version is its predecessor with a few fields changed.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct NumaRules {
@@ -167,6 +184,8 @@ pub struct NumaRules {
     pub first_scan: FirstScan,
     pub scan_areas: ScanAreas,
     pub memory_nodes: MemoryNodes,
+    pub equal_locality: EqualLocality,
+    pub swap_partners: SwapPartners,
 }
 
 impl NumaRules {
@@ -187,6 +206,8 @@ impl NumaRules {
         first_scan: FirstScan::Together,
         scan_areas: ScanAreas::All,
         memory_nodes: MemoryNodes::AsOthers,
+        equal_locality: EqualLocality::Cold,
+        swap_partners: SwapPartners::AnyTask,
     };
 
     /// v4.16 has it unchanged.
@@ -216,5 +237,9 @@ impl NumaRules {
     pub const V6_12: NumaRules =
         NumaRules { locality_reset: LocalityReset::Cleared, scan_areas: ScanAreas::Accessed, ..NumaRules::V6_1 };
 
-    pub const V7_2: NumaRules = NumaRules { ..NumaRules::V6_12 };
+    pub const V7_2: NumaRules = NumaRules {
+        equal_locality: EqualLocality::MayBeHot,
+        swap_partners: SwapPartners::WithMemory,
+        ..NumaRules::V6_12
+    };
 }

@@ -3,13 +3,14 @@
 use super::balance::FbqType;
 use super::by_capacity::task_capacity;
 use super::by_node_type::numa_classify;
-use super::migrate::{NumaStats, NumaType};
+use super::migrate::{NumaStats, NumaType, TaskNumaEnv};
 use super::*;
 use crate::attr::SchedAttr;
 use crate::core::{Boot, TaskInit};
 use crate::sched::ROOT_TASK_GROUP;
 use crate::testing::Hand;
-use crate::versions::{Kernel, V4_5_RC1, V4_15, V6_1, V6_12};
+use crate::topology::CpuIdleType;
+use crate::versions::{Kernel, V4_5_RC1, V4_15, V6_1, V6_12, V7_2};
 
 /// Page tables in which everything is there; what was taken away is noted.
 #[derive(Default)]
@@ -306,5 +307,62 @@ fn a_new_thread_prefers_what_its_creator_prefers_and_is_scanned_later() {
         assert_eq!(sched.numa.mm[&1].mm_users, 2);
         let process = sched.sched_fork(Some(p), other);
         assert_eq!(sched.numa_preferred_nid(process), None);
+    }
+}
+
+#[test]
+fn a_task_as_near_to_its_memory_on_both_nodes_may_be_hot() {
+    for (kernel, [equal, nearer, farther]) in
+        [(V6_12, [Some(false), Some(false), Some(true)]), (V7_2, [None, Some(false), Some(true)])]
+    {
+        let (mut sched, p) = machine(kernel, TWO);
+        sched.numa_map(1, 256 * MB, 0);
+        sched.task_numa_fault(fault(0, CpuPid::UNSET));
+        let of = |sched: &mut Sched<Hand>, faults: [u64; 2]| {
+            for (nid, faults) in faults.into_iter().enumerate() {
+                let at = sched.numa.task_faults_idx(FaultStats::Mem, nid as u16, false);
+                sched.numa.task[p].numa_faults[at] = faults;
+            }
+            sched.numa.task[p].numa_preferred_nid = None;
+            sched.numa.task[p].total_numa_faults = 1000;
+            sched.migrate_degrades_locality(p, CpuId(0), CpuId(2), CpuIdleType::NotIdle)
+        };
+        assert_eq!(of(&mut sched, [500, 500]), equal, "{}", kernel.name);
+        assert_eq!(of(&mut sched, [400, 600]), nearer, "{}", kernel.name);
+        assert_eq!(of(&mut sched, [600, 400]), farther, "{}", kernel.name);
+    }
+}
+
+#[test]
+fn nobody_changes_places_with_a_kernel_thread() {
+    for (kernel, swaps) in [(V6_12, true), (V7_2, false)] {
+        let (mut sched, p) = machine(kernel, TWO);
+        let others = [2, 3].map(|cpu| thread(&mut sched, CpuId(cpu)));
+        for other in others {
+            sched.task[other].mm = 0;
+            sched.task[other].cpus_allowed = CpuMask::all(4).into();
+        }
+        sched.task[p].cpus_allowed = CpuMask::all(4).into();
+        sched.numa_map(1, 256 * MB, 0);
+        sched.task_numa_fault(fault(0, CpuPid::UNSET));
+        let stats = NumaStats { node_type: NumaType::FullyBusy, compute_capacity: 2048, ..NumaStats::default() };
+        let mut env = TaskNumaEnv {
+            p,
+            src_cpu: CpuId(0),
+            src_nid: 0,
+            dst_cpu: CpuId(0),
+            dst_nid: 1,
+            imb_numa_nr: 0,
+            src_stats: NumaStats { load: 4096, ..stats },
+            dst_stats: stats,
+            imbalance_pct: 112,
+            dist: 20,
+            best_task: None,
+            best_imp: 0,
+            best_cpu: None,
+        };
+        sched.task_numa_find_cpu_by_node_type(&mut env, 500, 500);
+        assert!(env.best_cpu.is_some(), "{}", kernel.name);
+        assert_eq!(env.best_task.is_some(), swaps, "{}", kernel.name);
     }
 }

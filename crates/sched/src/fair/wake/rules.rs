@@ -127,6 +127,9 @@ behaviour! {
         ByCapacity = "by-capacity", since "v5.7", commit "b7a331615d25",
             "yes: among all CPUs that differ, caches or not, the first idle one that fits, else the biggest; a target or \
              previous CPU that does not fit is no choice (v5.10: b4c9c9f15649; clamps: v6.2, a2e7f03ed28f)";
+        WholeCores = "whole-cores", since "v7.2", commit "",
+            "the same, but a CPU beside a busy thread fits nobody: a whole idle core goes first, even one that is too small; no more \
+             CPUs are looked at than SIS_UTIL allows (after v6.12, by v7.2)";
     }
 }
 
@@ -135,6 +138,8 @@ behaviour! {
     pub enum SchedIdleCpu = "wake.sched_idle_cpu" {
         Busy = "busy", since "v2.6.32", commit "", "no";
         AsIdle = "as-idle", since "v5.6", commit "17346452b25b", "yes (as a last resort from v5.4: 3c29e651e16d)";
+        AsIdleForOthers = "as-idle-for-others", since "v7.2", commit "",
+            "yes, unless the task is SCHED_IDLE too (after v6.12, by v7.2)";
     }
 }
 
@@ -326,5 +331,9 @@ impl WakeRules {
     pub const V6_12: WakeRules =
         WakeRules { cluster_scan: ClusterScan::ClusterFirst, energy: EnergyAware::ByPerformance, ..WakeRules::V6_1 };
 
-    pub const V7_2: WakeRules = WakeRules { ..WakeRules::V6_12 };
+    pub const V7_2: WakeRules = WakeRules {
+        asym_idle: AsymIdle::WholeCores,
+        sched_idle_cpu: SchedIdleCpu::AsIdleForOthers,
+        ..WakeRules::V6_12
+    };
 }

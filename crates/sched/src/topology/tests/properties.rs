@@ -32,7 +32,7 @@ fn check(domains: &Domains, cpu: CpuId, sd: SdId, child: Option<SdId>, at: &str)
         assert!(domains.sched_domain_span(child).is_subset(span), "{at}");
         assert!(domains[child].level < domains[sd].level, "{at}");
     }
-    let overlap = domains[sd].flags.has(SdFlags::SD_OVERLAP);
+    let overlap = domains[sd].flags.has(SdFlags::SD_OVERLAP | SdFlags::SD_NUMA);
     let mut covered = CpuMask::default();
     for (at_group, sg) in domains.groups(sd).enumerate() {
         let group = domains.sched_group_span(sg);

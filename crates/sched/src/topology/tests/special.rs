@@ -4,10 +4,16 @@ use super::machine::Machine;
 use super::{expected, outline};
 use crate::cpu_topology::CpuTopology;
 use crate::topology::*;
-use units::CpuId;
+use units::{CpuId, CpuMask, PerCpu};
 
-const ALL_RULES: [DomainRules; 5] =
-    [DomainRules::V4_5, DomainRules::V4_15, DomainRules::V4_16, DomainRules::V6_1, DomainRules::V6_12];
+const ALL_RULES: [DomainRules; 6] = [
+    DomainRules::V4_5,
+    DomainRules::V4_15,
+    DomainRules::V4_16,
+    DomainRules::V6_1,
+    DomainRules::V6_12,
+    DomainRules::V7_2,
+];
 
 #[test]
 fn a_single_cpu_has_no_domains() {
@@ -254,4 +260,89 @@ fn capacities_follow_the_run_queues() {
     assert_eq!((sgc.capacity, sgc.min_capacity, sgc.max_capacity), (1624, 600, 1024));
     // A balance interval of 4 ms is one jiffy.
     assert_eq!(sgc.next_update, 5001);
+}
+
+#[test]
+fn the_widest_cache_and_all_capacities_share_what_searches_know() {
+    // Two caches, one of two big and one of two little CPUs, below one package.
+    let mut machine = Machine::nested(1, 2, 1, 2, 1);
+    for (cpu, capacity) in machine.cpus.iter_mut().zip([1024, 1024, 400, 400]) {
+        cpu.capacity = capacity;
+    }
+    let shared = |domains: &Domains, cpu: u16| {
+        let of = |at: &PerCpu<Option<SdsId>>| at[CpuId(cpu)].expect("shared");
+        (of(&domains.sd_llc_shared), of(&domains.sd_balance_shared))
+    };
+    let old = machine.build(&DomainRules::V6_12);
+    assert!((0..4).all(|cpu| shared(&old, cpu).0 == shared(&old, cpu).1), "that of the cache");
+    assert_eq!(old[shared(&old, 0).1].nr_idle_scan, 0);
+    let new = machine.build(&DomainRules::V7_2);
+    let (llc, all) = shared(&new, 0);
+    assert_eq!(new[new.sd_asym_cpucapacity[CpuId(0)].expect("all capacities")].shared, Some(all));
+    assert!((0..4).all(|cpu| shared(&new, cpu).1 == all && shared(&new, cpu).0 != all));
+    assert_eq!((shared(&new, 1).0 == llc, shared(&new, 2).0 == llc), (true, false));
+    assert_eq!((new[llc].nr_busy_cpus, new[all].nr_busy_cpus), (2, 4));
+    // The numbers of SD_SHARE_LLC and SD_ASYM_CPUCAPACITY.
+    assert_eq!((new[llc].nr_idle_scan, new[all].nr_idle_scan), (0x200, 0x20));
+    // Between nodes it is the cache's.
+    let mut nodes = Machine::nested(2, 1, 1, 2, 1);
+    for (cpu, capacity) in nodes.cpus.iter_mut().zip([1024, 1024, 400, 400]) {
+        cpu.capacity = capacity;
+    }
+    let new = nodes.build(&DomainRules::V7_2);
+    assert!(new.sd_asym_cpucapacity[CpuId(0)].is_some());
+    assert!((0..4).all(|cpu| shared(&new, cpu).0 == shared(&new, cpu).1));
+}
+
+#[test]
+fn narrower_caches_share_nothing_and_what_a_removed_level_had_goes_to_the_one_below() {
+    let domains = Machine::nested(1, 1, 2, 4, 1).build(&DomainRules::V7_2);
+    let cluster = domains.sd[CpuId(5)].expect("a cluster");
+    assert_eq!(domains[cluster].shared, None);
+    assert_eq!(domains[domains.sd_llc_shared[CpuId(5)].expect("shared")].nr_busy_cpus, 8);
+    // The cache of a single core is found as its threads' level.
+    let domains = Machine::nested(1, 1, 1, 1, 2).build(&DomainRules::V7_2);
+    assert_eq!(domains[domains.sd[CpuId(0)].expect("threads")].name, DomainName::Smt);
+    assert_eq!(domains.sd_llc_shared[CpuId(0)], domains.sd_llc_shared[CpuId(1)]);
+    assert!(domains.sd_llc_shared[CpuId(0)].is_some());
+}
+
+#[test]
+fn a_cache_is_one_across_partitions_from_v7_2_on() {
+    for (rules, one) in [(DomainRules::V6_12, false), (DomainRules::V7_2, true)] {
+        // One cache of six CPUs, of which two are isolated and the others are two partitions.
+        let topology = CpuTopology::symmetric(1, 1, 1, 6, 1);
+        let setup = DomainSetup::boot(&topology);
+        let map = |cpus: &[u16]| cpus.iter().map(|&cpu| CpuId(cpu)).collect::<CpuMask>();
+        let whole = build_sched_domains(&topology, &map(&[0, 1, 2, 3]), &rules, &setup);
+        let both = whole.partition_sched_domains(&topology, &[map(&[0, 1]), map(&[2, 3])], &setup);
+        assert!(both.cpus_share_cache(CpuId(0), CpuId(1)));
+        assert_eq!(both.cpus_share_cache(CpuId(0), CpuId(2)), one);
+        assert_eq!(both.cpus_share_cache(CpuId(4), CpuId(5)), one, "never in a domain");
+        assert!(!both.cpus_share_cache(CpuId(0), CpuId(4)));
+        // Who leaves a domain keeps its cache.
+        let less = both.partition_sched_domains(&topology, &[map(&[0, 1]), map(&[2])], &setup);
+        assert_eq!(less.cpus_share_cache(CpuId(0), CpuId(3)), one);
+        // The first interval is as long as the level, or the domain, is wide.
+        let sd = both.sd[CpuId(0)].expect("a domain");
+        let weight = if one { 2 } else { 6 };
+        assert_eq!(
+            (both[sd].min_interval, both[sd].balance_interval, both[sd].max_interval),
+            (weight, weight, 2 * weight)
+        );
+    }
+}
+
+#[test]
+fn cores_of_one_thread_have_no_level_for_it_from_v7_2_on() {
+    let level = |rules: &DomainRules, threads| {
+        let domains = Machine::nested(1, 1, 2, 4, threads).build(rules);
+        let mc = domains.for_each_domain(CpuId(2)).last().expect("MC");
+        (domains[mc].name, domains[mc].level)
+    };
+    assert_eq!(
+        (level(&DomainRules::V6_12, 1), level(&DomainRules::V7_2, 1)),
+        ((DomainName::Mc, 2), (DomainName::Mc, 1))
+    );
+    assert_eq!((level(&DomainRules::V6_12, 2).1, level(&DomainRules::V7_2, 2).1), (2, 2));
 }

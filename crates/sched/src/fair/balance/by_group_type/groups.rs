@@ -4,12 +4,12 @@
 use crate::arch::Arch;
 use crate::core::Sched;
 use crate::cpu_topology::SCHED_CAPACITY_SCALE;
-use crate::fair::balance::{LbEnv, MisfitStatus, PreferSiblingOf, SmtBalance};
+use crate::fair::balance::{EnergyOverload, LbEnv, MisfitStatus, PreferSiblingOf, SmtBalance};
 use crate::features::Feature;
-use crate::topology::{CpuIdleType, SdFlags, SgId};
+use crate::topology::{CpuIdleType, DomainShared, SdFlags, SgId};
 use fentry::fentry;
 use std::cmp::Ordering;
-use units::CpuId;
+use units::{CpuId, unlikely};
 
 const SCALE: u64 = SCHED_CAPACITY_SCALE as u64;
 
@@ -52,6 +52,10 @@ pub(in crate::fair) struct SgLbStats {
     pub group_smt_balance: bool,
     /// Load of the biggest misfit task; 0 without any.
     pub group_misfit_task_load: u64,
+    /// Tasks of a CPU do not fit there.
+    pub group_overutilized: bool,
+    /// It is no overloaded group, whatever it does.
+    pub never_overloaded: bool,
 }
 
 /// fair.c: struct sd_lb_stats.
@@ -105,7 +109,7 @@ fn group_has_capacity(imbalance_pct: u32, sgs: &SgLbStats) -> bool {
 /// neither this nor have capacity.
 fn group_is_overloaded(imbalance_pct: u32, sgs: &SgLbStats) -> bool {
     let pct = u64::from(imbalance_pct);
-    if sgs.sum_nr_running <= sgs.group_weight {
+    if sgs.never_overloaded || sgs.sum_nr_running <= sgs.group_weight {
         return false;
     }
     sgs.group_capacity * 100 < sgs.group_util * pct || sgs.group_capacity * pct < sgs.group_runnable * 100
@@ -167,11 +171,11 @@ impl<A: Arch> Sched<A> {
             sgs.group_load += load;
             sgs.group_util += self.cpu_util_cfs(cpu);
             sgs.group_runnable += self.cpu_runnable(cpu);
-            sgs.sum_h_nr_running += self.cfs_h_nr_running(cpu);
+            sgs.sum_h_nr_running += self.counted_tasks(cpu);
             let nr_running = self.rq[cpu].nr_running;
             sgs.sum_nr_running += nr_running;
             *overloaded |= nr_running > 1;
-            *overutilized |= self.cpu_overutilized(cpu);
+            sgs.group_overutilized |= self.cpu_overutilized(cpu);
             if nr_running == 0 && self.idle_cpu(cpu) {
                 sgs.idle_cpus += 1;
                 continue;
@@ -197,6 +201,8 @@ impl<A: Arch> Sched<A> {
             sgs.group_asym_packing = sgs.sum_h_nr_running > 0 && self.sched_group_asym(env, sds, &sgs, group);
             sgs.group_smt_balance = self.smt_balance(&sgs, group);
         }
+        *overutilized |= sgs.group_overutilized;
+        sgs.never_overloaded = self.never_overloaded(&sgs);
         sgs.group_type = group_classify(self.domains[env.sd].imbalance_pct, self.sg_imbalanced(group), &sgs);
         if sgs.group_type == GroupType::Overloaded {
             sgs.avg_load = sgs.group_load * SCALE / sgs.group_capacity;
@@ -204,9 +210,17 @@ impl<A: Arch> Sched<A> {
         sgs
     }
 
+    /// group_is_overloaded(), of what placement by energy looks after: whether no CPU of the group has more than fits there.
+    #[inline]
+    pub(in crate::fair) fn never_overloaded(&self, sgs: &SgLbStats) -> bool {
+        unlikely(self.kernel.balance.energy_overload == EnergyOverload::IfOverutilized)
+            && self.sched_energy_enabled()
+            && !sgs.group_overutilized
+    }
+
     /// fair.c: sched_reduced_capacity(). Whether a task is alone on a CPU that lost capacity.
     fn sched_reduced_capacity(&self, env: &LbEnv, cpu: CpuId) -> bool {
-        self.cfs_h_nr_running(cpu) == 1 && self.check_cpu_capacity(cpu, env.sd)
+        self.counted_tasks(cpu) == 1 && self.check_cpu_capacity(cpu, env.sd)
     }
 
     /// fair.c: smt_balance(). Whether several tasks share the capacity of the group's core.
@@ -322,7 +336,7 @@ impl<A: Arch> Sched<A> {
         sds
     }
 
-    /// fair.c: update_idle_cpu_scan(). How many CPUs of the cache a wakeup shall look at for an idle one: fewer as their use
+    /// fair.c: update_idle_cpu_scan(). How many CPUs of the cache, or of what else shares that, a wakeup shall look at for an idle one: fewer as their use
     /// grows, none from 85% (100 / `imbalance_pct`) on:
     ///
     /// ```text
@@ -333,11 +347,13 @@ impl<A: Arch> Sched<A> {
             return;
         }
         let sd = &self.domains[env.sd];
-        let (pct, llc_weight) = (u64::from(sd.imbalance_pct), self.domains.sd_llc_size[env.dst_cpu]);
-        if sd.span_weight != llc_weight {
-            return;
-        }
-        let Some(shared) = self.domains.sd_llc_shared[env.dst_cpu] else { return };
+        let (pct, llc_weight) = (u64::from(sd.imbalance_pct), sd.span_weight);
+        let shared = match self.kernel.domains.shared {
+            DomainShared::CacheLevels if llc_weight != self.domains.sd_llc_size[env.dst_cpu] => None,
+            DomainShared::CacheLevels => self.domains.sd_llc_shared[env.dst_cpu],
+            DomainShared::CacheAndCapacities => sd.shared,
+        };
+        let Some(shared) = shared else { return };
         let used = sum_util / u64::from(llc_weight);
         let lost = (used * used * pct * pct / (10_000 * SCALE)).min(SCALE);
         let nr_idle_scan = ((SCALE - lost) * u64::from(llc_weight) / SCALE) as u32;

@@ -152,7 +152,7 @@ impl<A: Arch> Sched<A> {
                 continue;
             }
             self.read_rq_cfs(cpu);
-            let nr_running = self.cfs_h_nr_running(cpu);
+            let nr_running = self.counted_tasks(cpu);
             if nr_running == 0 {
                 continue;
             }

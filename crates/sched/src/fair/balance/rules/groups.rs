@@ -102,3 +102,20 @@ behaviour! {
         Load = "load", since "v4.7", commit "cfa10334318d", "the same as a share of the group's capacity, in units of nice-0 load";
     }
 }
+
+behaviour! {
+    /// Which fair tasks balancing, wakeups on the slow path and NUMA balancing count on a CPU.
+    pub enum CountedTasks = "balance.counted_tasks" {
+        Queued = "queued", since "v2.6.38", commit "", "all that are queued: since v6.12 sleepers among them that owe service (DELAY_DEQUEUE)";
+        Runnable = "runnable", since "v7.2", commit "", "those that want to run (h_nr_runnable; after v6.12, by v7.2)";
+    }
+}
+
+behaviour! {
+    /// Whether a group may be overloaded while energy-aware placement looks after it.
+    pub enum EnergyOverload = "balance.energy_overload" {
+        ByUse = "by-use", since "v5.5", commit "", "yes, as any other, by its tasks and what they use";
+        IfOverutilized = "if-overutilized", since "v7.2", commit "",
+            "only if tasks of one of its CPUs do not fit there; to placement it never is (after v6.12, by v7.2)";
+    }
+}

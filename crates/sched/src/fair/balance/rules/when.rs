@@ -116,6 +116,16 @@ behaviour! {
 }
 
 behaviour! {
+    /// How a busy CPU's tick sees that some CPUs idle without ticks.
+    pub enum NohzCount = "balance.nohz_count" {
+        Counted = "counted", since "v2.6.36", commit "",
+            "by their number, which each of them changes, and each tick looks at";
+        MaskWhenDue = "mask-when-due", since "v7.2", commit "",
+            "by their mask, and only when they are due to be balanced (after v6.12, by v7.2)";
+    }
+}
+
+behaviour! {
     /// What `cpu_load[]` makes of time without ticks.
     pub enum TicklessLoad = "balance.tickless_load" {
         Idle = "idle", since "v3.5", commit "", "the end of it counts as idle; a tick within it forgets it";
@@ -130,5 +140,33 @@ behaviour! {
     pub enum DecayedQueues = "balance.decayed_queues" {
         Listed = "listed", since "v2.6.38", commit "", "they stay until their group is gone";
         Removed = "removed", since "v4.13", commit "a9e7f6544b9c", "they are taken off";
+    }
+}
+
+behaviour! {
+    /// What of balancing between nodes only one CPU of the machine does at a time (SD_SERIALIZE).
+    pub enum Serialized = "balance.serialized" {
+        PeriodicVisit = "periodic-visit", since "v2.6.26", commit "",
+            "a periodic visit of the domain, due or not; the domain stays due for whoever comes second";
+        Search = "search", since "v7.2", commit "",
+            "the search, newly idle ones too, of the CPU that is to do it; who comes second counts as balanced \
+             (sched_balance_running; after v6.12, by v7.2)";
+    }
+}
+
+behaviour! {
+    /// Under which lock a CPU that looks for work before it idles ages its own load.
+    pub enum NewidleAverages = "balance.newidle_averages" {
+        Relocked = "relocked", since "v3.13", commit "", "it drops its queue's lock and takes it again, and looks at the clock again";
+        BeforeUnlock = "before-unlock", since "v7.2", commit "", "the one that it has, before it drops it (after v6.12, by v7.2)";
+    }
+}
+
+behaviour! {
+    /// What NI_RANDOM makes of a domain in which nearly every search succeeds.
+    pub enum NewidleOdds = "balance.newidle_odds" {
+        AsCounted = "as-counted", since "v6.19", commit "", "the rate, which may exceed all calls, says how often to search";
+        Certain = "certain", since "v7.2", commit "",
+            "the rate ends at all calls, and then no dice are thrown; with NI_RATE seldom searches raise it (after v6.12, by v7.2)";
     }
 }

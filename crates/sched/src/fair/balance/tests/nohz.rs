@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::fair::nohz::NohzFlags;
+use crate::layout::GlobalLine;
 
 const CPU2: CpuId = CpuId(2);
 
@@ -175,5 +176,59 @@ fn a_tick_amid_time_without_ticks() {
         sched.on_cpu(CPU0);
         sched.scheduler_tick();
         assert_eq!(sched.rq[CPU0].cpu_load[1], average, "{}", sched.kernel.name);
+    }
+}
+
+#[test]
+fn a_busy_tick_looks_for_idle_cpus_only_when_they_are_due() {
+    for (kernel, always) in [(V6_12, true), (V7_2, false)] {
+        let mut sched = one_busy_cpu(kernel, CpuTopology::symmetric(1, 1, 1, 2, 1));
+        sched.on_cpu(CPU0);
+        (sched.nohz.has_blocked, sched.nohz.needs_update) = (false, false);
+        let lines = [GlobalLine::NohzMask, GlobalLine::NohzBalance].map(|line| sched.layout.global(line));
+        let mut looks = |due: bool| {
+            sched.nohz.next_balance = sched.jiffies() + u64::from(!due);
+            sched.arch.loaded.clear();
+            sched.nohz_balancer_kick(CPU0);
+            let looks = lines.map(|line| sched.arch.loaded.contains(&line));
+            (looks, std::mem::take(&mut sched.arch.interrupts).len())
+        };
+        assert_eq!(looks(false), ([always, !always], 0), "{}", kernel.name);
+        assert_eq!(looks(true), ([true, !always], 1), "{}", kernel.name);
+    }
+}
+
+#[test]
+fn where_nobody_idles_without_ticks_nobody_is_kicked() {
+    for kernel in [V6_12, V7_2] {
+        let mut sched = flat(kernel, 2);
+        sched.hogs(CPU0, 2);
+        sched.run_something(CPU0);
+        sched.nohz.next_balance = sched.jiffies();
+        (sched.nohz.has_blocked, sched.nohz.next_blocked) = (true, 0);
+        sched.on_cpu(CPU0);
+        let before = sched.nohz.next_balance;
+        sched.nohz_balancer_kick(CPU0);
+        assert_eq!((sched.arch.interrupts.len(), sched.nohz.next_balance), (0, before), "{}", kernel.name);
+    }
+}
+
+#[test]
+fn the_domain_of_all_capacities_knows_how_far_to_search_for_an_idle_cpu() {
+    // Two caches of two CPUs each, big and little, below one package.
+    let mut topology = CpuTopology::symmetric(1, 1, 2, 2, 1);
+    for little in [2, 3].map(CpuId) {
+        topology.capacity[little] = 400;
+    }
+    for (kernel, counted) in [(V6_12, 99), (V7_2, 4)] {
+        let mut sched = machine(kernel, topology.clone());
+        let package = sched.domains[sched.lowest_domain(CPU0)].parent.expect("two caches");
+        assert_eq!(Some(package), sched.domains.sd_asym_cpucapacity[CPU0]);
+        let shared = sched.domains.sd_balance_shared[CPU0].expect("shared");
+        sched.domains[shared].nr_idle_scan = 99;
+        sched.balance(CPU0, package, CpuIdleType::NewlyIdle);
+        assert_eq!(sched.domains[shared].nr_idle_scan, 99, "newly idle CPUs leave that alone");
+        sched.balance(CPU0, package, CpuIdleType::Idle);
+        assert_eq!(sched.domains[shared].nr_idle_scan, counted, "{}", kernel.name);
     }
 }

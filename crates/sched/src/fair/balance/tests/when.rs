@@ -1,6 +1,7 @@
 //! When a CPU balances, and when it leaves it.
 
 use super::*;
+use crate::layout::{BALANCE_RUNNING, RqLine};
 
 #[test]
 fn newidle_pulls_and_measures_itself() {
@@ -262,4 +263,94 @@ fn busy_cpus_balance_rarely_and_costs_decay() {
     sched.pass_ms(200);
     sched.run_rebalance_domains();
     assert_eq!(sched.domains.stats(sd).lb_count, count);
+}
+
+#[test]
+fn between_nodes_one_cpu_searches_at_a_time_and_the_others_count_as_balanced() {
+    // Nobody has anything to give: a search ends without a busiest group.
+    for (kernel, searches) in [(V6_12, 1), (V7_2, 0)] {
+        for idle in [CpuIdleType::Idle, CpuIdleType::NewlyIdle] {
+            let mut sched = machine(kernel, CpuTopology::symmetric(2, 1, 1, 2, 1));
+            let nodes = sched.domains[sched.lowest_domain(CPU0)].parent.expect("two sockets");
+            let now = Ns(sched.arch.now);
+            let held = Balancing { from: now, until: now + Ns(1) };
+            sched.balance.balancing = held;
+            assert_eq!(sched.balance(CPU0, nodes, idle), 0);
+            let at = idle as usize;
+            let counts = |sched: &Machine| {
+                let stats = sched.domains.stats(nodes);
+                [stats.lb_count[at], stats.lb_balanced[at], stats.lb_nobusyg[at]]
+            };
+            assert_eq!(counts(&sched), [1, 1, searches], "{} {idle:?}", sched.kernel.name);
+            assert_eq!((sched.balance.balancing.from, sched.balance.balancing.until), (held.from, held.until));
+            // Free again.
+            sched.pass_ms(1);
+            sched.arch.touched.clear();
+            assert_eq!(sched.balance(CPU0, nodes, idle), 0);
+            assert_eq!(counts(&sched), [2, 2, searches + 1], "{} {idle:?}", sched.kernel.name);
+            let touched = sched.arch.touched.iter().filter(|&&line| line == BALANCE_RUNNING).count();
+            assert_eq!(touched, if searches == 0 { 2 } else { 0 }, "taken and let go of");
+        }
+    }
+}
+
+#[test]
+fn who_is_not_to_balance_does_not_take_the_lock_of_the_nodes() {
+    let mut sched = machine(V7_2, CpuTopology::symmetric(2, 1, 1, 2, 1));
+    let nodes = sched.domains[sched.lowest_domain(CPU1)].parent.expect("two sockets");
+    sched.balance(CPU1, nodes, CpuIdleType::Idle);
+    assert!(!sched.arch.touched.contains(&BALANCE_RUNNING), "CPU 0 idles too, and comes first");
+    let cache = sched.lowest_domain(CPU0);
+    sched.balance(CPU0, cache, CpuIdleType::Idle);
+    assert!(!sched.arch.touched.contains(&BALANCE_RUNNING), "no level between nodes");
+    sched.balance(CPU0, nodes, CpuIdleType::Idle);
+    assert!(sched.arch.touched.contains(&BALANCE_RUNNING));
+}
+
+#[test]
+fn load_is_aged_before_the_lock_is_dropped() {
+    for (kernel, locked) in [(V6_12, 2), (V7_2, 1)] {
+        let mut sched = two_hogs_beside_an_idle_cpu(kernel);
+        sched.rq_lock(CPU1);
+        sched.pass_ms(1);
+        sched.arch.locked.clear();
+        let clock = sched.rq[CPU1].clock;
+        // A wakeup on the way: nothing is pulled, so that no other reason to lock the queue is left.
+        sched.root_domain_mut(CPU1).overload = true;
+        let sd = sched.lowest_domain(CPU1);
+        sched.domains[sd].max_newidle_lb_cost = 0;
+        let hogs = sched.rq[CPU0].cfs_tasks.iter(&sched.task).collect::<Vec<_>>();
+        for p in hogs {
+            sched.task[p].cpus_allowed = cpus(&[0]).into();
+        }
+        assert_eq!(sched.idle_balance(CPU1), 0, "{}", sched.kernel.name);
+        let own = sched.layout.rq(CPU1, RqLine::Lock);
+        let count = sched.arch.locked.iter().filter(|&&line| line == own).count();
+        assert_eq!(count, locked, "{}: to age, and at the end", sched.kernel.name);
+        assert_eq!(sched.rq[CPU1].clock > clock, locked == 2, "{}: by what time", sched.kernel.name);
+        sched.rq_unlock(CPU1);
+    }
+}
+
+#[test]
+fn searches_that_are_seldom_count_as_successful() {
+    // 1024 calls of which `success` found something, in that time.
+    let ratio = |kernel: Kernel, success, ms, rate| {
+        let mut sched = flat(kernel, 2);
+        let sd = sched.lowest_domain(CPU0);
+        sched.features.set(Feature::NI_RATE, rate);
+        let now = sched.arch.now;
+        let domain = &mut sched.domains[sd];
+        (domain.newidle_call, domain.newidle_success, domain.newidle_stamp) = (1023, success, now);
+        sched.pass_ms(ms);
+        sched.update_newidle_stats(sd, 0);
+        let domain = &sched.domains[sd];
+        assert_eq!((domain.newidle_call, domain.newidle_success), (512, success / 2));
+        domain.newidle_ratio
+    };
+    // 1 s >> 22 = 238; 4 s >> 22 = 953.
+    assert_eq!((ratio(V7_2, 100, 1000, true), ratio(V7_2, 100, 1000, false)), (338, 100));
+    assert_eq!((ratio(V7_2, 100, 4000, true), ratio(V7_2, 1500, 1, true)), (1024, 1024), "no more than all");
+    assert_eq!((ratio(V6_12, 100, 1000, false), ratio(V6_12, 1500, 1, false)), (100, 1500));
+    assert!(V7_2.features.sched_feat(Feature::NI_RATE) && !V6_12.features.has(Feature::NI_RATE));
 }

@@ -297,3 +297,63 @@ fn once_a_cpu_is_overutilized_energy_is_no_matter() {
     }
     assert!(without_energy_model(V6_1).is_rd_overutilized(cpu(0)), "where energy is no matter at all");
 }
+
+/// Two little and two big cores of two threads each, 0-1, 2-3, and 4-5, 6-7, below one cache.
+fn big_little_with_threads(kernel: Kernel) -> Machine {
+    let mut topology = CpuTopology { energy_model: None, ..big_little() };
+    for on in 0..8 {
+        let core = mask(&[on & !1, on | 1]);
+        (topology.smt[cpu(on)], topology.cluster[cpu(on)]) = (core.clone(), core);
+    }
+    Machine::new(kernel, topology)
+}
+
+#[test]
+fn a_whole_core_goes_before_one_that_is_big_enough() {
+    // From CPU 2 on; the task fits on big CPUs only. Busy are, besides, one or more threads.
+    let chosen = |kernel: Kernel, known: bool, busy: &[usize]| {
+        let mut m = big_little_with_threads(kernel);
+        m.run(2);
+        m.busy(busy);
+        let shared = m.domains.sd_balance_shared[cpu(2)].expect("the cache's");
+        m.domains[shared].has_idle_cores = known;
+        let p = m.sleeper_of(2, 500);
+        (m.select(2, p, true), m.has_idle_cores(2))
+    };
+    assert_eq!(chosen(V6_12, true, &[4]), (5, true), "the first idle CPU that fits");
+    assert_eq!(chosen(V7_2, true, &[4]), (6, true), "the first idle core that fits");
+    assert_eq!(chosen(V7_2, true, &[4, 6]), (0, true), "an idle core, though too small");
+    assert_eq!(chosen(V7_2, true, &[0, 4, 6]), (5, false), "none: an idle CPU that fits, and it is noted");
+    assert_eq!(chosen(V7_2, true, &[0, 4, 5, 6, 7]), (3, false), "nor that: the first of equals");
+    assert_eq!(chosen(V7_2, false, &[4]), (5, false), "no core is known of, so none is sought");
+}
+
+#[test]
+fn the_search_by_capacity_is_no_longer_than_use_leaves_likely() {
+    // From CPU 2 on, in vain as 4 CPUs fit and are busy: the biggest of the idle ones that were looked at.
+    let chosen = |kernel: Kernel, nr: u32, util: bool| {
+        let mut m = without_energy_model(kernel);
+        m.features.set(Feature::SIS_UTIL, util);
+        m.run(2);
+        let shared = m.domains.sd_balance_shared[cpu(2)].expect("the cache's");
+        m.domains[shared].nr_idle_scan = nr;
+        let p = m.sleeper_of(2, 500);
+        m.select(2, p, true)
+    };
+    assert_eq!((chosen(V6_12, 0, true), chosen(V6_12, 2, true)), (4, 4));
+    assert_eq!((chosen(V7_2, 3, true), chosen(V7_2, 2, true)), (4, 3), "CPUs 2, 3 and 4");
+    assert_eq!((chosen(V7_2, 0, true), chosen(V7_2, 0, false)), (2, 4), "none at all");
+}
+
+#[test]
+fn a_cpu_beside_a_busy_thread_fits_nobody() {
+    // The previous CPU is idle, its sibling busy; so is the target, CPU 0.
+    for (kernel, known, expect) in [(V6_12, true, 5), (V7_2, true, 2), (V7_2, false, 1)] {
+        let mut m = big_little_with_threads(kernel);
+        m.busy(&[0, 4]);
+        let shared = m.domains.sd_balance_shared[cpu(0)].expect("the cache's");
+        m.domains[shared].has_idle_cores = known;
+        let p = m.sleeper_of(5, 100);
+        assert_eq!(m.select(0, p, true), expect, "{}", kernel.name);
+    }
+}

@@ -201,20 +201,43 @@ fn an_idle_previous_cpu_of_another_cluster_waits_for_the_search() {
 #[test]
 fn a_cpu_with_idle_policy_tasks_only_is_as_good_as_idle() {
     // CPU 1 runs a SCHED_IDLE task.
-    let chosen = |kernel: Kernel, prev| {
+    let chosen_for = |kernel: Kernel, policy, prev| {
         let mut m = uma(kernel);
         m.run(0);
         m.run(1);
         let cfs = m.rq[cpu(1)].cfs;
         (m.cfs_rq[cfs].h_nr_running, m.cfs_rq[cfs].idle_h_nr_running) = (1, 1);
         let p = m.sleeper(prev);
+        m.task[p].policy = policy;
         m.select(0, p, true)
     };
-    for kernel in [V6_1, V6_12] {
+    let chosen = |kernel, prev| chosen_for(kernel, Policy::Normal, prev);
+    for kernel in [V6_1, V6_12, V7_2] {
         assert_eq!(chosen(kernel, 0), 1, "{}: found", kernel.name);
         assert_eq!(chosen(kernel, 1), 1, "{}: the previous CPU", kernel.name);
         assert_eq!(chosen(with(kernel, "wake.sched_idle_cpu", "busy"), 0), 2, "{}", kernel.name);
     }
     assert_eq!(chosen(V4_16, 0), 2);
     assert_eq!(chosen(with(V4_16, "wake.sched_idle_cpu", "as-idle"), 0), 1);
+    // Not for one of the same policy, from v7.2 on: neither as its previous CPU nor as what a search finds.
+    for (kernel, prev, expect) in [(V6_12, 0, 1), (V6_12, 1, 1), (V7_2, 0, 2), (V7_2, 1, 2)] {
+        assert_eq!(chosen_for(kernel, Policy::Idle, prev), expect, "{}", kernel.name);
+    }
+}
+
+#[test]
+fn a_scan_for_cores_does_not_remember_a_cpu_that_serves_others_only() {
+    // Core 1 runs nothing but SCHED_IDLE tasks; cores 0 and 2 are busy, and so is one thread of core 3.
+    for (policy, expect) in [(Policy::Normal, 1), (Policy::Idle, 11)] {
+        let mut m = two_sockets(V7_2);
+        m.busy(&[0, 8, 1, 9, 2, 10, 3]);
+        for on in [1, 9] {
+            let cfs = m.rq[cpu(on)].cfs;
+            (m.cfs_rq[cfs].h_nr_running, m.cfs_rq[cfs].idle_h_nr_running) = (1, 1);
+        }
+        idle_core_is_known(&mut m, 0);
+        let p = m.sleeper(0);
+        m.task[p].policy = policy;
+        assert_eq!(m.select(0, p, true), expect);
+    }
 }

@@ -1,0 +1,61 @@
+//! topology.c: who shares a `sched_domain_shared`, where that is decided when all domains are there
+//! ([`DomainShared::CacheAndCapacities`]).
+
+use super::build::Builder;
+use super::flags::SdFlags;
+use super::*;
+
+/// The `sched_domain_shared` of each CPU, as far as they are taken, and by domains with which flag (`alloc_flags`).
+struct Allocated(PerCpu<Option<(SdsId, SdFlags)>>);
+
+impl Builder<'_> {
+    /// The part of build_sched_domains() that gives domains what their CPUs share: the widest that shares cache and, where capacities
+    /// differ, the narrowest that has all of them.
+    pub(super) fn share_domains(&mut self) {
+        if self.rules.shared == DomainShared::CacheLevels {
+            return;
+        }
+        let mut allocated = Allocated(PerCpu::from_fn(self.topology.nr_cpus, |_| None));
+        let has_asym = self.domains.sched_asym_cpucapacity;
+        for cpu in self.cpu_map.iter() {
+            let chain = self.chain(cpu);
+            if has_asym {
+                self.claim_asym_sched_domain_shared(&chain, &mut allocated);
+            }
+            let shares = |sd: SdId| self.domains[sd].flags.has(SdFlags::SD_SHARE_LLC);
+            let widest = chain.iter().copied().take_while(|&sd| shares(sd)).last();
+            if let Some(sd) = widest {
+                self.init_sched_domain_shared(sd, SdFlags::SD_SHARE_LLC, &mut allocated);
+            }
+        }
+    }
+
+    /// topology.c: claim_asym_sched_domain_shared(). Not between nodes, where domains overlap.
+    fn claim_asym_sched_domain_shared(&mut self, chain: &[SdId], allocated: &mut Allocated) {
+        let full = |sd: SdId| self.domains[sd].flags.has(SdFlags::SD_ASYM_CPUCAPACITY_FULL);
+        if let Some(sd) = chain.iter().copied().find(|&sd| full(sd))
+            && !self.domains[sd].flags.has(SdFlags::SD_NUMA)
+        {
+            self.init_sched_domain_shared(sd, SdFlags::SD_ASYM_CPUCAPACITY, allocated);
+        }
+    }
+
+    /// topology.c: init_sched_domain_shared(). The object of the first CPU of the domain that no domain of the other kind has; for want of
+    /// one, the last CPU's. Until load is balanced, its flag's number stands where the length of searches will stand.
+    fn init_sched_domain_shared(&mut self, sd: SdId, flag: SdFlags, allocated: &mut Allocated) {
+        let (weight, span) = (self.domains[sd].span_weight, self.domains.masks.get(self.domains[sd].span));
+        let usable = |cpu: &CpuId| weight == 1 || allocated.0[*cpu].is_none_or(|(_, by)| by == flag);
+        let found = span.iter().find(usable);
+        let cpu = found.or(span.iter().last()).expect("a domain has CPUs");
+        let (shared, _) = *allocated.0[cpu].get_or_insert_with(|| {
+            self.domains.sdss.push(SchedDomainShared::default());
+            (SdsId(self.domains.sdss.len() as u32 - 1), flag)
+        });
+        if found.is_some() {
+            allocated.0[cpu] = Some((shared, flag));
+            self.domains[shared].nr_idle_scan = flag.value(self.rules.flag_numbering);
+        }
+        self.domains[shared].nr_busy_cpus = weight;
+        self.domains[sd].shared = Some(shared);
+    }
+}
