@@ -246,7 +246,7 @@ behaviours! {
         active_balance_force, active_balance_interval, sibling_hot, hot_statistics, dst_group, imbalance_flag,
         misfit_failures, one_pinned, per_cpu_kthreads, should_we_balance, newidle_bail, newidle_gate, newidle_cost,
         newidle_decay, newidle_due, newidle_stop, newidle_interval, busy_interval, idle_policy_cpu, nohz, new_ilb,
-        kick_ilb,
+        kick_ilb, cache,
     }
     numa: NumaRules {
         active_nodes, scan_bounds, scan_adjust, scan_reset, locality_reset, early_migration, placement, preference,

@@ -8,6 +8,8 @@ pub use groups::*;
 pub use moving::*;
 pub use when::*;
 
+use crate::fair::cache::CacheAware;
+
 /// One kernel's way to balance load. A version is its predecessor with a few fields changed.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct BalanceRules {
@@ -52,6 +54,7 @@ pub struct BalanceRules {
     pub nohz: NohzBalance,
     pub new_ilb: NewIlb,
     pub kick_ilb: KickIlb,
+    pub cache: CacheAware,
 }
 
 impl BalanceRules {
@@ -98,6 +101,7 @@ impl BalanceRules {
         nohz: NohzBalance::OneKick,
         new_ilb: NewIlb::FirstOfMask,
         kick_ilb: KickIlb::Always,
+        cache: CacheAware::Absent,
     };
 
     pub const V4_15: BalanceRules = BalanceRules {
@@ -160,5 +164,5 @@ impl BalanceRules {
         ..BalanceRules::V6_1
     };
 
-    pub const V7_2: BalanceRules = BalanceRules { ..BalanceRules::V6_12 };
+    pub const V7_2: BalanceRules = BalanceRules { cache: CacheAware::PreferredLlc, ..BalanceRules::V6_12 };
 }
