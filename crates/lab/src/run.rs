@@ -41,7 +41,7 @@ use sched::trace::{Event, Sink};
 use sim::engine::{End, LinuxSim};
 use sim::timeline::Change;
 use std::fmt::Write;
-use units::{CpuId, Ns, Prng, Ps};
+use units::{CpuId, Ns, PerCpu, Prng, Ps};
 use workloads::{GroupError, GroupSpec, Groups};
 
 /// The longest idle time before the first task.
@@ -273,6 +273,8 @@ fn boot<const COSTS: bool>(
     // Before the scheduler is born: it announces its own tasks.
     listen(&mut hardware, machine, wanted);
     let mut cpu_topology = topology.cpu_topology();
+    let llcs = machine.llc_bytes();
+    cpu_topology.llc_bytes = PerCpu::from_fn(nr_cpus, |cpu| llcs[usize::from(topology.cpu(cpu).llc)]);
     if let (Some(governor), Some(energy)) = (governor, &mut cpu_topology.energy_model) {
         energy.schedutil = governor == Governor::Schedutil;
     }

@@ -361,6 +361,10 @@ impl Os {
             self.scan_memory(sched, cpu);
             return true;
         }
+        if sched.cache_work_pending(task) {
+            sched.task_cache_work(cpu);
+            return true;
+        }
         while let Some((area, batch)) = self.memory.task_mut(task).and_then(|of| of.faults.pop_front()) {
             // Another thread may have been first.
             if self.memory.is_fault(area, batch) {

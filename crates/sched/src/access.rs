@@ -4,6 +4,7 @@
 //! accessors below: a cache line read, written, or updated atomically, a lock taken or released. The algorithms call them where
 //! the kernel touches the line for the first time in a function; lines that only one CPU ever uses are not worth a charge.
 
+mod cache;
 mod glance;
 mod level;
 mod path;

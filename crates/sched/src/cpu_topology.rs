@@ -29,6 +29,8 @@ pub struct CpuTopology {
     pub cluster: PerCpu<CpuMask>,
     /// CPUs that share the last level cache (`cpu_coregroup_mask`).
     pub coregroup: PerCpu<CpuMask>,
+    /// Size of that cache; 0: unknown.
+    pub llc_bytes: PerCpu<u64>,
     /// CPUs of the same physical package (`topology_core_cpumask`).
     pub package: PerCpu<CpuMask>,
     /// NUMA node of each CPU, an index into `distance`.
@@ -122,6 +124,7 @@ impl CpuTopology {
             smt: block(1),
             cluster: block(1),
             coregroup: block(cores_per_llc),
+            llc_bytes: PerCpu::from_fn(nr_cpus, |_| 0),
             package: block(cores_per_node * nodes_per_package),
             node: PerCpu::from_fn(nr_cpus, |cpu| (core_of(cpu) / cores_per_node) as u16),
             distance: (0..nodes)

@@ -48,10 +48,12 @@ pub enum Region {
     Os,
     /// latencytop's lock, then `struct psi_group_cpu` of each group and CPU.
     Statistics,
+    /// Of cache-aware scheduling (v7.2): what each CPU and each process has, as [`CacheLine`] says.
+    SchedCache,
 }
 
 impl Region {
-    pub const ALL: [Region; 9] = [
+    pub const ALL: [Region; 10] = [
         Region::Rq,
         Region::Task,
         Region::CfsRq,
@@ -61,6 +63,7 @@ impl Region {
         Region::Global,
         Region::Os,
         Region::Statistics,
+        Region::SchedCache,
     ];
 }
 
@@ -161,6 +164,20 @@ pub enum SeLine {
     Links,
 }
 
+/// Lines of cache-aware scheduling. The first three are a CPU's, the last one a process's.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[repr(u8)]
+pub enum CacheLine {
+    /// rq: cpu_epoch_lock (which asks for a line of its own), cpu_runtime, cpu_epoch.
+    Epoch,
+    /// sched_cache_time, of all processes.
+    Time,
+    /// sd->llc_counts of the lowest domain.
+    Counts,
+    /// sched_cache_group.
+    Group,
+}
+
 /// Global lines.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[repr(u8)]
@@ -214,6 +231,7 @@ const NR_TASK_LINES: usize = 13;
 const NR_CFS_RQ_LINES: usize = 5;
 const NR_SE_LINES: usize = 5;
 const NR_GLOBAL_LINES: u32 = 9;
+const NR_CACHE_LINES: u32 = 4;
 
 /// The structures of one kernel version, as its headers declare them for one configuration.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -431,6 +449,12 @@ impl Layout {
     /// A CPU's `rq->dl`: earliest_dl, dl_nr_running, overloaded.
     pub fn dl_rq(&self, cpu: CpuId) -> Line {
         Line { region: Region::Global, index: FIRST_CLASS_QUEUE + 2 * u32::from(cpu.0) + 1 }
+    }
+
+    /// Of the CPU or the process of that number.
+    #[inline]
+    pub fn sched_cache(&self, number: u32, line: CacheLine) -> Line {
+        Line { region: Region::SchedCache, index: number * NR_CACHE_LINES + line as u32 }
     }
 
     pub fn global(&self, line: GlobalLine) -> Line {

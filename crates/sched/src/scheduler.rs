@@ -9,6 +9,7 @@ use crate::core::{Sched, TaskInit};
 use crate::cpufreq_schedutil::thread::CpufreqThreads;
 use crate::errno::Answer;
 use crate::fair::balance::NohzBalance;
+use crate::fair::cache::TaskCacheWork;
 use crate::fair::numa::{CpuPid, HintingFault, PageTables};
 use crate::features::Feature;
 use crate::foresee::Foresee;
@@ -23,7 +24,7 @@ use crate::trace::{Event, Interrupt};
 use units::{CpuId, CpuMask, Ns, unlikely};
 
 /// A scheduler. `cpu` is always the CPU that executes the call; its charges go to that CPU's clock.
-pub trait Scheduler: CpufreqThreads + Foresee + LeavesToOthers + AsksStopper {
+pub trait Scheduler: CpufreqThreads + Foresee + LeavesToOthers + AsksStopper + TaskCacheWork {
     type Arch: Arch;
 
     fn arch(&self) -> &Self::Arch;

@@ -20,8 +20,8 @@ behaviour! {
 /// What a stopper was asked to do.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum StopWork {
-    /// active_load_balance_cpu_stop(): push one task from this CPU to `rq.push_cpu`.
-    ActiveBalance,
+    /// active_load_balance_cpu_stop(): push one task from this CPU to `rq.push_cpu`; one that prefers the cache there (v7.2).
+    ActiveBalance { towards_llc: bool },
     /// migration_cpu_stop(): move a task that may no longer run here to that CPU.
     Migrate(TaskId, CpuId),
     /// migration_cpu_stop(): move a task that is about to execute another program to that CPU, if it is here still.
@@ -162,7 +162,7 @@ impl<A: Arch> Sched<A> {
             match self.balance.stop_work[cpu.index()].remove(0) {
                 StopWork::Swap(_) | StopWork::Softlockup => {}
                 StopWork::MigrateTo(p, dest_cpu) => self.migrate_task_to_stop(p, dest_cpu),
-                StopWork::ActiveBalance => self.active_load_balance_cpu_stop(cpu),
+                StopWork::ActiveBalance { towards_llc } => self.active_load_balance_cpu_stop(cpu, towards_llc),
                 StopWork::Migrate(p, dest_cpu) => self.migration_cpu_stop(p, dest_cpu),
                 StopWork::Exec(p, dest_cpu) => self.sched_exec_stop(p, dest_cpu),
                 StopWork::TakeCpuDown => self.take_cpu_down(cpu),

@@ -1,5 +1,5 @@
 //! kernel/sysctl.c and sched/debug.c: the scheduler's run-time tunables: default, unit and meaning in one line each. Which exist,
-//! and under what name, is the kernel version's affair ([`V4`], [`V4_10`], [`V6_1`], [`V6_12`]): until v5.12 they are sysctls, later most
+//! and under what name, is the kernel version's affair ([`V4`], [`V4_10`], [`V6_1`], [`V6_12`], [`V7_2`]): until v5.12 they are sysctls, later most
 //! of them are files below `/sys/kernel/debug`.
 //!
 //! Absent: `sched_tunable_scaling`; the factor stays the logarithmic one.
@@ -92,10 +92,21 @@ tunables! {
     sched_energy_aware: default 1, 0..=1 "bool", None, "place tasks by energy where the machine has an energy model";
     sched_uclamp_util_min: default 1024, 0..=1024 "capacity", None, "the most that a task's lower clamp may be";
     sched_uclamp_util_max: default 1024, 0..=1024 "capacity", None, "the most that a task's upper clamp may be";
+    sched_cache_user: default 1, 0..=1 "bool", None, "gather the threads of a process below one last level cache, where there are several";
+    llc_aggr_tolerance: default 1, 0..=4294967295 "level", None, "how much bigger than a cache a process may be that is gathered: 1 not at all, 100 as big as it likes, 0 none";
+    llc_epoch_period: default 2, 0..=4294967295 "jiffies", None, "a process looks so often where it runs, and forgets half of it; HZ/100";
+    llc_epoch_affinity_timeout: default 5, 0..=4294967295 "epochs", None, "a process that has not looked for so long prefers no cache any more";
+    llc_overaggr_pct: default 50, 0..=4294967295 "%", None, "use of a cache's CPUs from which on it is too much; half as much again where cores have one thread";
+    llc_imb_pct: default 20, 0..=4294967295 "%", None, "by how much more a preferred cache may be used than another";
     sched_uclamp_util_min_rt_default: default 1024, 0..=1024 "capacity", None, "a real-time task's lower clamp if it asks for none";
 }
 
 impl Sysctl {
+    /// The same on a kernel with so many ticks in a second, of which some defaults are made.
+    pub fn at_hz(self, hz: u32) -> Sysctl {
+        Sysctl { llc_epoch_period: u64::from(hz / 100), ..self }
+    }
+
     /// What the kernel refuses in a combination of values: what would be right.
     pub fn contradiction(&self) -> Option<&'static str> {
         if self.sched_rt_runtime != RUNTIME_UNLIMITED && self.sched_rt_runtime > self.sched_rt_period {
@@ -206,6 +217,38 @@ pub const V6_12: TunableNames = &[
     ("sched/numa_balancing/scan_size_mb", Tunable::numa_balancing_scan_size),
 ];
 
+/// sched_init_debug() and the tables of sysctls of v7.2.
+pub const V7_2: TunableNames = &[
+    ("sched/base_slice_ns", Tunable::sched_base_slice),
+    ("sched/migration_cost_ns", Tunable::sched_migration_cost),
+    ("sched/nr_migrate", Tunable::sched_nr_migrate),
+    ("kernel.sched_cfs_bandwidth_slice_us", Tunable::sched_cfs_bandwidth_slice),
+    ("kernel.sched_energy_aware", Tunable::sched_energy_aware),
+    ("kernel.sched_itmt_enabled", Tunable::sched_itmt_enabled),
+    ("kernel.sched_util_clamp_min", Tunable::sched_uclamp_util_min),
+    ("kernel.sched_util_clamp_max", Tunable::sched_uclamp_util_max),
+    ("kernel.sched_util_clamp_min_rt_default", Tunable::sched_uclamp_util_min_rt_default),
+    ("kernel.sched_autogroup_enabled", Tunable::sched_autogroup_enabled),
+    ("kernel.sched_rt_period_us", Tunable::sched_rt_period),
+    ("kernel.sched_rt_runtime_us", Tunable::sched_rt_runtime),
+    ("kernel.sched_rr_timeslice_ms", Tunable::sched_rr_timeslice),
+    ("kernel.sched_deadline_period_max_us", Tunable::sched_dl_period_max),
+    ("kernel.sched_deadline_period_min_us", Tunable::sched_dl_period_min),
+    ("kernel.sched_schedstats", Tunable::sched_schedstats),
+    ("kernel.latencytop", Tunable::latencytop),
+    ("kernel.numa_balancing", Tunable::numa_balancing),
+    ("sched/numa_balancing/scan_delay_ms", Tunable::numa_balancing_scan_delay),
+    ("sched/numa_balancing/scan_period_min_ms", Tunable::numa_balancing_scan_period_min),
+    ("sched/numa_balancing/scan_period_max_ms", Tunable::numa_balancing_scan_period_max),
+    ("sched/numa_balancing/scan_size_mb", Tunable::numa_balancing_scan_size),
+    ("sched/llc_balancing/enabled", Tunable::sched_cache_user),
+    ("sched/llc_balancing/aggr_tolerance", Tunable::llc_aggr_tolerance),
+    ("sched/llc_balancing/epoch_period", Tunable::llc_epoch_period),
+    ("sched/llc_balancing/epoch_affinity_timeout", Tunable::llc_epoch_affinity_timeout),
+    ("sched/llc_balancing/overaggr_pct", Tunable::llc_overaggr_pct),
+    ("sched/llc_balancing/imb_pct", Tunable::llc_imb_pct),
+];
+
 /// A tunable's name without its place: what a user may leave out.
 pub fn short_name(name: &str) -> &str {
     name.strip_prefix("kernel.").or_else(|| name.strip_prefix("sched/")).unwrap_or(name)
@@ -260,7 +303,7 @@ mod tests {
 
     #[test]
     fn names_are_unique_within_a_version_even_shortened() {
-        for names in [V4, V4_10, V6_1, V6_12] {
+        for names in [V4, V4_10, V6_1, V6_12, V7_2] {
             let mut short: Vec<_> = names.iter().map(|(name, _)| short_name(name)).collect();
             short.sort_unstable();
             short.dedup();

@@ -223,7 +223,8 @@ impl<const COSTS: bool, S: Scheduler<Arch = Hardware<COSTS>>> Sim<COSTS, S> {
         match self.context(task).pending {
             Pending::Syscall(_) => return true,
             Pending::Work(_) | Pending::RunFor(_) | Pending::SpinUntil(_) => {
-                if unlikely(self.os.memory.is_used()) && self.os.exit_to_user_mode(&mut self.sched, cpu, task) {
+                let has_work = self.os.memory.is_used() || self.sched.has_cache_work();
+                if unlikely(has_work) && self.os.exit_to_user_mode(&mut self.sched, cpu, task) {
                     if self.os.memory.has_moved() {
                         self.refresh_demands(cpu);
                     }

@@ -108,7 +108,7 @@ pub fn resolve(draft: &DraftArm, nr_cpus: usize, hz: u32) -> Result<Arm, Mistake
         name: draft.name.text.clone(),
         kernel: kernel.text.clone(),
         features: build.sched.features,
-        sysctl: build.sched.sysctl(nr_cpus),
+        sysctl: build.sched.sysctl(nr_cpus).at_hz(hz),
         build,
         hz,
         says_hz: false,
@@ -254,7 +254,10 @@ impl Arm {
             SettingKind::Behaviour => self.set_behaviour(key, value)?,
             SettingKind::Parameter => self.set_parameter(key, value)?,
             SettingKind::Sysctl => self.set_sysctl(key, value)?,
-            SettingKind::Hz => (self.hz, self.says_hz) = (read_hz(value)?, true),
+            SettingKind::Hz => {
+                (self.hz, self.says_hz) = (read_hz(value)?, true);
+                self.sysctl = self.sysctl.at_hz(self.hz);
+            }
             SettingKind::Config => self.set_config(key, value)?,
             SettingKind::Cpufreq | SettingKind::Powercap => {
                 let (prefix, files) = match kind {

@@ -331,6 +331,7 @@ impl Topology {
             smt: masks(&|cpu| self.cores[cpu.core as usize].cpus.clone()),
             cluster: masks(&|cpu| self.clusters[cpu.cluster as usize].clone()),
             coregroup: masks(&|cpu| self.llcs[cpu.llc as usize].clone()),
+            llc_bytes: PerCpu::from_fn(nr_cpus, |cpu| self.llc_bytes(cpu).unwrap_or(0)),
             package: masks(&|cpu| self.packages[cpu.package as usize].cpus.clone()),
             node: PerCpu::from_fn(nr_cpus, |cpu| self.cpu(cpu).node),
             distance: self.distance.clone(),

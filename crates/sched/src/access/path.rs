@@ -59,6 +59,7 @@ paths! {
     cpufreq_update_util sugov_update sugov_get_util get_next_freq sugov_update_next_freq
     sugov_deferred_update sugov_irq_work sugov_work
     irq_work_queue dbs_irq_work __cpufreq_driver_target
+    account_mm_sched task_tick_cache task_cache_work fraction_mm_sched
 }
 
 impl Path {

@@ -26,7 +26,7 @@ impl Boot {
     pub fn new(kernel: Kernel, topology: CpuTopology, hz: u32) -> Boot {
         Boot {
             features: kernel.features,
-            sysctl: kernel.sysctl(topology.nr_cpus),
+            sysctl: kernel.sysctl(topology.nr_cpus).at_hz(hz),
             kernel,
             topology,
             hz,

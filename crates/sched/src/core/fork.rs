@@ -76,6 +76,9 @@ impl<A: Arch> Sched<A> {
         if self.numa.is_used() {
             self.init_numa_balancing(parent, p);
         }
+        if self.balance.cache.is_followed() {
+            self.sched_cache_fork(p);
+        }
         self.set_task_rq(p, cpu);
         self.init_entity_runnable_average(se);
         self.task_fork(p);
@@ -180,6 +183,9 @@ impl<A: Arch> Sched<A> {
             self.trace(Event::SchedProcessExit { task: p });
         }
         self.sched_autogroup_exit_task(p);
+        if self.balance.cache.is_followed() {
+            self.sched_cache_exit_mm(p);
+        }
         self.task[p].state = TaskState::Dead;
     }
 

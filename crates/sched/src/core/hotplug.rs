@@ -382,6 +382,7 @@ impl<A: Arch> Sched<A> {
             }
         }
         self.attach_root_domains();
+        self.sched_cache_set(&kept);
     }
 
     /// topology.c: rq_attach_root() for all CPUs: each to the root domain of its partition, those without domains to one of

@@ -44,6 +44,11 @@ impl<A: Arch> Sched<A> {
             }
             Tunable::sched_schedstats => self.sysctl_schedstats(value != 0),
             Tunable::sched_itmt_enabled => self.sched_itmt_update_handler(after),
+            Tunable::sched_cache_user => {
+                self.sysctl = after;
+                self.sched_cache_active_set();
+                Ok(())
+            }
             _ => {
                 self.sysctl = after;
                 Ok(())

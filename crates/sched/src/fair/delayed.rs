@@ -27,6 +27,7 @@ impl<A: Arch> Sched<A> {
 
     /// fair.c: set_delayed(). A group's entity counts nothing: no task is queued below it.
     pub(super) fn set_delayed(&mut self, se: SeId) {
+        self.llc_delay_entity(se, true);
         self.se[se].sched_delayed = true;
         if self.se[se].task.is_some() {
             self.count_delayed(se, |h_nr_delayed| *h_nr_delayed += 1);
@@ -36,6 +37,7 @@ impl<A: Arch> Sched<A> {
     /// fair.c: clear_delayed().
     pub(super) fn clear_delayed(&mut self, se: SeId) {
         self.se[se].sched_delayed = false;
+        self.llc_delay_entity(se, false);
         if self.se[se].task.is_some() {
             self.count_delayed(se, |h_nr_delayed| *h_nr_delayed -= 1);
         }

@@ -82,6 +82,11 @@ impl<A: Arch> Sched<A> {
     /// The rest of `update_curr()` since v6.6.
     #[inline(never)]
     fn charge_curr_eevdf(&mut self, cfs: CfsRqId, curr: SeId, delta_exec: u64) {
+        if self.balance.cache.is_active()
+            && let Some(p) = self.se[curr].task
+        {
+            self.account_mm_sched(self.cfs_rq[cfs].rq, p, delta_exec);
+        }
         self.count_exec(cfs, curr, delta_exec);
         let slice_ended = self.update_deadline(cfs, curr);
         self.charge_curr(cfs, curr, delta_exec);
@@ -325,6 +330,7 @@ impl<A: Arch> Sched<A> {
             self.place_entity_eevdf(cfs, se, flags);
         }
         self.enqueue_weight(cfs, se, Step::Any);
+        self.llc_enqueue_entity(se);
     }
 
     /// The part of `enqueue_entity()` that brings averages up to date, and the weight of a group's entity.
@@ -397,6 +403,7 @@ impl<A: Arch> Sched<A> {
         self.update_stats_dequeue(cfs, se, flags);
         self.update_entity_lag(cfs, se);
         self.dequeue_weight(cfs, se, Step::Any);
+        self.llc_dequeue_entity(se);
         self.keep_relative_deadline(se, flags);
         self.return_cfs_rq_runtime(cfs);
         self.update_shares(cfs, se);

@@ -75,7 +75,7 @@ impl<A: Arch> Sched<A> {
                 !near_enough && there < here + imbalance && 100 * here > imbalance_pct * there
             }
             // Wakeups do not look for these.
-            GroupType::Imbalanced | GroupType::AsymPacking | GroupType::SmtBalance => false,
+            GroupType::LlcBalance | GroupType::Imbalanced | GroupType::AsymPacking | GroupType::SmtBalance => false,
             GroupType::MisfitTask => self.max_capacity_of(local) < self.max_capacity_of(idlest),
             GroupType::HasSpare => {
                 if numa && let Some(leaves) = self.leaves_for_memory(p, this_cpu, idlest) {
@@ -153,7 +153,7 @@ impl<A: Arch> Sched<A> {
     }
 
     /// fair.c: task_running_on_cpu(). Whether the task is counted there: about to exec.
-    fn task_running_on_cpu(&self, cpu: CpuId, p: TaskId) -> bool {
+    pub(super) fn task_running_on_cpu(&self, cpu: CpuId, p: TaskId) -> bool {
         let task = &self.task[p];
         cpu == task.cpu && self.se[task.se].avg.last_update_time != 0 && task.on_rq == OnRq::Queued
     }
@@ -173,7 +173,7 @@ impl<A: Arch> Sched<A> {
         }
         match sgs.group_type {
             GroupType::Overloaded | GroupType::FullyBusy => sgs.avg_load < idlest_sgs.avg_load,
-            GroupType::Imbalanced | GroupType::AsymPacking | GroupType::SmtBalance => false,
+            GroupType::LlcBalance | GroupType::Imbalanced | GroupType::AsymPacking | GroupType::SmtBalance => false,
             GroupType::MisfitTask => {
                 idlest.is_none_or(|idlest| self.max_capacity_of(group) > self.max_capacity_of(idlest))
             }

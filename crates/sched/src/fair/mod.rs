@@ -11,11 +11,13 @@
 //! wake.rs        which CPU a woken task goes to       balance*.rs   load balancing
 //! nohz.rs        balancing for CPUs without a tick   cpu_load.rs   rq->cpu_load[]
 //! hrtick.rs      the timer that ends a slice          numa/*.rs      tasks and their memory on one node
+//! cache/*.rs     threads of a process below one cache
 //! ```
 //!
 
 pub mod balance;
 pub mod bandwidth;
+pub mod cache;
 mod cfs;
 mod class;
 pub mod cpu_load;
@@ -392,6 +394,9 @@ impl<A: Arch> Sched<A> {
         }
         if self.numa.is_on() {
             self.task_tick_numa(curr);
+        }
+        if self.balance.cache.is_active() {
+            self.task_tick_cache(cpu, curr);
         }
         self.update_misfit_status(cpu, Some(curr));
         self.check_update_overutilized_status(cpu);

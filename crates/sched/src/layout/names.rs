@@ -63,6 +63,12 @@ const GLOBAL: [(&str, &str); NR_GLOBAL_LINES as usize] = [
     ("timekeeper.offs", "tk_core.timekeeper: clock_was_set_seq, offs_real"),
     ("rcu_state", "rcu_state: gpnum, completed"),
 ];
+const CACHE: [(&str, &str); NR_CACHE_LINES as usize] = [
+    ("Epoch", "rq: cpu_epoch_lock, cpu_runtime, cpu_epoch"),
+    ("Time", "sched_cache_time"),
+    ("Counts", "sched_domain: llc_counts"),
+    ("Group", "sched_cache_group: epoch, cpu, nr_running_avg"),
+];
 /// Of a domain's memory, by line.
 const DOMAIN: [&str; DOMAIN_LINES as usize] = [
     "sched_domain: span, groups, flags",
@@ -100,7 +106,8 @@ impl Layout {
             Region::TaskGroup => format!("task_group {number} {}", part.fields),
             Region::Domain => format!("domain {number} line {}", line.index % DOMAIN_LINES),
             Region::Os | Region::Statistics | Region::Global => format!("{object} {number}"),
-            Region::Task | Region::CfsRq | Region::Se => format!("{object} {number} {name}"),
+            Region::SchedCache if object == "cpu" => format!("cpu{number} cache.{name}"),
+            Region::Task | Region::CfsRq | Region::Se | Region::SchedCache => format!("{object} {number} {name}"),
         }
     }
 
@@ -142,6 +149,11 @@ impl Layout {
             }
             Region::Global => vec![global_part(index)],
             Region::Os => vec![Part { object: "os line", number: index, name: "", fields: String::new() }],
+            Region::SchedCache => {
+                let (name, fields) = CACHE[(index % NR_CACHE_LINES) as usize];
+                let object = if name == "Group" { "process" } else { "cpu" };
+                vec![Part { object, number: index / NR_CACHE_LINES, name, fields: fields.to_string() }]
+            }
             Region::Statistics => {
                 let fields = if index == 0 { "latency_lock" } else { "psi_group_cpu" };
                 vec![Part { object: "statistics line", number: index, name: "", fields: fields.to_string() }]

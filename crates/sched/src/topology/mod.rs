@@ -211,6 +211,9 @@ pub struct SchedDomainShared {
     pub nr_busy_cpus: u32,
     pub has_idle_cores: bool,
     pub nr_idle_scan: u32,
+    /// Of the CPUs, as periodic balancing between caches last saw them; 1024 = a full CPU. From v7.2.
+    pub util_avg: u64,
+    pub capacity: u64,
 }
 
 /// What a kernel would have printed as an error while building.

@@ -248,7 +248,7 @@ behaviours! {
         misfit_failures, one_pinned, per_cpu_kthreads, should_we_balance, newidle_bail, newidle_gate, newidle_cost,
         newidle_decay, newidle_due, newidle_stop, newidle_interval, busy_interval, idle_policy_cpu, nohz, new_ilb,
         kick_ilb, delayed_tasks, ineligible_tasks, counted_tasks, energy_overload, serialized, newidle_averages,
-        newidle_odds, nohz_count,
+        newidle_odds, nohz_count, cache,
     }
     numa: NumaRules {
         active_nodes, scan_bounds, scan_adjust, scan_reset, locality_reset, early_migration, placement, preference,

@@ -218,7 +218,7 @@ impl Scenario {
     /// The listener is there from the start, so that it knows the stoppers.
     fn boot(&self, topology: Topology, sink: Box<dyn Sink>) -> LinuxSim<false> {
         let mut kernel = *sched::versions::kernel(&self.kernel).expect("a kernel that is built");
-        let mut sysctl = kernel.sysctl(topology.nr_cpus());
+        let mut sysctl = kernel.sysctl(topology.nr_cpus()).at_hz(self.hz);
         // As lab's table of kernels has it.
         let limited = self.kernel.starts_with("v4.");
         let mut os = OsRules {

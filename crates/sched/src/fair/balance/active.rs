@@ -15,6 +15,9 @@ use units::CpuId;
 impl<A: Arch> Sched<A> {
     /// fair.c: need_active_balance(). Whether to push the task that runs on `src_cpu`.
     pub(super) fn need_active_balance(&mut self, env: &LbEnv) -> bool {
+        if self.alb_break_llc(env) {
+            return false;
+        }
         if self.asym_active_balance(env) || self.imbalanced_active_balance(env) {
             return true;
         }
@@ -25,7 +28,7 @@ impl<A: Arch> Sched<A> {
                 return true;
             }
         }
-        env.migration_type == MigrationType::Misfit
+        matches!(env.migration_type, MigrationType::Misfit | MigrationType::LlcTask)
     }
 
     /// fair.c: asym_active_balance(). Whether SD_ASYM_PACKING wants the task on the pulling CPU.
@@ -78,7 +81,8 @@ impl<A: Arch> Sched<A> {
         }
         self.rq_unlock(busiest);
         if active_balance {
-            self.stop_one_cpu(busiest, StopWork::ActiveBalance);
+            let towards_llc = env.migration_type == MigrationType::LlcTask;
+            self.stop_one_cpu(busiest, StopWork::ActiveBalance { towards_llc });
         }
         if self.kernel.balance.active_balance_force == ActiveBalanceForce::ByFailures {
             self.domains[sd].nr_balance_failed = self.domains[sd].cache_nice_tries + 1;
@@ -87,10 +91,11 @@ impl<A: Arch> Sched<A> {
     }
 
     /// fair.c: active_load_balance_cpu_stop(). Runs as the stopper of the busiest CPU: pushes one task, which the stopper
-    /// displaced, to `rq.push_cpu`.
+    /// displaced, to `rq.push_cpu`; `towards_llc` (active_load_balance_llc_cpu_stop(), v7.2): one that prefers that CPU's cache.
     /// Differs: v4.5 does not ask whether either CPU is on its way down.
+    #[doc(alias = "active_load_balance_llc_cpu_stop")]
     #[fentry]
-    pub(crate) fn active_load_balance_cpu_stop(&mut self, busiest_cpu: CpuId) {
+    pub(crate) fn active_load_balance_cpu_stop(&mut self, busiest_cpu: CpuId, towards_llc: bool) {
         self.rq_lock(busiest_cpu);
         let target_cpu = self.rq[busiest_cpu].push_cpu;
         let mut pushed = None;
@@ -100,7 +105,7 @@ impl<A: Arch> Sched<A> {
         // The stopper itself is one of the running.
         if wanted && self.rq[busiest_cpu].nr_running > 1 {
             assert_ne!(busiest_cpu, target_cpu, "active balancing pushes to another CPU");
-            pushed = self.push_one_task(busiest_cpu, target_cpu);
+            pushed = self.push_one_task(busiest_cpu, target_cpu, towards_llc);
         }
         self.rq[busiest_cpu].active_balance = false;
         self.rq_unlock(busiest_cpu);
@@ -110,11 +115,12 @@ impl<A: Arch> Sched<A> {
     }
 
     /// The middle of active_load_balance_cpu_stop(): detaches one task, on behalf of the narrowest domain of both CPUs.
-    fn push_one_task(&mut self, busiest_cpu: CpuId, target_cpu: CpuId) -> Option<TaskId> {
+    fn push_one_task(&mut self, busiest_cpu: CpuId, target_cpu: CpuId, towards_llc: bool) -> Option<TaskId> {
         let spans_both = |sd: &SdId| self.domains.sched_domain_span(*sd).contains(busiest_cpu);
         let sd = self.domains.for_each_domain(target_cpu).find(spans_both)?;
         let mut env = LbEnv::new(sd, target_cpu, CpuIdleType::Idle);
         env.src_cpu = busiest_cpu;
+        env.flags.active_lb_llc = towards_llc;
         env.flags.active_lb = self.kernel.balance.active_balance_force == ActiveBalanceForce::ByFlag;
         self.count_balance(&env, |stats, _| stats.alb_count += 1);
         self.update_rq_clock_of_caller(busiest_cpu);

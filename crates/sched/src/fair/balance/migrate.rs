@@ -91,10 +91,14 @@ impl<A: Arch> Sched<A> {
         }
         env.flags.hot = false;
         if env.flags.active_lb {
-            return true;
+            return !self.migrate_llc_task_wrong_dst(p, env);
         }
         let hot = match self.degrades_locality(p, env) {
             Some(degrades) => degrades,
+            None if self.migrate_degrades_llc(p, env) => {
+                env.flags.llc_pinned |= env.migration_type != MigrationType::LlcTask;
+                return false;
+            }
             None => self.task_hot(p, env),
         };
         let sd = &self.domains[env.sd];
@@ -272,7 +276,7 @@ impl<A: Arch> Sched<A> {
                 let failures = self.domains[env.sd].nr_balance_failed;
                 (shr_bound(util, failures) <= env.imbalance).then_some(util)
             }
-            MigrationType::Task => Some(1),
+            MigrationType::Task | MigrationType::LlcTask => Some(1),
             MigrationType::Misfit => (!self.task_fits_cpu(p, env.src_cpu)).then_some(env.imbalance),
         }
     }

@@ -20,7 +20,7 @@
 //! Each step reads what other CPUs write: the price of a pass grows with the CPUs it looks at, and `idle_balance` times
 //! itself and gives up where that costs more than the CPU is going to idle.
 //!
-//! What it asks NUMA balancing stands there ([`crate::fair::numa`]).
+//! What it asks NUMA balancing stands there ([`crate::fair::numa`]), and so does cache-aware scheduling ([`crate::fair::cache`]).
 
 mod active;
 mod by_group_type;
@@ -70,6 +70,8 @@ pub struct BalanceState {
     /// `env.tasks`: the detached tasks of the pass under way.
     tasks: Vec<TaskId>,
     balancing: Balancing,
+    /// Cache-aware scheduling (v7.2).
+    pub cache: super::cache::CacheBalancing,
     /// In jiffies.
     max_load_balance_interval: u64,
 }
@@ -95,6 +97,10 @@ pub(super) struct LbFlags {
     pub some_pinned: bool,
     /// LBF_ACTIVE_LB: active balancing, which does not ask whether a task is hot.
     pub active_lb: bool,
+    /// LBF_ACTIVE_LB_LLC: active balancing towards the cache that a task prefers (v7.2).
+    pub active_lb_llc: bool,
+    /// LBF_LLC_PINNED: some task had better stay below its cache (v7.2).
+    pub llc_pinned: bool,
     /// `p->sched_task_hot` of the task just looked at: it is hot, and may move all the same.
     pub hot: bool,
 }
@@ -111,6 +117,8 @@ pub(super) enum MigrationType {
     Task,
     /// One task that is too big for its CPU.
     Misfit,
+    /// One task that prefers the cache of the pulling CPU (v7.2).
+    LlcTask,
 }
 
 /// fair.c: struct lb_env. `src_rq` and `dst_rq` are those of the CPUs.
@@ -141,7 +149,7 @@ pub(super) struct LbEnv {
 
 impl LbEnv {
     /// To balance a domain for `cpu`, nothing looked at yet.
-    fn new(sd: SdId, cpu: CpuId, idle: CpuIdleType) -> LbEnv {
+    pub(super) fn new(sd: SdId, cpu: CpuId, idle: CpuIdleType) -> LbEnv {
         LbEnv {
             sd,
             src_cpu: cpu,
@@ -190,6 +198,7 @@ impl<A: Arch> Sched<A> {
             rq.last_load_update_tick = jiffies;
         }
         self.init_nohz();
+        self.init_sched_cache();
     }
 
     /// fair.c: load_balance(). Brings `this_cpu` into balance with the other groups of the domain; the count of moved
@@ -329,6 +338,8 @@ impl<A: Arch> Sched<A> {
                 MigrationType::Util => &mut stats.lb_imbalance_util,
                 MigrationType::Task => &mut stats.lb_imbalance_task,
                 MigrationType::Misfit => &mut stats.lb_imbalance_misfit,
+                // Schedstats know nothing of tasks and their caches.
+                MigrationType::LlcTask => return,
             };
             counter[idle] = counter[idle].wrapping_add(imbalance);
         });
@@ -397,8 +408,8 @@ impl<A: Arch> Sched<A> {
             return Outcome::Unbalanced { active_balance: false };
         }
         self.count_balance(env, |stats, idle| stats.lb_failed[idle] += 1);
-        // New-idle balancing is too frequent to count as failure.
-        if env.idle != CpuIdleType::NewlyIdle && !self.ignores_misfit(env) {
+        // New-idle balancing is too frequent to count as failure; and a task that stays below its cache is meant to.
+        if env.idle != CpuIdleType::NewlyIdle && !self.ignores_misfit(env) && !env.flags.llc_pinned {
             self.domains[sd].nr_balance_failed += 1;
         }
         if self.need_active_balance(env) {

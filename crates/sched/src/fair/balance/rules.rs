@@ -8,6 +8,8 @@ pub use groups::*;
 pub use moving::*;
 pub use when::*;
 
+use crate::fair::cache::CacheAware;
+
 /// One kernel's way to balance load. A version is its predecessor with a few fields changed.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct BalanceRules {
@@ -60,6 +62,7 @@ pub struct BalanceRules {
     pub newidle_averages: NewidleAverages,
     pub newidle_odds: NewidleOdds,
     pub nohz_count: NohzCount,
+    pub cache: CacheAware,
 }
 
 impl BalanceRules {
@@ -114,6 +117,7 @@ impl BalanceRules {
         newidle_averages: NewidleAverages::Relocked,
         newidle_odds: NewidleOdds::AsCounted,
         nohz_count: NohzCount::Counted,
+        cache: CacheAware::Absent,
     };
 
     pub const V4_15: BalanceRules = BalanceRules {
@@ -185,6 +189,7 @@ impl BalanceRules {
         newidle_averages: NewidleAverages::BeforeUnlock,
         newidle_odds: NewidleOdds::Certain,
         nohz_count: NohzCount::MaskWhenDue,
+        cache: CacheAware::PreferredLlc,
         ..BalanceRules::V6_12
     };
 }

@@ -182,6 +182,7 @@ impl<A: Arch> Sched<A> {
         task.numa_faults[mem] = task.numa_faults[mem].wrapping_add_signed(diff);
         task.numa_faults[cpu] = task.numa_faults[cpu].wrapping_add_signed(f_diff);
         task.total_numa_faults = task.total_numa_faults.wrapping_add_signed(diff);
+        self.sched_cache_footprint(p, diff);
         (diff, f_diff, came)
     }
 

@@ -84,6 +84,7 @@ impl Machine {
             smt: same(|cpu| cpu.core),
             cluster: same(|cpu| cpu.cluster),
             coregroup: same(|cpu| cpu.llc),
+            llc_bytes: PerCpu::from_fn(nr_cpus, |_| 0),
             package: same(|cpu| cpu.package),
             node: PerCpu::from_fn(nr_cpus, |cpu| self.cpus[cpu.index()].node),
             distance: self.distance.clone(),

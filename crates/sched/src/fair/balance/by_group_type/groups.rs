@@ -29,6 +29,8 @@ pub(in crate::fair) enum GroupType {
     AsymPacking,
     /// Affinity kept the level below from its balance.
     Imbalanced,
+    /// Tasks prefer the cache of the pulling CPU (v7.2).
+    LlcBalance,
     Overloaded,
 }
 
@@ -50,6 +52,9 @@ pub(in crate::fair) struct SgLbStats {
     pub group_type: GroupType,
     pub group_asym_packing: bool,
     pub group_smt_balance: bool,
+    pub group_llc_balance: bool,
+    /// Tasks that prefer the cache of the pulling CPU.
+    pub nr_pref_dst_llc: u32,
     /// Load of the biggest misfit task; 0 without any.
     pub group_misfit_task_load: u64,
     /// Tasks of a CPU do not fit there.
@@ -119,6 +124,8 @@ fn group_is_overloaded(imbalance_pct: u32, sgs: &SgLbStats) -> bool {
 pub(in crate::fair) fn group_classify(imbalance_pct: u32, imbalanced: bool, sgs: &SgLbStats) -> GroupType {
     if group_is_overloaded(imbalance_pct, sgs) {
         GroupType::Overloaded
+    } else if sgs.group_llc_balance {
+        GroupType::LlcBalance
     } else if imbalanced {
         GroupType::Imbalanced
     } else if sgs.group_asym_packing {
@@ -176,6 +183,7 @@ impl<A: Arch> Sched<A> {
             sgs.sum_nr_running += nr_running;
             *overloaded |= nr_running > 1;
             sgs.group_overutilized |= self.cpu_overutilized(cpu);
+            sgs.nr_pref_dst_llc += self.nr_pref_dst_llc(env, cpu);
             if nr_running == 0 && self.idle_cpu(cpu) {
                 sgs.idle_cpus += 1;
                 continue;
@@ -203,7 +211,9 @@ impl<A: Arch> Sched<A> {
         }
         *overutilized |= sgs.group_overutilized;
         sgs.never_overloaded = self.never_overloaded(&sgs);
+        sgs.group_llc_balance = !local_group && self.llc_balance(env, &sgs, group);
         sgs.group_type = group_classify(self.domains[env.sd].imbalance_pct, self.sg_imbalanced(group), &sgs);
+        self.record_sg_llc_stats(env, &sgs, group);
         if sgs.group_type == GroupType::Overloaded {
             sgs.avg_load = sgs.group_load * SCALE / sgs.group_capacity;
         }
@@ -255,6 +265,8 @@ impl<A: Arch> Sched<A> {
         let smt_counts = self.kernel.balance.smt_balance == SmtBalance::Present;
         match sgs.group_type {
             GroupType::Overloaded => sgs.avg_load > busiest.avg_load,
+            // update_llc_busiest()
+            GroupType::LlcBalance => sgs.nr_pref_dst_llc > busiest.nr_pref_dst_llc,
             GroupType::Imbalanced => false,
             GroupType::AsymPacking => self.asym_pick_busiest(sds, sg),
             GroupType::MisfitTask => match self.kernel.balance.misfit_status {

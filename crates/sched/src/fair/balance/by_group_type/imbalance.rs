@@ -49,6 +49,7 @@ impl<A: Arch> Sched<A> {
             GroupType::MisfitTask => (MigrationType::Load, busiest.group_misfit_task_load as i64),
             GroupType::AsymPacking => (MigrationType::Task, i64::from(busiest.sum_h_nr_running)),
             GroupType::SmtBalance | GroupType::Imbalanced => (MigrationType::Task, 1),
+            GroupType::LlcBalance => (MigrationType::LlcTask, 1),
             _ if local.group_type == GroupType::HasSpare => self.imbalance_for_spare_capacity(env, sds),
             _ => return calculate_average_imbalance(env, sds),
         };
@@ -116,7 +117,10 @@ impl<A: Arch> Sched<A> {
                 return false;
             }
         }
-        if sds.prefer_sibling && local.group_type == GroupType::HasSpare && self.sibling_imbalance(env, sds) > 1 {
+        if sds.prefer_sibling
+            && local.group_type == GroupType::HasSpare
+            && (busiest.group_type == GroupType::LlcBalance || self.sibling_imbalance(env, sds) > 1)
+        {
             return true;
         }
         busiest.group_type == GroupType::Overloaded || self.has_more_than_its_share(env, sds)
@@ -177,6 +181,7 @@ impl<A: Arch> Sched<A> {
                 MigrationType::Util => self.busiest_util(cpu),
                 MigrationType::Task => u64::from(nr_running),
                 MigrationType::Misfit => self.rq[cpu].misfit_task_load,
+                MigrationType::LlcTask => u64::from(self.nr_pref_dst_llc(env, cpu)),
             };
             if amount > most {
                 (busiest, most) = (Some(cpu), amount);
