@@ -8,7 +8,7 @@ use os::OsRules;
 use os::fs::FsRules;
 use os::irq::IrqRules;
 use os::memory::MigrationLimit;
-use os::pipe::{PipeRules, PipeSlots};
+use os::pipe::{PipePages, PipeRoom, PipeRules, PipeSlots};
 use os::workqueue::UnboundPods;
 use sched::versions::{self, Kernel, Setting, Switched};
 
@@ -67,6 +67,8 @@ impl Build {
         settings.extend([
             self.os.pipe.setting(),
             self.os.slots.setting(),
+            self.os.room.setting(),
+            self.os.pages.setting(),
             self.os.migration_limit.setting(),
             self.os.unbound.setting(),
         ]);
@@ -85,6 +87,8 @@ impl Build {
             PipeRules::KEY => return self.os.pipe.switch(value),
             UnboundPods::KEY => return self.os.unbound.switch(value),
             PipeSlots::KEY => return self.os.slots.switch(value),
+            PipeRoom::KEY => return self.os.room.switch(value),
+            PipePages::KEY => return self.os.pages.switch(value),
             MigrationLimit::KEY => return self.os.migration_limit.switch(value),
             _ => {}
         }

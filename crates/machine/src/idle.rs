@@ -66,6 +66,24 @@ behaviour! {
 }
 
 behaviour! {
+    /// What the menu governor leaves out of the last eight idles where they do not agree.
+    pub enum MenuOutliers = "idle.menu_outliers" {
+        Longest = "longest", since "v3.0", commit "", "the longest ones";
+        EitherSide = "either-side", since "v7.2", commit "",
+            "those that are farthest from their mean, be they the longest or the shortest; the variance is reckoned from squares (after v6.12, by v7.2)";
+    }
+}
+
+behaviour! {
+    /// What the menu governor makes of a short prediction while the tick is stopped, and a timer alone may end a shallow state.
+    pub enum MenuStopped = "idle.menu_stopped" {
+        Distrusts = "distrusts", since "v4.17", commit "", "it takes the time to the next timer instead";
+        NearTimer = "near-timer", since "v7.2", commit "",
+            "the same, but where that timer is at most two ticks away (after v6.12, by v7.2)";
+    }
+}
+
+behaviour! {
     /// What the haltpoll governor makes of a limit that it has halved to less than it began with.
     pub enum HaltpollShrink = "idle.haltpoll_shrink" {
         Halves = "halves", since "v5.4", commit "2cffe9f6b96f", "it polls for that long";
@@ -80,6 +98,8 @@ behaviour! {
             "hits and intercepts by state, and the last nine intercepts apart; the next timer is always looked at";
         Intercepts = "intercepts", since "v6.12.y", commit "449914398083",
             "hits and intercepts alone, longer ones than a tick apart; the next timer is looked at where it could matter";
+        ShortIdles = "short-idles", since "v7.2", commit "",
+            "a hit ends with the timer, ticks that wake are counted apart, and the timer is looked at unless most idles are short (after v6.12, by v7.2)";
     }
 }
 
@@ -116,6 +136,8 @@ pub struct IdleRules {
     pub menu: MenuRule,
     pub menu_iowait: MenuIowait,
     pub menu_rejected: MenuRejected,
+    pub menu_outliers: MenuOutliers,
+    pub menu_stopped: MenuStopped,
     pub haltpoll_shrink: HaltpollShrink,
     pub teo: TeoRule,
     pub tick: TickStop,
@@ -129,6 +151,8 @@ impl IdleRules {
         menu: MenuRule::Interactivity,
         menu_iowait: MenuIowait::Counts,
         menu_rejected: MenuRejected::Nothing,
+        menu_outliers: MenuOutliers::Longest,
+        menu_stopped: MenuStopped::Distrusts,
         haltpoll_shrink: HaltpollShrink::Halves,
         teo: TeoRule::Recent,
         tick: TickStop::Always,
@@ -152,7 +176,12 @@ impl IdleRules {
         ..Self::V6_1
     };
 
-    pub const V7_2: IdleRules = IdleRules { ..IdleRules::V6_12 };
+    pub const V7_2: IdleRules = IdleRules {
+        menu_outliers: MenuOutliers::EitherSide,
+        menu_stopped: MenuStopped::NearTimer,
+        teo: TeoRule::ShortIdles,
+        ..Self::V6_12
+    };
 
     /// Whether the kernel has `governor`. teo and haltpoll are younger than the governors' say about the tick; no kernel here lies between.
     pub fn has(&self, governor: Governor) -> bool {
@@ -163,12 +192,14 @@ impl IdleRules {
     }
 
     /// Every behaviour, as a kernel has it.
-    pub fn settings(&self) -> [Setting; 9] {
+    pub fn settings(&self) -> [Setting; 11] {
         [
             self.governor.setting(),
             self.menu.setting(),
             self.menu_iowait.setting(),
             self.menu_rejected.setting(),
+            self.menu_outliers.setting(),
+            self.menu_stopped.setting(),
             self.haltpoll_shrink.setting(),
             self.teo.setting(),
             self.tick.setting(),
@@ -184,6 +215,8 @@ impl IdleRules {
             MenuRule::KEY => self.menu.switch(value),
             MenuIowait::KEY => self.menu_iowait.switch(value),
             MenuRejected::KEY => self.menu_rejected.switch(value),
+            MenuOutliers::KEY => self.menu_outliers.switch(value),
+            MenuStopped::KEY => self.menu_stopped.switch(value),
             HaltpollShrink::KEY => self.haltpoll_shrink.switch(value),
             TeoRule::KEY => self.teo.switch(value),
             TickStop::KEY => self.tick.switch(value),
@@ -200,6 +233,9 @@ pub const FAR_NS: u64 = 1_000_000_000_000;
 
 /// governors/gov.h: RESIDENCY_THRESHOLD_NS.
 const RESIDENCY_THRESHOLD_NS: u64 = 15_000;
+
+/// governors/gov.h: SAFE_TIMER_RANGE_NS, in ticks.
+const SAFE_TIMER_TICKS: u64 = 2;
 
 /// What the idle loop knows when a state is to be chosen.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -308,6 +344,7 @@ impl Cpuidle {
             PerGovernor::Teo(teo) => match self.rules.teo {
                 TeoRule::Recent => teo.teo_select_recent(&self.table, usage, outlook),
                 TeoRule::Intercepts => teo.teo_select_intercepts(&self.table, usage, outlook),
+                TeoRule::ShortIdles => teo.teo_select_short_idles(&self.table, usage, outlook),
             },
             PerGovernor::Haltpoll(haltpoll) => haltpoll.haltpoll_select(&self.table, usage),
         }
@@ -330,7 +367,7 @@ impl Cpuidle {
         match governor {
             PerGovernor::Menu(menu) => menu.menu_reflect(usage, state, woken.got_tick),
             PerGovernor::Ladder(ladder) => ladder.ladder_reflect(state),
-            PerGovernor::Teo(teo) => teo.teo_reflect(&self.table, usage, state, woken),
+            PerGovernor::Teo(teo) => teo.teo_reflect(self.rules.teo, &self.table, usage, state, woken),
             PerGovernor::Haltpoll(haltpoll) => haltpoll.haltpoll_reflect(&self.rules, &self.table, usage, state),
         }
     }

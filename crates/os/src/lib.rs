@@ -24,7 +24,7 @@ pub mod workqueue;
 use memory::{Memory, MigrationLimit};
 use net::poll::EpollCall;
 use net::{Net, NetCall, NetRules, Socket};
-use pipe::{Pipe, PipeCall, PipeId, PipeRules, PipeSlots};
+use pipe::{Pipe, PipeCall, PipeId, PipePages, PipeRoom, PipeRules, PipeSlots};
 use preempt::Preempt;
 use process::Processes;
 use sched::access::Path;
@@ -42,6 +42,8 @@ use units::{CpuId, CpuMask, Ns, Prng, Ps, Slots};
 pub struct OsRules {
     pub pipe: PipeRules,
     pub slots: PipeSlots,
+    pub room: PipeRoom,
+    pub pages: PipePages,
     /// A choice of the build or the command line.
     pub preempt: Preempt,
     pub migration_limit: MigrationLimit,
@@ -55,6 +57,8 @@ impl OsRules {
     pub const V4_5: OsRules = OsRules {
         pipe: PipeRules::Single,
         slots: PipeSlots::Mutex,
+        room: PipeRoom::WasFull,
+        pages: PipePages::One,
         preempt: Preempt::None,
         migration_limit: MigrationLimit::PerWindow,
         net: NetRules::V4_5,
@@ -65,6 +69,8 @@ impl OsRules {
     pub const V6_1: OsRules = OsRules {
         pipe: PipeRules::Split,
         slots: PipeSlots::RdWait,
+        room: PipeRoom::WasFull,
+        pages: PipePages::One,
         preempt: Preempt::Voluntary,
         migration_limit: MigrationLimit::None,
         net: NetRules::V6_1,
@@ -78,7 +84,13 @@ impl OsRules {
         ..OsRules::V6_1
     };
 
-    pub const V7_2: OsRules = OsRules { ..OsRules::V6_12 };
+    pub const V7_2: OsRules = OsRules {
+        room: PipeRoom::Drained,
+        pages: PipePages::Ahead,
+        net: NetRules::V7_2,
+        unbound: workqueue::UnboundPods::CacheShard,
+        ..OsRules::V6_12
+    };
 }
 
 /// Everything the rest of the kernel keeps.

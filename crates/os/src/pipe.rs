@@ -36,7 +36,26 @@ behaviour! {
     }
 }
 
+behaviour! {
+    /// When a reader wakes writers who wait for room (where both wait apart, `pipe.wait=split`).
+    pub enum PipeRoom = "pipe.room" {
+        WasFull = "was-full", since "v5.6", commit "0ddad21d3e99", "when it found the pipe full, though it may be so still";
+        Drained = "drained", since "v6.14", commit "", "when it has drained a page of a full one (after v6.12, by v7.2)";
+    }
+}
+
+behaviour! {
+    /// Where the pages of a write come from.
+    pub enum PipePages = "pipe.pages" {
+        One = "one", since "v2.6.11", commit "", "a pipe keeps one that was drained; others are allocated under its mutex";
+        Ahead = "ahead", since "v7.2", commit "",
+            "a pipe keeps two; what is longer than a page allocates up to eight before it takes the mutex, and uses these first (after v6.12, by v7.2)";
+    }
+}
+
 pub const PAGE_SIZE: u64 = 4096;
+/// PIPE_PREALLOC_MAX.
+const PIPE_PREALLOC_MAX: u64 = 8;
 /// PIPE_DEF_BUFFERS.
 pub const PIPE_DEF_BUFFERS: usize = 16;
 
@@ -67,10 +86,12 @@ pub struct Pipe {
     /// The writers' own queue (split rules).
     wr_wait: WaitQueue,
     waiting_writers: u32,
-    /// A page kept for the next write (`tmp_page`).
-    tmp_page: bool,
+    /// Pages kept for the next write (`tmp_page`).
+    tmp_pages: u8,
     poll_usage: bool,
     slots: PipeSlots,
+    room: PipeRoom,
+    pages: PipePages,
 }
 
 /// A read or write under way.
@@ -84,6 +105,8 @@ pub struct PipeCall {
     was_full_or_empty: bool,
     entered: bool,
     asleep: bool,
+    /// Pages that a write has allocated ahead, and not filled.
+    prealloc: u8,
 }
 
 impl PipeCall {
@@ -96,6 +119,7 @@ impl PipeCall {
             was_full_or_empty: false,
             entered: false,
             asleep: false,
+            prealloc: 0,
         }
     }
 
@@ -124,9 +148,11 @@ impl Os {
             wait: WaitQueue::new(line(2)),
             wr_wait: WaitQueue::new(line(3)),
             waiting_writers: 0,
-            tmp_page: false,
+            tmp_pages: 0,
             poll_usage: false,
             slots: self.rules.slots,
+            room: self.rules.room,
+            pages: self.rules.pages,
         });
         id
     }
@@ -283,6 +309,36 @@ impl Pipe {
         Step::Sleep
     }
 
+    /// fs/pipe.c: anon_pipe_put_page(): a page that was drained is kept, or goes.
+    #[inline(always)]
+    fn anon_pipe_put_page(&mut self) {
+        let most = match self.pages {
+            PipePages::One => 1,
+            PipePages::Ahead => 2,
+        };
+        self.tmp_pages = (self.tmp_pages + 1).min(most);
+    }
+
+    /// fs/pipe.c: anon_pipe_get_page_prealloc().
+    fn anon_pipe_get_page_prealloc<S: Scheduler>(&self, sched: &mut S, cpu: CpuId, call: &mut PipeCall) {
+        if self.pages == PipePages::One || call.left <= PAGE_SIZE {
+            return;
+        }
+        call.prealloc = call.left.div_ceil(PAGE_SIZE).min(PIPE_PREALLOC_MAX) as u8;
+        for _ in 0..call.prealloc {
+            charge(sched, cpu, paths::PIPE_BUF_ALLOC);
+        }
+    }
+
+    /// fs/pipe.c: anon_pipe_refill_tmp_pages(), and anon_pipe_free_pages() of those that the pipe does not keep.
+    /// Differs: freeing them takes no time.
+    #[doc(alias = "anon_pipe_free_pages")]
+    fn anon_pipe_refill_tmp_pages(&mut self, call: &mut PipeCall) {
+        for _ in 0..std::mem::take(&mut call.prealloc) {
+            self.anon_pipe_put_page();
+        }
+    }
+
     /// Takes bytes from the oldest pages. Returns whether one was drained and given back.
     #[inline(always)]
     fn take<S: Scheduler>(&mut self, sched: &mut S, cpu: CpuId, call: &mut PipeCall) -> bool {
@@ -301,7 +357,7 @@ impl Pipe {
             if buf.len == 0 {
                 charge(sched, cpu, paths::PIPE_BUF_RELEASE);
                 self.lock_slots(sched, cpu);
-                self.tmp_page = true;
+                self.anon_pipe_put_page();
                 self.bufs.pop_front();
                 if self.bufs.is_empty() {
                     // The next one comes to stand where this one stood: the others' places need not be in the host's caches.
@@ -338,10 +394,13 @@ impl Pipe {
     fn append<S: Scheduler>(&mut self, sched: &mut S, cpu: CpuId, call: &mut PipeCall) -> bool {
         let mut wrote = false;
         while call.left > 0 && self.bufs.len() < PIPE_DEF_BUFFERS {
-            if !self.tmp_page {
+            if unlikely(call.prealloc > 0) {
+                call.prealloc -= 1;
+            } else if self.tmp_pages == 0 {
                 charge(sched, cpu, paths::PIPE_BUF_ALLOC);
+            } else {
+                self.tmp_pages -= 1;
             }
-            self.tmp_page = false;
             self.lock_slots(sched, cpu);
             sched.arch_mut().write(cpu, self.fields);
             sched.arch_mut().write(cpu, self.bufs_line);
@@ -428,15 +487,16 @@ impl Pipe {
         Some(wait_exclusive(queue, sched, cpu, task, call))
     }
 
-    /// v5.6: a reader that found the pipe full wakes one writer; if data is left, the next reader follows.
+    /// v5.6: a reader that found the pipe full wakes one writer ([`PipeRoom`]); if data is left, the next reader follows.
     fn read_split<S: Scheduler>(&mut self, sched: &mut S, cpu: CpuId, task: TaskId, call: &mut PipeCall) -> Step {
         if let Some(step) = self.sleep_on(sched, cpu, task, call, false) {
             return step;
         }
         self.enter(sched, cpu, task, call, false);
-        call.was_full_or_empty |= self.bufs.len() == PIPE_DEF_BUFFERS;
+        let was_full = self.bufs.len() == PIPE_DEF_BUFFERS;
         let woke_from_sleep = std::mem::take(&mut call.asleep);
-        self.take(sched, cpu, call);
+        let drained = self.take(sched, cpu, call);
+        call.was_full_or_empty |= was_full && (drained || self.room == PipeRoom::WasFull);
         if call.done == 0 {
             self.unlock(sched, cpu);
             if std::mem::take(&mut call.was_full_or_empty) {
@@ -467,6 +527,9 @@ impl Pipe {
         if let Some(step) = self.sleep_on(sched, cpu, task, call, true) {
             return step;
         }
+        if !call.entered {
+            self.anon_pipe_get_page_prealloc(sched, cpu, call);
+        }
         self.enter(sched, cpu, task, call, true);
         call.was_full_or_empty |= self.bufs.is_empty();
         let woke_from_sleep = std::mem::take(&mut call.asleep);
@@ -486,6 +549,7 @@ impl Pipe {
             }
             return wait_exclusive(&mut self.wr_wait, sched, cpu, task, call);
         }
+        self.anon_pipe_refill_tmp_pages(call);
         let next_writer = woke_from_sleep && self.bufs.len() < PIPE_DEF_BUFFERS;
         self.unlock(sched, cpu);
         if call.was_full_or_empty || self.poll_usage {

@@ -28,7 +28,35 @@ behaviour! {
         Node = "node", since "v3.10", commit "4c16bd327c74", "those of a NUMA node, where its workers stay";
         Cache = "cache", since "v6.6", commit "8639ecebc9b1",
             "those of a last level cache (WQ_AFFN_CACHE); its workers may run everywhere, and are woken there";
+        CacheShard = "cache-shard", since "v7.2", commit "",
+            "the same of up to a dozen cores of such a cache (WQ_AFFN_CACHE_SHARD), eight where they come out even (after v6.12, by v7.2)";
     }
+}
+
+/// workqueue.c: wq_cache_shard_size: cores of a shard, more or less.
+const CACHE_SHARD_SIZE: usize = 8;
+
+/// workqueue.c: llc_populate_cpu_shard_id(): the CPUs of a cache in shards of whole cores, as even as can be, the larger ones first. `leader`: the
+/// first thread of a CPU's core.
+#[doc(alias = "llc_calc_shard_layout")]
+#[doc(alias = "llc_shard_is_full")]
+pub fn cache_shards(cache: &CpuMask, leader: impl Fn(CpuId) -> CpuId) -> Vec<CpuMask> {
+    let leads = |cpu: &CpuId| leader(*cpu) == *cpu;
+    let cores = cache.iter().filter(leads).count();
+    let count = ((cores + CACHE_SHARD_SIZE / 2) / CACHE_SHARD_SIZE).max(1);
+    let size = |shard: usize| cores / count + usize::from(shard < cores % count);
+    let mut shards = vec![CpuMask::default()];
+    let mut cores_in_shard = 0;
+    for cpu in cache.iter().filter(leads) {
+        if cores_in_shard == size(shards.len() - 1) {
+            shards.push(CpuMask::default());
+            cores_in_shard = 0;
+        }
+        cores_in_shard += 1;
+        let threads = cache.iter().filter(|&thread| leader(thread) == cpu);
+        threads.for_each(|thread| shards.last_mut().expect("there is one").set(thread));
+    }
+    shards
 }
 
 /// Workers of an unbound pool.
@@ -166,7 +194,7 @@ impl Os {
         let pod_of = |cpu| pods.iter().position(|pod| pod.contains(cpu)).expect("every CPU is in a pod") as u32;
         self.workqueues.pod_of = (0..nr_cpus).map(CpuId::new).map(pod_of).collect();
         let alone = pods.len() == 1;
-        let follows = self.rules.unbound == UnboundPods::Cache && !alone;
+        let follows = self.rules.unbound != UnboundPods::Node && !alone;
         let pod_cpus = pods.iter().map(|pod| follows.then(|| pod.clone()));
         let bound = std::iter::repeat_n((true, None), 2 * nr_cpus);
         for (bound, pod) in bound.chain(pod_cpus.map(|pod| (false, pod))) {

@@ -138,15 +138,30 @@ impl<const COSTS: bool, S: Scheduler<Arch = Hardware<COSTS>>> Sim<COSTS, S> {
             return;
         }
         if near || self.cpus[cpu].tick_at == Ps::NEVER {
+            if unlikely(self.sched.tick_nohz_full_enabled()) {
+                self.start_without_tick(cpu);
+            }
             return self.sched.tick_nohz_idle_stop(cpu, false);
         }
         self.stop_running_tick(cpu);
+    }
+
+    /// It idles without a tick, as it may have run already on CPUs that do without.
+    ///
+    /// Differs: there cputime.c: vtime_account_idle() knows the time by itself, and another entry to the loop counts anew.
+    fn start_without_tick(&mut self, cpu: CpuId) {
+        let this = &self.cpus[cpu];
+        if this.tick_at == Ps::NEVER {
+            let since = this.idle_entrytime;
+            self.sched.arch_mut().kcpustat_dyntick_start(cpu, since);
+        }
     }
 
     #[inline(never)]
     fn stop_running_tick(&mut self, cpu: CpuId) {
         self.charge(cpu, paths::TICK_NOHZ_IDLE_ENTER);
         self.cpus[cpu].tick_at = Ps::NEVER;
+        self.start_without_tick(cpu);
         self.drop_do_timer(cpu);
         self.sched.tick_nohz_idle_stop(cpu, true);
     }
@@ -228,7 +243,7 @@ impl<const COSTS: bool, S: Scheduler<Arch = Hardware<COSTS>>> Sim<COSTS, S> {
 
     /// Whether idle time that ends now is spent waiting for a device, where somebody asks.
     #[inline]
-    fn counts_iowait(&self, cpu: CpuId) -> bool {
+    pub(crate) fn counts_iowait(&self, cpu: CpuId) -> bool {
         self.sched.arch().frequency().is_some() && self.sched.nr_iowait_cpu(cpu) > 0
     }
 
@@ -271,6 +286,8 @@ impl<const COSTS: bool, S: Scheduler<Arch = Hardware<COSTS>>> Sim<COSTS, S> {
         }
         self.cpus[cpu].monitor_at = Ps::NEVER;
         if self.cpus[cpu].tick_at == Ps::NEVER {
+            let iowait = self.counts_iowait(cpu);
+            self.sched.arch_mut().kcpustat_dyntick_stop(cpu, iowait);
             self.charge(cpu, paths::TICK_NOHZ_IDLE_EXIT);
             self.catch_up(cpu);
             if self.sched.tick_nohz_idle_restart(cpu) {

@@ -192,6 +192,10 @@ impl<const COSTS: bool, S: Scheduler<Arch = Hardware<COSTS>>> Sim<COSTS, S> {
         self.cpus[cpu].got_idle_tick |= self.sched.current(cpu).is_none();
         self.within(cpu, paths::TICK_SCHED_TIMER, |sim| {
             let softirq = sim.tick_sched_timer(cpu, now, misses);
+            if sim.sched.current(cpu).is_none() {
+                let iowait = sim.counts_iowait(cpu);
+                sim.sched.arch_mut().account_idle_time(cpu, iowait);
+            }
             let nice = matches!(sim.cpus[cpu].run, Run::User { .. }) && sim.sched.current_is_nice(cpu);
             if let Some(policy) = sim.sched.arch_mut().frequency_tick(cpu, nice) {
                 sim.os.queue_dbs_work(&mut sim.sched, cpu, policy);

@@ -3,7 +3,7 @@
 use crate::engine::Sim;
 use crate::program::{AddressSpace, KernelLoop, Op, Outcome, Program, TaskSpec};
 use machine::hardware::Hardware;
-use os::workqueue::UnboundPods;
+use os::workqueue::{UnboundPods, cache_shards};
 use sched::attr::SchedAttr;
 use sched::scheduler::Scheduler;
 use units::{CpuId, CpuMask};
@@ -100,6 +100,12 @@ impl<const COSTS: bool, S: Scheduler<Arch = Hardware<COSTS>>> Sim<COSTS, S> {
                 Some(pod) => pods[pod].set(cpu),
                 None => pods.push(CpuMask::single(cpu)),
             }
+        }
+        if self.os.rules.unbound == UnboundPods::CacheShard {
+            let leader =
+                |cpu: CpuId| self.sched.arch().siblings(cpu).iter().fold(cpu, |first, &other| first.min(other));
+            pods = pods.iter().flat_map(|cache| cache_shards(cache, leader)).collect();
+            pods.sort_by_key(CpuMask::first);
         }
         pods
     }

@@ -3,7 +3,7 @@
 //! The expected lists are `tests/charges/*.txt`; run with `UPDATE_CHARGES=1` to write what comes out, then read it.
 
 use os::net::{Buffers, NetCall, NetRules, Receive, Transport};
-use os::pipe::{PAGE_SIZE, PipeCall, PipeSlots};
+use os::pipe::{PAGE_SIZE, PipeCall, PipePages, PipeSlots};
 use os::{Os, OsRules, Step, Syscall};
 use sched::access::Path as Function;
 use sched::arch::Arch;
@@ -275,6 +275,38 @@ fn a_pipes_slots_are_moved_under_the_readers_lock_from_v5_5_to_v6_6() {
     let [before, between, after] = [PipeSlots::Mutex, PipeSlots::RdWait, PipeSlots::MutexAgain].map(locked_in_a_pipe);
     assert_eq!(between, before + 2 * 3, "for each page that is filled, and for each that is drained");
     assert_eq!(after, before);
+}
+
+/// What who writes so many bytes into an empty pipe, reads them and writes them again allocates each time, and whether before it takes the mutex.
+fn pages_allocated(pages: PipePages, bytes: u64) -> [(usize, bool); 2] {
+    let (mut sched, waker, _) = waker_and_wakee("v6.12", "tunable");
+    let mut os = Os::new(OsRules { pages, ..OsRules::V6_12 }, 250);
+    let pipe = os.create_pipe();
+    sched.arch.listening = true;
+    [(); 2].map(|()| {
+        let mut written = String::new();
+        for mut call in [Syscall::Write, Syscall::Read].map(|call| call(PipeCall::new(pipe, bytes))) {
+            sched.arch.out.clear();
+            assert_eq!(os.step(&mut sched, CpuId(0), waker, &mut call), Step::Done(bytes));
+            if written.is_empty() {
+                written = sched.arch.out.clone();
+            }
+        }
+        let allocated = |text: &str| text.matches("alloc_page").count();
+        let before = written.split("mutex_lock").next().expect("there is always a first");
+        (allocated(&written), allocated(before) > 0)
+    })
+}
+
+#[test]
+fn long_writes_allocate_their_pages_ahead_in_v7_2_and_pipes_keep_two() {
+    use PipePages::{Ahead, One};
+    assert_eq!(pages_allocated(One, 100), [(1, false), (0, false)]);
+    assert_eq!(pages_allocated(Ahead, 100), [(1, false), (0, false)]);
+    assert_eq!(pages_allocated(One, 3 * PAGE_SIZE), [(3, false), (2, false)]);
+    assert_eq!(pages_allocated(Ahead, 3 * PAGE_SIZE), [(3, true), (3, true)]);
+    // Eight ahead, four more of which the second time two were kept.
+    assert_eq!(pages_allocated(Ahead, 12 * PAGE_SIZE), [(12, true), (10, true)]);
 }
 
 /// How often each of two sends to a reader who sleeps looks at the reader, who does not run meanwhile.

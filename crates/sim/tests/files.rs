@@ -199,7 +199,7 @@ fn pushed_by(shape: &str, unbound: UnboundPods, cpus: &[u16]) -> (Vec<String>, V
 
 #[test]
 fn unbound_workers_are_those_of_the_node_or_of_the_cache() {
-    use UnboundPods::{Cache, Node};
+    use UnboundPods::{Cache, CacheShard, Node};
     // Two nodes of two caches of two CPUs. Pools are numbered behind each CPU's two.
     let shape = "pack:2 numa:1 l3:2 core:2 pu:1";
     let (pools, on) = pushed_by(shape, Node, &[5]);
@@ -210,6 +210,10 @@ fn unbound_workers_are_those_of_the_node_or_of_the_cache() {
     assert!(on.iter().all(|&cpu| cpu == CpuId(4) || cpu == CpuId(5)), "they began on CPU 0: {on:?}");
     assert_eq!(pushed_by(shape, Cache, &[0, 6]).0, ["kworker/u16", "kworker/u19"]);
     assert_eq!(pushed_by("pack:1 l3:2 core:4 pu:1", Node, &[0, 6]).0, ["kworker/u16"], "one node, one pool");
+    // A cache of 12 cores, which are one and a half times eight: two shards of six.
+    let shape = "pack:1 l3:1 core:12 pu:1";
+    assert_eq!(pushed_by(shape, Cache, &[5, 6]).0, ["kworker/u24"]);
+    assert_eq!(pushed_by(shape, CacheShard, &[5, 6]).0, ["kworker/u24", "kworker/u25"]);
 }
 
 #[test]

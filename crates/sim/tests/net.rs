@@ -137,7 +137,9 @@ fn a_request_wakes_the_server_once_and_its_answer_the_client() {
 #[test]
 fn a_datagram_is_dropped_when_the_buffer_was_full_or_would_be_overfull() {
     // Four datagrams of 2304 bytes with their overhead, into 4608.
-    for (udp_receive, room) in [(UdpReceive::Locked, 2), (UdpReceive::Lockless, 3), (UdpReceive::Batched, 3)] {
+    for (udp_receive, room) in
+        [(UdpReceive::Locked, 2), (UdpReceive::Lockless, 3), (UdpReceive::Batched, 3), (UdpReceive::Queues, 2)]
+    {
         let mut sim = machine(NetRules { udp_receive, ..NetRules::V4_5 }, Preempt::None, None);
         let buffers = Buffers { send: None, receive: Some(2_304) };
         let (from, to) = sim.os.connect(Transport::Udp, buffers);

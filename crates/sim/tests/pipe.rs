@@ -3,7 +3,7 @@
 use crate::booted;
 use machine::prices::Prices;
 use os::OsRules;
-use os::pipe::{PAGE_SIZE, PIPE_DEF_BUFFERS, PipeRules};
+use os::pipe::{PAGE_SIZE, PIPE_DEF_BUFFERS, PipeRoom, PipeRules};
 use sim::engine::{End, LinuxSim};
 use sim::program::{Op, Steps, TaskSpec};
 use units::{CpuId, Ns};
@@ -42,6 +42,30 @@ fn a_writer_that_slept_for_room_opens_a_page_and_leaves_none_for_the_next() {
         assert_eq!(sim.samples.len(), 3);
         assert_eq!(sim.os.pipe_bytes(pipe), FULL - 2 * PAGE_SIZE + 200);
     }
+}
+
+/// How often a writer who waits for room is switched to while a page is read in four parts.
+fn looks_for_room(room: PipeRoom) -> u64 {
+    let rules = OsRules { pipe: PipeRules::Split, room, ..OsRules::V6_1 };
+    let mut sim: LinuxSim<false> = booted("pack:1 core:1 pu:1", Prices::free(), rules);
+    let pipe = sim.os.create_pipe();
+    sim.spawn(CPU, TaskSpec::new("fill", Steps([Op::Write { pipe, bytes: FULL }].into_iter())));
+    sim.run(Ns::from_ms(1));
+    let waits = [Op::Write { pipe, bytes: 100 }, Op::SleepUntil(Ns::from_ms(1_000))];
+    let writer = sim.spawn(CPU, TaskSpec::new("writer", Steps(waits.into_iter())));
+    sim.run(Ns::from_ms(2));
+    let before = sim.sched.task[writer].nvcsw;
+    let part = |ms| [Op::Read { pipe, bytes: PAGE_SIZE / 4 }, Op::SleepUntil(Ns::from_ms(ms))];
+    let reader: Vec<Op> = [10, 20, 30, 40].into_iter().flat_map(part).collect();
+    sim.spawn(CPU, TaskSpec::new("reader", Steps(reader.into_iter())));
+    sim.run(Ns::from_ms(35));
+    assert_eq!(sim.os.pipe_bytes(pipe), FULL - PAGE_SIZE + 100);
+    sim.sched.task[writer].nvcsw - before
+}
+
+#[test]
+fn a_reader_wakes_writers_for_a_page_that_it_has_drained_since_v6_14() {
+    assert_eq!([PipeRoom::WasFull, PipeRoom::Drained].map(looks_for_room), [4, 1]);
 }
 
 #[test]

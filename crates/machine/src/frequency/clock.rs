@@ -105,6 +105,11 @@ impl Clock {
         *if iowait { &mut self.iowait } else { &mut self.idle } += delta;
     }
 
+    /// `time` of idling, told as a whole.
+    pub fn account_idle_time(&mut self, time: Ps, iowait: bool) {
+        *if iowait { &mut self.iowait } else { &mut self.idle } += time;
+    }
+
     /// cpufreq.c: get_cpu_idle_time(), as far as it was accounted.
     pub fn get_cpu_idle_time(&self, io_busy: bool) -> Ps {
         if io_busy { self.idle } else { self.idle + self.iowait }

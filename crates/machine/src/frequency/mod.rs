@@ -37,7 +37,7 @@ pub use governed::Wish;
 pub use model::{Autonomous, Band, FullSpeed, Model, OperatingPoint, Sharing, fixed_khz};
 pub use policy::{Driver, Governor, Limits, Policy, Preference, Relation};
 pub use rules::{
-    AcpiBoost, AtLimit, CppcDelay, CppcSwitch, DeferredSteps, FrequencyRules, LongSleep, NoTurbo, PassiveHwp,
+    AcpiBoost, AtLimit, CppcDelay, CppcSwitch, DeferredSteps, FrequencyRules, IdleTime, LongSleep, NoTurbo, PassiveHwp,
     PstateIowait, PstateStart, PstateTarget, Sampling, StepFloor, TransitionDelay,
 };
 
@@ -454,7 +454,9 @@ impl Frequency {
 
     /// `cpu` idles from `now` on, polling or not.
     pub fn idle(&mut self, cpu: CpuId, now: Ps) {
-        self.cpus[cpu.index()].clock.idles(now);
+        if self.policy.rules.idle_time == IdleTime::Measured {
+            self.cpus[cpu.index()].clock.idles(now);
+        }
     }
 
     /// It idles up to `now`, and beyond, if it does; `iowait`: while tasks wait for a device that ran there last.
@@ -464,7 +466,30 @@ impl Frequency {
 
     /// It does no longer.
     pub fn stop_idle(&mut self, cpu: CpuId, now: Ps, iowait: bool) {
-        self.cpus[cpu.index()].clock.stop_idle(now, iowait);
+        if self.policy.rules.idle_time == IdleTime::Measured {
+            self.cpus[cpu.index()].clock.stop_idle(now, iowait);
+        }
+    }
+
+    /// cputime.c: kcpustat_dyntick_start(): the tick of `cpu`, which idles `since` then, stops.
+    pub fn kcpustat_dyntick_start(&mut self, cpu: CpuId, since: Ps) {
+        if self.policy.rules.idle_time == IdleTime::WithoutTick {
+            self.cpus[cpu.index()].clock.idles(since);
+        }
+    }
+
+    /// cputime.c: kcpustat_dyntick_stop(): it leaves the idle loop, where it had no tick.
+    pub fn kcpustat_dyntick_stop(&mut self, cpu: CpuId, now: Ps, iowait: bool) {
+        if self.policy.rules.idle_time == IdleTime::WithoutTick {
+            self.cpus[cpu.index()].clock.stop_idle(now, iowait);
+        }
+    }
+
+    /// cputime.c: account_idle_time(), of a tick that finds `cpu` idle.
+    pub fn account_idle_time(&mut self, cpu: CpuId, iowait: bool) {
+        if self.policy.rules.idle_time == IdleTime::WithoutTick {
+            self.cpus[cpu.index()].clock.account_idle_time(self.policy.tick, iowait);
+        }
     }
 
     /// `cpu` stops to execute; `deep`: in a state that is left slowly enough for its core to lose its vote and its turbo share.

@@ -48,12 +48,21 @@ behaviour! {
 }
 
 behaviour! {
+    /// How idle time is known to ondemand and conservative.
+    pub enum IdleTime = "frequency.idle_time" {
+        Measured = "measured", since "v2.6.31", commit "", "from the way into the idle loop to the way out, interrupts aside";
+        WithoutTick = "without-tick", since "v7.2", commit "",
+            "measured, interrupts and all, while the tick is stopped; while it goes on, each tick that finds the CPU idle counts for a whole one (after v6.12, by v7.2)";
+    }
+}
+
+behaviour! {
     /// What becomes of conservative's steps down while a CPU sleeps through its samples.
     pub enum DeferredSteps = "frequency.deferred_steps" {
         Lost = "lost", since "v2.6.12", commit "", "a sample after a sleep is one";
         Counted = "counted", since "v4.15", commit "", "it steps down once for each period that was slept through (after v4.5, by v4.15)";
         CountedWhereIdle = "counted-where-idle", since "v6.12.y", commit "",
-            "the same, unless the whole sample, sleep and all, was busier than down_threshold (the tree is 6.12.117)";
+            "the same, unless the whole sample, sleep and all, was busier than down_threshold (the tree is 6.12.117; 7.2.13 does not have it)";
     }
 }
 
@@ -134,6 +143,7 @@ pub struct FrequencyRules {
     pub pstate_iowait: PstateIowait,
     pub transition_delay: TransitionDelay,
     pub long_sleep: LongSleep,
+    pub idle_time: IdleTime,
     pub deferred_steps: DeferredSteps,
     pub step_floor: StepFloor,
     pub at_limit: AtLimit,
@@ -164,6 +174,7 @@ impl FrequencyRules {
         pstate_iowait: PstateIowait::AtOnce,
         transition_delay: TransitionDelay::Thousandfold,
         long_sleep: LongSleep::Elapsed,
+        idle_time: IdleTime::Measured,
         deferred_steps: DeferredSteps::Lost,
         step_floor: StepFloor::Zero,
         at_limit: AtLimit::Clock,
@@ -238,16 +249,21 @@ impl FrequencyRules {
         ..FrequencyRules::V6_1
     };
 
-    pub const V7_2: FrequencyRules = FrequencyRules { ..FrequencyRules::V6_12 };
+    pub const V7_2: FrequencyRules = FrequencyRules {
+        idle_time: IdleTime::WithoutTick,
+        deferred_steps: DeferredSteps::Counted,
+        ..FrequencyRules::V6_12
+    };
 
     /// Every behaviour, as this kernel has it.
-    pub fn settings(&self) -> [sched::versions::Setting; 14] {
+    pub fn settings(&self) -> [sched::versions::Setting; 15] {
         [
             self.sampling.setting(),
             self.pstate.setting(),
             self.pstate_iowait.setting(),
             self.transition_delay.setting(),
             self.long_sleep.setting(),
+            self.idle_time.setting(),
             self.deferred_steps.setting(),
             self.step_floor.setting(),
             self.at_limit.setting(),
@@ -268,6 +284,7 @@ impl FrequencyRules {
             PstateIowait::KEY => self.pstate_iowait.switch(value),
             TransitionDelay::KEY => self.transition_delay.switch(value),
             LongSleep::KEY => self.long_sleep.switch(value),
+            IdleTime::KEY => self.idle_time.switch(value),
             DeferredSteps::KEY => self.deferred_steps.switch(value),
             StepFloor::KEY => self.step_floor.switch(value),
             AtLimit::KEY => self.at_limit.switch(value),

@@ -41,6 +41,28 @@ impl<const COSTS: bool> Hardware<COSTS> {
         }
     }
 
+    /// The idle loop of `cpu`, entered at `since`, has stopped its tick.
+    pub fn kcpustat_dyntick_start(&mut self, cpu: CpuId, since: Ps) {
+        if let Some(frequency) = &mut self.frequency {
+            frequency.kcpustat_dyntick_start(cpu, since);
+        }
+    }
+
+    /// It is left without a tick; `iowait`: while tasks wait for a device.
+    pub fn kcpustat_dyntick_stop(&mut self, cpu: CpuId, iowait: bool) {
+        let now = self.now(cpu);
+        if let Some(frequency) = &mut self.frequency {
+            frequency.kcpustat_dyntick_stop(cpu, now, iowait);
+        }
+    }
+
+    /// A tick has found `cpu` idle.
+    pub fn account_idle_time(&mut self, cpu: CpuId, iowait: bool) {
+        if let Some(frequency) = &mut self.frequency {
+            frequency.account_idle_time(cpu, iowait);
+        }
+    }
+
     /// A tick of `cpu`: timers of drivers and governors that have one; `nice`: it interrupts a task with a nice level above 0, in user
     /// mode. The policy whose sample is left to a kworker of `cpu`.
     pub fn frequency_tick(&mut self, cpu: CpuId, nice: bool) -> Option<u16> {

@@ -6,7 +6,8 @@
 mod intervals;
 
 use super::table::StateTable;
-use super::{Choice, IdleRules, MenuIowait, MenuRejected, MenuRule, Outlook, RESIDENCY_THRESHOLD_NS, Usage};
+use super::{Choice, IdleRules, MenuIowait, MenuOutliers, MenuRejected, MenuRule, MenuStopped, Outlook};
+use super::{RESIDENCY_THRESHOLD_NS, SAFE_TIMER_TICKS, Usage};
 use intervals::Intervals;
 use units::unlikely;
 
@@ -137,7 +138,11 @@ impl Menu {
             return Choice { state: 0, stop_tick: !states[0].polling, looked_at_timers };
         }
         let stopped = outlook.tick_stopped;
-        if rules.menu != MenuRule::TypicalFirst && stopped && predicted_ns < table.tick_ns {
+        if rules.menu != MenuRule::TypicalFirst
+            && stopped
+            && predicted_ns < table.tick_ns
+            && self.may_stay_long(rules, table)
+        {
             // In a shallow state without a tick it could stay for long.
             predicted_ns = self.next_timer;
         } else if rules.menu != MenuRule::TypicalFirst && !stopped {
@@ -164,15 +169,27 @@ impl Menu {
 
     /// The prediction of v6.6 and later, the time to the tick that goes with it, and whether timers were looked at.
     fn predict_typical_first(&mut self, rules: &IdleRules, table: &StateTable, outlook: &Outlook) -> (u64, u64, bool) {
-        let typical = self.intervals.get_typical_interval_of_some_time(i32::MAX as u64).unwrap_or(u32::MAX.into());
+        let typical = match rules.menu_outliers {
+            MenuOutliers::Longest => self.intervals.get_typical_interval_of_some_time(i32::MAX as u64),
+            MenuOutliers::EitherSide => self.intervals.get_typical_interval_by_squares(),
+        };
+        let typical = typical.unwrap_or(u32::MAX.into());
         if typical * 1000 <= RESIDENCY_THRESHOLD_NS && !outlook.tick_stopped {
             self.next_timer = NEVER_NS;
             self.bucket = which_bucket(NEVER_NS / 1000, 0);
             return (typical * 1000, table.tick_ns / 2, false);
         }
         let predicted = self.predict_by_timer(rules, outlook, Some(typical));
-        let stuck = outlook.tick_stopped && predicted < table.tick_ns;
+        let stuck = outlook.tick_stopped && predicted < table.tick_ns && self.may_stay_long(rules, table);
         (if stuck { self.next_timer } else { predicted }, outlook.delta_tick_ns, true)
+    }
+
+    /// Whether nothing is sure to end a shallow state soon, with the tick stopped.
+    fn may_stay_long(&self, rules: &IdleRules, table: &StateTable) -> bool {
+        match rules.menu_stopped {
+            MenuStopped::Distrusts => true,
+            MenuStopped::NearTimer => self.next_timer > SAFE_TIMER_TICKS * table.tick_ns,
+        }
     }
 
     /// menu.c: menu_reflect().

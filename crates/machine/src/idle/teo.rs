@@ -3,8 +3,10 @@
 //! Every idle state has a bin. An idle whose length lies in the bin of the next timer is a hit there; one that ended before is an intercept
 //! in the bin of its own length. Both decay. Where intercepts outweigh, a shallower state is chosen than the timer allows.
 
+mod short_idles;
+
 use super::table::StateTable;
-use super::{Choice, Outlook, RESIDENCY_THRESHOLD_NS, Usage, Woken};
+use super::{Choice, Outlook, RESIDENCY_THRESHOLD_NS, TeoRule, Usage, Woken};
 
 const PULSE: u32 = 1024;
 const DECAY_SHIFT: u32 = 3;
@@ -49,6 +51,7 @@ pub(super) struct Teo {
     tick_hits: u32,
     recent: [Option<u8>; NR_RECENT],
     next_recent: usize,
+    ticks: short_idles::Ticks,
 }
 
 /// The deepest candidate, and what was summed on the way to it.
@@ -75,6 +78,7 @@ impl Teo {
             tick_hits: 0,
             recent: [None; NR_RECENT],
             next_recent: 0,
+            ticks: short_idles::Ticks::default(),
         }
     }
 
@@ -316,8 +320,12 @@ impl Teo {
     }
 
     /// teo.c: teo_reflect().
-    pub fn teo_reflect(&mut self, table: &StateTable, usage: &mut Usage, state: usize, woken: Woken) {
+    pub fn teo_reflect(&mut self, rule: TeoRule, table: &StateTable, usage: &mut Usage, state: usize, woken: Woken) {
         usage.last_state = Some(state as u8);
+        if rule == TeoRule::ShortIdles {
+            self.ticks.tick_wakeup = woken.got_tick;
+            return;
+        }
         if usage.poll_time_limit || (woken.got_tick && self.sleep_length_ns > table.tick_ns) {
             usage.poll_time_limit = false;
             self.time_span_ns = self.sleep_length_ns;

@@ -68,7 +68,7 @@ fn settled(rules: IdleRules, next_timer_us: u64, idle_us: u64) -> usize {
 #[test]
 fn periodic_wakeups_settle_in_the_deepest_state_that_fits() {
     // A millisecond between wakeups: C6 (400 us). 150 us: C3. 60 us: C1E, by every form of the menu governor.
-    for rules in [IdleRules::V4_5, IdleRules::V4_15, IdleRules::V6_1, IdleRules::V6_12] {
+    for rules in [IdleRules::V4_5, IdleRules::V4_15, IdleRules::V6_1, IdleRules::V6_12, IdleRules::V7_2] {
         assert_eq!(settled(rules, 100_000, 1_000), 4, "{rules:?}");
         assert_eq!(settled(rules, 100_000, 150), 3, "{rules:?}");
         assert_eq!(settled(rules, 100_000, 60), 2, "{rules:?}");
@@ -125,6 +125,35 @@ fn short_typical_intervals_spare_the_look_at_timers_since_v6_6() {
 }
 
 #[test]
+fn a_short_prediction_is_believed_without_a_tick_where_a_timer_is_near() {
+    // Woken after 150 us each, the tick stopped. A timer 7 ms away is less than two ticks of 4 ms, one 9 ms away is more.
+    let state = |rules, next_timer_us| {
+        let mut idler = Idler::new(rules);
+        idler.tick_stopped = true;
+        idler.settled(next_timer_us, 150).state
+    };
+    for (rules, near) in [(IdleRules::V6_12, 4), (IdleRules::V7_2, 3)] {
+        assert_eq!([state(rules, 7_000), state(rules, 9_000)], [near, 4], "{:?}", rules.menu_stopped);
+        // v6.1's form of menu with either.
+        let early = IdleRules { menu_stopped: rules.menu_stopped, ..IdleRules::V6_1 };
+        assert_eq!([state(early, 7_000), state(early, 9_000)], [near, 4], "{:?}", rules.menu_stopped);
+    }
+}
+
+#[test]
+fn one_short_idle_makes_menu_expect_another_until_the_farther_outlier_goes() {
+    // Seven idles of 2 ms, then one of 5 us, without a timer in sight: v6.12 drops the seven, and rests in C1.
+    let state = |rules| {
+        let mut idler = Idler::new(rules);
+        idler.settled(100_000, 2_000);
+        idler.woken(1, 7, false);
+        idler.select(100_000, 4_000).state
+    };
+    let longest = IdleRules { menu_outliers: MenuOutliers::Longest, ..IdleRules::V7_2 };
+    assert_eq!([IdleRules::V6_12, longest, IdleRules::V7_2].map(state), [1, 1, 4]);
+}
+
+#[test]
 fn tasks_in_iowait_forbid_slow_states_until_they_are_ignored() {
     // One of them: predicted 1000 us by 11 = 90 us of exit latency, less than C6's 133.
     for (rules, expected) in [(IdleRules::V4_5, 3), (IdleRules::V4_15, 3), (IdleRules::V6_1, 3), (IdleRules::V6_12, 4)]
@@ -176,7 +205,7 @@ fn teo(rules: IdleRules) -> IdleRules {
 
 #[test]
 fn teo_trusts_the_timer_until_intercepts_outweigh() {
-    for rules in [teo(IdleRules::V6_1), teo(IdleRules::V6_12)] {
+    for rules in [teo(IdleRules::V6_1), teo(IdleRules::V6_12), teo(IdleRules::V7_2)] {
         // Nothing known: the deepest state that the timer allows.
         assert_eq!(Idler::new(rules).select(100_000, 4_000).state, 4);
         assert_eq!(Idler::new(rules).select(150, 4_000).state, 3);
@@ -210,6 +239,31 @@ fn teo_changes_its_mind_by_recent_intercepts_in_v6_1_and_by_their_weight_alone_s
     // holds from n = 6 on (7/8^5 = 0.51, 7/8^6 = 0.45).
     assert_eq!(turns(teo(IdleRules::V6_1)), Some(5));
     assert_eq!(turns(teo(IdleRules::V6_12)), Some(6));
+}
+
+#[test]
+fn teo_counts_ticks_and_short_idles_apart_in_v7_2() {
+    // Idles of 150 us, then ticks alone. v6.12 takes the first for a hit of the timer; to v7.2 it is incidental as long as it remembers
+    // short idles.
+    let after_ticks = |rules| {
+        let mut idler = Idler::new(teo(rules));
+        idler.settled(100_000, 150);
+        let mut stopped_after = None;
+        for round in 0..64 {
+            let choice = idler.select(100_000, 4_000);
+            if choice.stop_tick {
+                stopped_after = Some(round);
+                break;
+            }
+            idler.woken(choice.state, 3_900, true);
+        }
+        stopped_after
+    };
+    assert_eq!([IdleRules::V6_12, IdleRules::V7_2].map(after_ticks), [Some(4), Some(12)]);
+    // C1 in any case, which v6.12 enters without a look at timers. Idles of 15 us and more, half of C1's exit aside, are not short.
+    let looks = |rules, idle_us| Idler::new(teo(rules)).settled(100_000, idle_us).looked_at_timers;
+    assert_eq!([12, 18].map(|us| looks(IdleRules::V6_12, us)), [false, false]);
+    assert_eq!([12, 18].map(|us| looks(IdleRules::V7_2, us)), [false, true]);
 }
 
 #[test]
@@ -285,9 +339,9 @@ fn the_table_is_what_the_command_line_leaves() {
 #[test]
 fn every_behaviour_is_set_by_its_key() {
     let mut rules = IdleRules::V4_5;
-    for setting in IdleRules::V6_12.settings() {
+    for setting in IdleRules::V7_2.settings() {
         assert_eq!(rules.set(setting.key, setting.value.name), Switched::Done, "{}", setting.key);
     }
-    assert_eq!(rules, IdleRules::V6_12);
+    assert_eq!(rules, IdleRules::V7_2);
     assert_eq!(rules.set("idle.men", "tick"), Switched::UnknownKey);
 }

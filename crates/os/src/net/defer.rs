@@ -8,8 +8,12 @@ use sched::layout::{Line, Region};
 use sched::scheduler::Scheduler;
 use units::{CpuId, Slots, unlikely};
 
-/// net.core.skb_defer_max.
-const SKB_DEFER_MAX: u32 = 64;
+impl DeferFree {
+    /// net.core.skb_defer_max.
+    fn max(self) -> u32 {
+        if self == DeferFree::Lockless { 128 } else { 64 }
+    }
+}
 
 /// softnet_data of one CPU: what others have left for it to free.
 #[derive(Clone, Copy, Default, Debug)]
@@ -35,19 +39,31 @@ impl Deferred {
 impl Net {
     /// skbuff.c: skb_attempt_defer_free(), of a segment that has been read whole.
     ///
-    /// Differs: its own lines, which its sender has to fetch again, are in the price of freeing it.
+    /// Differs: its own lines, which its sender has to fetch again, are in the price of freeing it. In v7.2 a CPU has a list for the
+    /// readers of each node, not one for all.
     pub(super) fn skb_attempt_defer_free<S: Scheduler>(&mut self, sched: &mut S, cpu: CpuId, alloc_cpu: CpuId) {
         let line = self.deferred.line(alloc_cpu).filter(|_| alloc_cpu != cpu && sched.is_online(alloc_cpu));
         let Some(line) = line else { return charge(sched, cpu, paths::KFREE_SKB) };
-        sched.arch_mut().read(cpu, line);
+        let (rule, max) = (self.rules.defer_free, self.rules.defer_free.max());
         let sd = &mut self.deferred.of[alloc_cpu.index()];
-        if sd.defer_count >= SKB_DEFER_MAX {
-            return charge(sched, cpu, paths::KFREE_SKB);
+        let kick = sd.defer_count == max / 2;
+        if rule == DeferFree::Lockless {
+            // Its count, which goes on while nothing is left any more.
+            sched.arch_mut().atomic(cpu, line);
+            sd.defer_count += 1;
+            if sd.defer_count >= max {
+                return charge(sched, cpu, paths::KFREE_SKB);
+            }
+            sched.arch_mut().atomic(cpu, line);
+        } else {
+            sched.arch_mut().read(cpu, line);
+            if sd.defer_count >= max {
+                return charge(sched, cpu, paths::KFREE_SKB);
+            }
+            sched.arch_mut().lock(cpu, line);
+            sd.defer_count += 1;
+            sched.arch_mut().unlock(cpu, line);
         }
-        sched.arch_mut().lock(cpu, line);
-        let kick = sd.defer_count == SKB_DEFER_MAX / 2;
-        sd.defer_count += 1;
-        sched.arch_mut().unlock(cpu, line);
         if unlikely(kick) && !std::mem::replace(&mut sd.defer_ipi_scheduled, true) {
             sched.smp_call_function_single_async(cpu, alloc_cpu);
         }
@@ -61,9 +77,15 @@ impl Net {
         if sd.defer_count == 0 {
             return;
         }
-        sched.arch_mut().lock(cpu, line);
-        let count = std::mem::take(&mut sd.defer_count);
-        sched.arch_mut().unlock(cpu, line);
+        let mut count = std::mem::take(&mut sd.defer_count);
+        if self.rules.defer_free == DeferFree::Lockless {
+            sched.arch_mut().write(cpu, line);
+            sched.arch_mut().atomic(cpu, line);
+            count = count.min(DeferFree::Lockless.max() - 1);
+        } else {
+            sched.arch_mut().lock(cpu, line);
+            sched.arch_mut().unlock(cpu, line);
+        }
         for _ in 0..count {
             charge(sched, cpu, paths::KFREE_SKB);
         }
@@ -80,7 +102,7 @@ impl Os {
     /// The CPUs' lists, where a kernel has them, once there is a packet.
     #[inline]
     pub(super) fn allocate_softnet(&mut self, nr_cpus: usize) {
-        if unlikely(self.net.rules.defer_free == DeferFree::Allocator && self.net.deferred.base.is_none()) {
+        if unlikely(self.net.rules.defer_free != DeferFree::Reader && self.net.deferred.base.is_none()) {
             self.net.deferred.base = Some(self.allocate(nr_cpus as u32));
             self.net.deferred.of.grow_with(nr_cpus, SoftNet::default);
         }
@@ -136,6 +158,21 @@ mod tests {
         assert!(os.net.takes_defer_ipi(sender) && !os.net.takes_defer_ipi(sender));
         os.net.skb_defer_free_flush(&mut sched, sender);
         assert_eq!(waiting(&os), 0);
+        let mut later = Os::new(OsRules::V7_2, 250);
+        later.allocate_softnet(2);
+        sched.arch.interrupted.clear();
+        for _ in 0..64 {
+            later.net.skb_attempt_defer_free(&mut sched, reader, sender);
+        }
+        assert_eq!(sched.arch.interrupted, [], "half of more");
+        later.net.skb_attempt_defer_free(&mut sched, reader, sender);
+        assert_eq!(sched.arch.interrupted, [sender]);
+        for _ in 0..100 {
+            later.net.skb_attempt_defer_free(&mut sched, reader, sender);
+        }
+        assert_eq!(waiting(&later), 165, "it counts on");
+        later.net.skb_defer_free_flush(&mut sched, sender);
+        assert_eq!(waiting(&later), 0);
         let mut before = Os::new(OsRules::V4_15, 250);
         before.allocate_softnet(2);
         before.net.skb_attempt_defer_free(&mut sched, reader, sender);

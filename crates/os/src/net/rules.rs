@@ -62,6 +62,14 @@ behaviour! {
 }
 
 behaviour! {
+    /// The most that an application's wish for a buffer counts for (net.core.rmem_max, net.core.wmem_max).
+    pub enum BufferMax = "sock.buffer_max" {
+        Default = "default", since "v2.6.26", commit "", "what it gets by itself, 212992 bytes";
+        FourMegabytes = "4m", since "v7.2", commit "", "4 MiB (after v6.12, by v7.2)";
+    }
+}
+
+behaviour! {
     /// The receive buffer of a connection that has not been given one.
     pub enum DefaultBuffer = "tcp.default_buffer" {
         Fixup = "fixup", since "v2.6", commit "", "what eight times two full segments take: 1 MB on loopback";
@@ -76,6 +84,16 @@ behaviour! {
             "for twice that and 16 segments; half as much again if it is a quarter more, as much again if it is half more";
         Proportional = "proportional", since "v4.16", commit "c3916ad9320e",
             "the same, and twice the share by which it is more";
+        RoundTrip = "round-trip", since "v7.2", commit "",
+            "of what it took, less what still waits, for twice that, and once more by what the round trip has of a millisecond; from there on by twice the share. A longer round trip counts only where nothing waits, a shorter one at once (after v6.12, by v7.2)";
+    }
+}
+
+behaviour! {
+    /// The most that such a buffer grows to (net.ipv4.tcp_rmem[2]), as a machine with some GB of memory sets it.
+    pub enum RmemMax = "tcp.rmem_max" {
+        SixMegabytes = "6m", since "v3.4", commit "", "6 MiB";
+        ThirtyTwo = "32m", since "v7.2", commit "", "32 MiB (after v6.12, by v7.2)";
     }
 }
 
@@ -110,7 +128,9 @@ behaviour! {
     pub enum DeferFree = "skb.defer_free" {
         Reader = "reader", since "v2.6", commit "", "where it was read";
         Allocator = "allocator", since "v5.19", commit "68822bdf76f1",
-            "on the CPU that allocated it, in its next receive softirq";
+            "on the CPU that allocated it, in its next receive softirq, up to 64 of them; who leaves it the 33rd sends it an interrupt";
+        Lockless = "lockless", since "v7.2", commit "",
+            "there, from a list that needs no lock, up to 128; an interrupt comes with the 65th (after v6.12, by v7.2)";
     }
 }
 
@@ -122,6 +142,8 @@ behaviour! {
             "without that lock; dropped if it overfills the buffer, which may hold one more than full";
         Batched = "batched", since "v4.13", commit "2276f58ac589",
             "the same; its reader takes all there is to a queue of its own, and gives their memory back together: when that is empty, or a quarter of the buffer (6b229cf77d68)";
+        Queues = "queues", since "v7.2", commit "",
+            "the same by way of a queue of the senders' own; dropped if it would overfill the buffer, unless that is empty (after v6.12, by v7.2)";
     }
 }
 
@@ -134,8 +156,10 @@ pub struct NetRules {
     pub full_segment: FullSegment,
     pub quick_ack: QuickAck,
     pub wait_event: WaitEvent,
+    pub buffer_max: BufferMax,
     pub default_buffer: DefaultBuffer,
     pub rcvbuf_growth: RcvbufGrowth,
+    pub rmem_max: RmemMax,
     pub grow_window: GrowWindow,
     pub prune: Prune,
     pub window_share: WindowShare,
@@ -152,8 +176,10 @@ impl NetRules {
         full_segment: FullSegment::Plain,
         quick_ack: QuickAck::Segments,
         wait_event: WaitEvent::Autoremove,
+        buffer_max: BufferMax::Default,
         default_buffer: DefaultBuffer::Fixup,
         rcvbuf_growth: RcvbufGrowth::Steps,
+        rmem_max: RmemMax::SixMegabytes,
         grow_window: GrowWindow::ToClamp,
         prune: Prune::Collapses,
         window_share: WindowShare::Half,
@@ -183,11 +209,19 @@ impl NetRules {
     };
     pub const V6_12: NetRules =
         NetRules { payload: Payload::SmallHeads, window_share: WindowShare::Measured, ..NetRules::V6_1 };
+    pub const V7_2: NetRules = NetRules {
+        buffer_max: BufferMax::FourMegabytes,
+        rcvbuf_growth: RcvbufGrowth::RoundTrip,
+        rmem_max: RmemMax::ThirtyTwo,
+        defer_free: DeferFree::Lockless,
+        udp_receive: UdpReceive::Queues,
+        ..NetRules::V6_12
+    };
 }
 
 impl NetRules {
     /// Every behaviour, as this kernel has it.
-    pub fn settings(&self) -> [Setting; 14] {
+    pub fn settings(&self) -> [Setting; 16] {
         let NetRules {
             prequeue,
             payload,
@@ -195,8 +229,10 @@ impl NetRules {
             full_segment,
             quick_ack,
             wait_event,
+            buffer_max,
             default_buffer,
             rcvbuf_growth,
+            rmem_max,
             grow_window,
             prune,
             window_share,
@@ -211,8 +247,10 @@ impl NetRules {
             full_segment.setting(),
             quick_ack.setting(),
             wait_event.setting(),
+            buffer_max.setting(),
             default_buffer.setting(),
             rcvbuf_growth.setting(),
+            rmem_max.setting(),
             grow_window.setting(),
             prune.setting(),
             window_share.setting(),
@@ -231,8 +269,10 @@ impl NetRules {
             FullSegment::KEY => self.full_segment.switch(value),
             QuickAck::KEY => self.quick_ack.switch(value),
             WaitEvent::KEY => self.wait_event.switch(value),
+            BufferMax::KEY => self.buffer_max.switch(value),
             DefaultBuffer::KEY => self.default_buffer.switch(value),
             RcvbufGrowth::KEY => self.rcvbuf_growth.switch(value),
+            RmemMax::KEY => self.rmem_max.switch(value),
             GrowWindow::KEY => self.grow_window.switch(value),
             Prune::KEY => self.prune.switch(value),
             WindowShare::KEY => self.window_share.switch(value),
@@ -263,17 +303,24 @@ pub const MAX_TCP_HEADER: u32 = 320;
 pub const TCP_SKB_MIN_TRUESIZE: u32 = 2048 + SKB;
 /// net.core.rmem_default and wmem_default: SKB_TRUESIZE(256) times 256.
 pub const SK_MEM_DEFAULT: u32 = 212_992;
-/// net.core.rmem_max and wmem_max, which cut what applications ask for.
-const SK_MEM_MAX: u32 = 212_992;
 
-/// sock.c: sock_setsockopt(), SO_SNDBUF: what the socket gets of `asked`.
-pub fn sndbuf(asked: u32) -> u32 {
-    (asked.min(SK_MEM_MAX) * 2).max(2 * TCP_SKB_MIN_TRUESIZE)
-}
+impl BufferMax {
+    fn bytes(self) -> u32 {
+        match self {
+            BufferMax::Default => SK_MEM_DEFAULT,
+            BufferMax::FourMegabytes => 4 << 20,
+        }
+    }
 
-/// The same of SO_RCVBUF.
-pub fn rcvbuf(asked: u32) -> u32 {
-    (asked.min(SK_MEM_MAX) * 2).max(TCP_SKB_MIN_TRUESIZE)
+    /// sock.c: sock_setsockopt(), SO_SNDBUF: what the socket gets of `asked`.
+    pub fn sndbuf(self, asked: u32) -> u32 {
+        (asked.min(self.bytes()) * 2).max(2 * TCP_SKB_MIN_TRUESIZE)
+    }
+
+    /// The same of SO_RCVBUF.
+    pub fn rcvbuf(self, asked: u32) -> u32 {
+        (asked.min(self.bytes()) * 2).max(TCP_SKB_MIN_TRUESIZE)
+    }
 }
 
 /// What kmalloc() gives for `size` bytes of a packet's head and its shared information, with the packet's own structure: skb->truesize.
@@ -305,6 +352,26 @@ impl Payload {
     }
 }
 
+impl UdpReceive {
+    /// Whether its reader has a queue of its own.
+    pub fn has_reader_queue(self) -> bool {
+        match self {
+            UdpReceive::Locked | UdpReceive::Lockless => false,
+            UdpReceive::Batched | UdpReceive::Queues => true,
+        }
+    }
+}
+
+impl RmemMax {
+    /// In bytes.
+    pub fn bytes(self) -> u32 {
+        match self {
+            RmemMax::SixMegabytes => 6 << 20,
+            RmemMax::ThirtyTwo => 32 << 20,
+        }
+    }
+}
+
 impl WindowShare {
     /// tcp.h: TCP_DEFAULT_SCALING_RATIO, of 256.
     pub fn scaling_ratio(self) -> Option<u32> {
@@ -324,8 +391,13 @@ mod tests {
         // Confirmed on a running kernel: the least that setsockopt() gives is 4608 and 2304 bytes.
         let cases = [(320, 4608, 2304), (1280, 4608, 2560), (2304, 4608, 4608), (16_640, 33_280, 33_280)];
         for (asked, send, receive) in cases {
-            assert_eq!((sndbuf(asked), rcvbuf(asked)), (send, receive), "{asked}");
+            for most in [BufferMax::Default, BufferMax::FourMegabytes] {
+                assert_eq!((most.sndbuf(asked), most.rcvbuf(asked)), (send, receive), "{asked}");
+            }
         }
+        let most = |of: BufferMax| (of.sndbuf(1 << 20), of.rcvbuf(8 << 20));
+        assert_eq!(most(BufferMax::Default), (425_984, 425_984));
+        assert_eq!(most(BufferMax::FourMegabytes), (2 << 20, 8 << 20));
     }
 
     #[test]

@@ -32,8 +32,7 @@ const TCP_MSS_DEFAULT: u32 = 536;
 const TCP_ATO_MIN: Ns = Ns::from_ms(40);
 /// HZ / 5.
 const TCP_RTO_MIN: Ns = Ns::from_ms(200);
-/// tcp_rmem[2] and tcp_wmem[2], as a machine with some GB of memory sets them.
-const TCP_RMEM_MAX: u32 = 6 << 20;
+/// tcp_wmem[2], as a machine with some GB of memory sets it.
 const TCP_WMEM_MAX: u32 = 4 << 20;
 
 /// The lines of a `tcp_sock` that both sides of a connection touch, each named for what lies there.
@@ -182,6 +181,8 @@ pub(crate) struct TcpSock {
     rcv_ssthresh: u32,
     /// By how many bits the windows that it offers are scaled.
     rcv_wscale: u32,
+    /// net.ipv4.tcp_rmem[2].
+    rmem_max: u32,
     /// How much of 256 bytes of buffer may be data, where that is measured.
     scaling_ratio: Option<u32>,
     rcv_rtt_est: RcvRttEst,
@@ -257,22 +258,22 @@ impl TcpSock {
             DefaultBuffer::Fixup => 87_380,
             DefaultBuffer::Initial => 131_072,
         };
-        let asked = buffers.receive.map(rules::rcvbuf);
+        let asked = buffers.receive.map(|asked| rules.buffer_max.rcvbuf(asked));
         let mut sock = TcpSock::unconnected(base, peer, nodelay, buffers, rules);
         sock.sk_rcvbuf = asked.unwrap_or(tcp_rmem_1);
         // tcp_select_initial_window(): whole segments, where there is room for one.
         let space = sock.tcp_full_space() as u32;
         let offered = if space > LOOPBACK_MSS { space / LOOPBACK_MSS * LOOPBACK_MSS } else { space };
-        sock.rcv_wscale = rcv_wscale(asked.map_or(TCP_RMEM_MAX, |_| space));
+        sock.rcv_wscale = rcv_wscale(asked.map_or(sock.rmem_max, |_| space));
         // Both ends ask for the same buffers.
         (sock.snd_wnd, sock.max_window, sock.rcv_wnd) = (offered, offered, offered);
         if asked.is_none() && rules.default_buffer == DefaultBuffer::Fixup {
             // Two full segments, twice, times four.
             let segment = LOOPBACK_MSS + rules::MAX_TCP_HEADER + rules::SKB + rules::SKB_SHARED_INFO;
-            sock.sk_rcvbuf = (2 * segment * 2 * 4).min(TCP_RMEM_MAX);
+            sock.sk_rcvbuf = (2 * segment * 2 * 4).min(sock.rmem_max);
         }
         match buffers.send {
-            Some(asked) => sock.sk_sndbuf = rules::sndbuf(asked),
+            Some(asked) => sock.sk_sndbuf = rules.buffer_max.sndbuf(asked),
             None => sock.tcp_sndbuf_expand(),
         }
         let full_space = sock.tcp_full_space() as u32;
@@ -327,6 +328,7 @@ impl TcpSock {
             window_clamp: 0,
             rcv_ssthresh: 0,
             rcv_wscale: 0,
+            rmem_max: rules.rmem_max.bytes(),
             scaling_ratio: rules.window_share.scaling_ratio(),
             rcv_rtt_est: RcvRttEst::default(),
             rcvq_space: RcvqSpace::default(),

@@ -25,6 +25,8 @@ enum SockLine {
     Route,
     /// reader_queue, forward_deficit: the reader's own, where there are such.
     Reader,
+    /// udp_prod_queue, where there are such.
+    Producers,
 }
 
 /// Headers of UDP and IP, and what the device's alignment takes, in bytes.
@@ -106,15 +108,19 @@ impl UdpSock {
 impl Os {
     pub(super) fn connect_udp(&mut self, buffers: Buffers) -> (Socket, Socket) {
         let first = self.net.udp.len() as u32;
-        let batched = self.net.rules.udp_receive == UdpReceive::Batched;
-        let last = if batched { SockLine::Reader } else { SockLine::Route };
+        let most = self.net.rules.buffer_max;
+        let last = match self.net.rules.udp_receive {
+            UdpReceive::Locked | UdpReceive::Lockless => SockLine::Route,
+            UdpReceive::Batched => SockLine::Reader,
+            UdpReceive::Queues => SockLine::Producers,
+        };
         for peer in [first + 1, first] {
             let base = self.allocate(last as u32 + 1);
             self.net.udp.push(UdpSock {
                 base,
                 peer,
                 sk_wq: WaitQueue::new(line(base, SockLine::Wait as u32)),
-                sk_rcvbuf: buffers.receive.map_or(rules::SK_MEM_DEFAULT, rules::rcvbuf),
+                sk_rcvbuf: buffers.receive.map_or(rules::SK_MEM_DEFAULT, |asked| most.rcvbuf(asked)),
                 sk_rmem_alloc: 0,
                 sk_receive_queue: VecDeque::new(),
                 reader_queue: VecDeque::new(),
@@ -151,11 +157,15 @@ impl Net {
     }
 
     /// udp.c: udp_rcv(), udp_queue_rcv_skb(), __udp_enqueue_schedule_skb(): into the buffer, if there is room; its reader is woken.
+    ///
+    /// Differs: v7.2's senders have a queue for each node, of which the first one in takes all to the reader's; here it is one, and who comes is
+    /// always the first.
     pub(super) fn udp_rcv<S: Scheduler>(&mut self, sched: &mut S, cpu: CpuId, packet: UdpPacket) {
         within(sched, cpu, paths::UDP_RCV, |sched| {
             let sock = &mut self.udp[packet.to as usize];
             sched.arch_mut().read(cpu, sock.line(SockLine::Common));
             let (lock, queue) = (sock.line(SockLine::Lock), sock.line(SockLine::Queue));
+            let producers = sock.line(SockLine::Producers);
             let full = match self.rules.udp_receive {
                 UdpReceive::Locked => {
                     sched.arch_mut().lock(cpu, lock);
@@ -165,7 +175,18 @@ impl Net {
                     sched.arch_mut().atomic(cpu, queue);
                     sock.sk_rmem_alloc > sock.sk_rcvbuf
                 }
+                UdpReceive::Queues => {
+                    sched.arch_mut().read(cpu, queue);
+                    sched.arch_mut().read(cpu, producers);
+                    sock.sk_rmem_alloc > 0 && sock.sk_rmem_alloc + packet.truesize > sock.sk_rcvbuf
+                }
             };
+            let by_queue = self.rules.udp_receive == UdpReceive::Queues && !full;
+            if by_queue {
+                // Its account, and the queue.
+                sched.arch_mut().atomic(cpu, producers);
+                sched.arch_mut().atomic(cpu, producers);
+            }
             if full {
                 charge(sched, cpu, paths::KFREE_SKB);
                 sock.sk_drops += 1;
@@ -173,6 +194,9 @@ impl Net {
                 sched.arch_mut().lock(cpu, queue);
                 sock.sk_rmem_alloc += packet.truesize;
                 sock.sk_receive_queue.push_back(packet);
+                if by_queue {
+                    sched.arch_mut().atomic(cpu, queue);
+                }
                 sched.arch_mut().unlock(cpu, queue);
                 within(sched, cpu, paths::SOCK_DEF_READABLE, |sched| {
                     sched.arch_mut().read(cpu, sock.line(SockLine::Wait));
@@ -180,6 +204,9 @@ impl Net {
                         sock.sk_wq.wake_up(sched, cpu, WakeFlags::SYNC, 1);
                     }
                 });
+            }
+            if by_queue {
+                sched.arch_mut().atomic(cpu, producers);
             }
             if self.rules.udp_receive == UdpReceive::Locked {
                 sched.arch_mut().unlock(cpu, lock);
@@ -205,7 +232,7 @@ impl Net {
         }
         let sock = &mut self.udp[sk as usize];
         let queue = sock.line(SockLine::Queue);
-        let batched = self.rules.udp_receive == UdpReceive::Batched;
+        let batched = self.rules.udp_receive.has_reader_queue();
         let packet = if batched {
             sock.skb_recv_udp(sched, cpu)
         } else {

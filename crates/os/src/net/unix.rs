@@ -71,13 +71,14 @@ impl UnixSock {
 impl Os {
     pub(super) fn connect_unix(&mut self, buffers: Buffers) -> (Socket, Socket) {
         let first = self.net.unix.len() as u32;
+        let most = self.net.rules.buffer_max;
         for peer in [first + 1, first] {
             let base = self.allocate(LINES);
             self.net.unix.push(UnixSock {
                 base,
                 peer,
                 sk_wq: WaitQueue::new(line(base, SockLine::Wait as u32)),
-                sk_sndbuf: buffers.send.map_or(rules::SK_MEM_DEFAULT, rules::sndbuf),
+                sk_sndbuf: buffers.send.map_or(rules::SK_MEM_DEFAULT, |asked| most.sndbuf(asked)),
                 sk_wmem_alloc: 0,
                 sk_receive_queue: VecDeque::new(),
                 rcv_shutdown: false,

@@ -203,6 +203,49 @@ fn a_sample_that_was_busy_takes_no_deferred_steps_in_late_v6_12() {
     // Two periods of idle time. Busy for 6 ms of 30 is a fifth, the threshold; 5.9 are less.
     assert_eq!([54_000, 54_100].map(|woken| after_sleep(FrequencyRules::V6_1, woken)), [1_600, 1_600]);
     assert_eq!([54_000, 54_100].map(|woken| after_sleep(FrequencyRules::V6_12, woken)), [2_001, 1_600]);
+    // By ticks: six that found it idle are 24 ms.
+    let mut late = governed(Governor::Conservative, FrequencyRules::V7_2, |policy| {
+        (policy.freq_step, policy.sampling_rate_us) = (20, 10_000);
+    });
+    (1..4).for_each(|number| assert!(sample(&mut late, number * 10_000, &[]) > 1_000));
+    (0..6).for_each(|_| late.account_idle_time(CPU0, false));
+    assert_eq!(sample(&mut late, 60_000, &[]), 1_600);
+}
+
+#[test]
+fn v7_2_measures_idle_time_where_no_tick_would_count_it() {
+    let after = |rules: FrequencyRules, idles: fn(&mut Frequency)| {
+        let mut frequency = governed(Governor::Ondemand, rules, |policy| policy.sampling_rate_us = 10_000);
+        idles(&mut frequency);
+        sample(&mut frequency, 10_000, &[])
+    };
+    // Six times 1 ms between two ticks, which see nothing of it: busy all the time.
+    let between: fn(&mut Frequency) =
+        |frequency| (0..6).for_each(|ms| idles(frequency, ms * 1_500, ms * 1_500 + 1_000, false));
+    assert_eq!((after(FrequencyRules::V6_12, between), after(FrequencyRules::V7_2, between)), (1_400, 2_001));
+    // A tick in each of two of them is 8 ms.
+    let met: fn(&mut Frequency) = |frequency| {
+        (0..6).for_each(|ms| idles(frequency, ms * 1_500, ms * 1_500 + 1_000, false));
+        (0..2).for_each(|_| frequency.account_idle_time(CPU0, false));
+    };
+    assert_eq!((after(FrequencyRules::V6_12, met), after(FrequencyRules::V7_2, met)), (1_400, 1_200));
+    // Without a tick for 6 ms, two of them in an interrupt; and up to the sample.
+    let stopped: fn(&mut Frequency) = |frequency| {
+        frequency.kcpustat_dyntick_start(CPU0, us(1_000));
+        idles(frequency, 1_000, 3_000, false);
+        idles(frequency, 5_000, 7_000, false);
+        frequency.kcpustat_dyntick_stop(CPU0, us(7_000), false);
+    };
+    assert_eq!((after(FrequencyRules::V6_12, stopped), after(FrequencyRules::V7_2, stopped)), (1_600, 1_400));
+    let ongoing: fn(&mut Frequency) = |frequency| frequency.kcpustat_dyntick_start(CPU0, us(4_000));
+    assert_eq!(after(FrequencyRules::V7_2, ongoing), 1_400);
+    // Waits for a device are none to an Intel processor's ondemand, whoever counts them.
+    let iowait: fn(&mut Frequency) = |frequency| {
+        frequency.kcpustat_dyntick_start(CPU0, us(1_000));
+        frequency.kcpustat_dyntick_stop(CPU0, us(5_000), true);
+        frequency.account_idle_time(CPU0, true);
+    };
+    assert_eq!(after(FrequencyRules::V7_2, iowait), 2_001);
 }
 
 #[test]

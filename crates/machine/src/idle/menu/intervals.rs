@@ -52,6 +52,44 @@ impl Intervals {
         self.typical(u32::MAX.into(), 0, Sums::agree_by_root)
     }
 
+    /// menu.c: get_typical_interval() of v7.2: of those that do not agree the longest is dropped or the shortest, whichever is farther from the
+    /// mean, with its equals. The deviation is that of the mean of squares from the mean's square, both rounded down.
+    pub fn get_typical_interval_by_squares(&self) -> Option<u64> {
+        if (1..u64::from(u32::MAX)).contains(&self.sums.values) {
+            let (mean, agreed) = self.sums.agree_by_squares(INTERVALS as u64);
+            if agreed {
+                return Some(mean);
+            }
+        }
+        let (mut least, mut most) = (0, u64::from(u32::MAX) - 1);
+        loop {
+            let (mut sums, mut count, mut shortest, mut longest) = (Sums::default(), 0, u64::MAX, 0);
+            for value in
+                self.values.iter().map(|&value| u64::from(value)).filter(|value| (least..=most).contains(value))
+            {
+                sums.replace(0, value);
+                count += 1;
+                shortest = value.min(shortest);
+                longest = value.max(longest);
+            }
+            if longest == 0 {
+                return None;
+            }
+            let (mean, agreed) = sums.agree_by_squares(count);
+            if agreed {
+                return Some(mean);
+            }
+            if count * 4 <= INTERVALS as u64 * 3 {
+                return None;
+            }
+            if mean - shortest > longest - mean {
+                least = shortest + 1;
+            } else {
+                most = longest - 1;
+            }
+        }
+    }
+
     /// `least`: what those that are looked at must come to together.
     #[inline(always)]
     fn typical(&self, most: u64, least: u64, agree: fn(Sums, u64) -> (u64, bool)) -> Option<u64> {
@@ -123,6 +161,16 @@ impl Sums {
         (mean, (close && enough) || variance <= 400)
     }
 
+    /// The same by mean of squares and square of the mean.
+    #[inline]
+    fn agree_by_squares(self, count: u64) -> (u64, bool) {
+        let mean = self.values / count;
+        let variance = (self.squares / count).wrapping_sub(mean * mean);
+        let enough = count * 4 >= INTERVALS as u64 * 3;
+        let close = variance <= u64::MAX / 36 && mean * mean > 36 * variance;
+        (mean, (close && enough) || variance <= 400)
+    }
+
     /// The same by the deviation, rounded down.
     #[inline]
     fn agree_by_root(self, count: u64) -> (u64, bool) {
@@ -165,6 +213,24 @@ mod tests {
         assert_eq!(both([0, u32::MAX, 0, 0, 0, 0, 0, 0]), (Some(0), None));
         // The longest of all is what the kernel looks at, not the mean.
         assert_eq!(both([0, 0, 0, 1, 0, 0, 0, 0]), (Some(0), Some(0)));
+    }
+
+    #[test]
+    fn a_short_outlier_is_dropped_as_a_long_one_is_since_the_farther_goes() {
+        let both = |values| {
+            let intervals = Intervals::of(values);
+            (intervals.get_typical_interval_of_some_time(i32::MAX as u64), intervals.get_typical_interval_by_squares())
+        };
+        // The longest goes first, with all that are as long: those that agree.
+        assert_eq!(both([2_000, 2_000, 2_000, 5, 2_000, 2_000, 2_000, 2_000]), (Some(5), Some(2_000)));
+        assert_eq!(both([2_000, 5, 2_000, 5, 2_000, 5, 2_000, 2_000]), (Some(5), Some(2_000)));
+        // One on either side.
+        assert_eq!(both([2_000, 9_000, 2_000, 5, 2_000, 2_000, 2_000, 2_000]), (Some(5), Some(2_000)));
+        assert_eq!(both([150, 150, 150, 9_000, 150, 150, 150, 150]), (Some(150), Some(150)));
+        // Six of them do not agree, and fewer would not be enough.
+        assert_eq!(both([100, 400, 900, 2_000, 3_000, 4_500, 6_000, 8_000]), (None, None));
+        assert_eq!(both([0; 8]), (None, None));
+        assert_eq!(both([u32::MAX; 8]), (None, None));
     }
 
     /// The kernel's two passes, literally: mean, then differences; by integer root for v4.5.

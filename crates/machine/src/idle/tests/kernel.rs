@@ -148,14 +148,18 @@ fn governors_answer_as_the_kernels_own_do() {
         (Menu, IdleRules::V4_15, "v4.15", 0x4752_e71f_a5f7_7379),
         (Menu, IdleRules::V6_1, "v6.1.192", 0x9343_6a72_b092_ef28),
         (Menu, IdleRules::V6_12, "v6.12.117", 0x60f1_4a74_3e0c_9ad4),
+        (Menu, IdleRules::V7_2, "v7.2.13", 0x6ceb_e72a_80e5_fbab),
         (Teo, IdleRules::V6_1, "v6.1.192", 0x3683_cc71_29dc_ca6c),
         (Teo, IdleRules::V6_12, "v6.12.117", 0xa049_47e4_b8d2_3e26),
+        (Teo, IdleRules::V7_2, "v7.2.13", 0x2a5e_b526_4daa_b68a),
         (Ladder, IdleRules::V4_5, "v4.5", 0xfb10_5f83_109e_bed7),
         (Ladder, IdleRules::V4_15, "v4.15", 0xfb10_5f83_109e_bed7),
         (Ladder, IdleRules::V6_1, "v6.1.192", 0xfb10_5f83_109e_bed7),
         (Ladder, IdleRules::V6_12, "v6.12.117", 0xfb10_5f83_109e_bed7),
+        (Ladder, IdleRules::V7_2, "v7.2.13", 0xfb10_5f83_109e_bed7),
         (Haltpoll, IdleRules::V6_1, "v6.1.192", 0xbda3_19b3_0fcf_ee0d),
         (Haltpoll, IdleRules::V6_12, "v6.12.117", 0x4e94_cfa4_f347_35c1),
+        (Haltpoll, IdleRules::V7_2, "v7.2.13", 0x4e94_cfa4_f347_35c1),
     ] {
         let found = answers(IdleRules { governor, ..rules });
         assert_eq!(found, expected, "{found:#018x} of {governor:?}, not what {tree} answers");

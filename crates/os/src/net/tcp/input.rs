@@ -99,7 +99,7 @@ impl Net {
                 return;
             }
             assert_eq!(packet.seq, tp.rcv_nxt, "a loopback segment out of order");
-            tp.tcp_rcv_rtt_measure_ts(now, &packet);
+            tp.tcp_rcv_rtt_measure_ts(now, &packet, self.rules.rcvbuf_growth);
             if predicted {
                 let direct = self.direct_copy(cpu, sched, sk, &packet, true);
                 if direct < packet.len {
@@ -230,7 +230,7 @@ impl Net {
         tp.icsk_ack.scheduled = true;
         tp.measure_scaling_ratio(packet);
         tp.tcp_measure_rcv_mss(packet.len, packet.psh && self.rules.full_segment == FullSegment::Pushes);
-        tp.tcp_rcv_rtt_measure(now);
+        tp.tcp_rcv_rtt_measure(now, self.rules.rcvbuf_growth);
         let ack = &mut tp.icsk_ack;
         if ack.ato == Ns::ZERO {
             ack.ato = TCP_ATO_MIN;

@@ -1,6 +1,6 @@
 //! How much of its buffers a connection may use, and how those that nobody set grow: tcp_input.c.
 
-use super::{LOOPBACK_MSS, TCP_INIT_CWND, TCP_RMEM_MAX, TCP_WMEM_MAX, TcpPacket, TcpSock};
+use super::{LOOPBACK_MSS, TCP_INIT_CWND, TCP_WMEM_MAX, TcpPacket, TcpSock};
 use crate::net::rules::{MAX_TCP_HEADER, RcvbufGrowth, SKB, SKB_SHARED_INFO};
 use units::Ns;
 
@@ -27,15 +27,27 @@ pub(super) fn tcp_time_stamp(now: Ns) -> u64 {
     now.0 / 1_000_000
 }
 
+/// net.ipv4.tcp_rcvbuf_low_rtt.
+const TCP_RCVBUF_LOW_RTT_US: u64 = 1_000;
+
 /// SKB_TRUESIZE() of a full segment with its header.
 const FULL_SEGMENT: u64 = (LOOPBACK_MSS + MAX_TCP_HEADER + SKB + SKB_SHARED_INFO) as u64;
 
 impl TcpSock {
     /// tcp_input.c: tcp_rcv_rtt_update(). `window`: the sample is the time in which a window's data came, of which the least counts.
     ///
-    /// Differs: v6.16, 6.12.y and 6.1.y take any other sample as it is, too, that is less than what is known.
-    fn tcp_rcv_rtt_update(&mut self, sample_us: u64, window: bool) {
+    /// Differs: 6.12.y and 6.1.y take any other sample as it is, too, that is less than what is known.
+    fn tcp_rcv_rtt_update(&mut self, sample_us: u64, window: bool, growth: RcvbufGrowth) {
+        let waits = self.rcv_nxt != self.copied_seq;
         let rtt = &mut self.rcv_rtt_est.rtt;
+        if growth == RcvbufGrowth::RoundTrip && *rtt != 0 {
+            if sample_us << 3 < *rtt {
+                *rtt = sample_us << 3;
+                return;
+            } else if waits {
+                return;
+            }
+        }
         *rtt = match (*rtt, window) {
             (0, _) => sample_us << 3,
             (_, true) => (*rtt).min(sample_us << 3),
@@ -46,12 +58,12 @@ impl TcpSock {
     /// tcp_input.c: tcp_rcv_rtt_measure(): how long the data of a whole window take to come.
     ///
     /// Differs: until v4.12 times were measured in jiffies.
-    pub(super) fn tcp_rcv_rtt_measure(&mut self, now: Ns) {
+    pub(super) fn tcp_rcv_rtt_measure(&mut self, now: Ns, growth: RcvbufGrowth) {
         if let Some(since) = self.rcv_rtt_est.time {
             if self.rcv_nxt < self.rcv_rtt_est.seq {
                 return;
             }
-            self.tcp_rcv_rtt_update(((now.0 - since.0) / 1_000).max(1), true);
+            self.tcp_rcv_rtt_update(((now.0 - since.0) / 1_000).max(1), true, growth);
         }
         self.rcv_rtt_est.seq = self.rcv_nxt + u64::from(self.rcv_wnd);
         self.rcv_rtt_est.time = Some(now);
@@ -60,24 +72,30 @@ impl TcpSock {
     /// tcp_input.c: tcp_rcv_rtt_measure_ts(): how long ago left what the sender had seen last when it sent a full segment.
     ///
     /// Differs: v4.14 and older take an echo that comes again for a sample, too.
-    pub(super) fn tcp_rcv_rtt_measure_ts(&mut self, now: Ns, packet: &TcpPacket) {
+    pub(super) fn tcp_rcv_rtt_measure_ts(&mut self, now: Ns, packet: &TcpPacket, growth: RcvbufGrowth) {
         if packet.tsecr == self.rcv_rtt_est.last_tsecr {
             return;
         }
         self.rcv_rtt_est.last_tsecr = packet.tsecr;
         if packet.len >= self.icsk_ack.rcv_mss {
-            self.tcp_rcv_rtt_update(tcp_time_stamp(now).saturating_sub(packet.tsecr).max(1) * 1_000, false);
+            let sample_us = tcp_time_stamp(now).saturating_sub(packet.tsecr).max(1) * 1_000;
+            self.tcp_rcv_rtt_update(sample_us, false, growth);
         }
     }
 
     /// tcp_input.c: tcp_rcv_space_adjust(), after each copy to the reader: a buffer that nobody set grows with what the reader takes in a
     /// round trip.
+    ///
+    /// Differs: v7.2 takes the time at which the connection was last at work for the present; 6.12.y, too, does not count what still waits.
     pub(super) fn tcp_rcv_space_adjust(&mut self, now: Ns, growth: RcvbufGrowth) {
         let rtt = self.rcv_rtt_est.rtt;
         if rtt == 0 || (now.0 - self.rcvq_space.time.0) / 1_000 < rtt >> 3 {
             return;
         }
-        let (copied, space) = (self.copied_seq - self.rcvq_space.seq, self.rcvq_space.space);
+        let (mut copied, space) = (self.copied_seq - self.rcvq_space.seq, self.rcvq_space.space);
+        if growth == RcvbufGrowth::RoundTrip {
+            copied = copied.saturating_sub(self.rcv_nxt - self.copied_seq);
+        }
         if copied > space {
             if !self.rcvbuf_locked {
                 self.grow_rcvbuf(copied, space, growth);
@@ -88,28 +106,33 @@ impl TcpSock {
         self.rcvq_space.time = now;
     }
 
-    /// `copied` bytes were read in a round trip, and `space` in the last one that counted.
+    /// tcp_input.c: tcp_rcvbuf_grow(): `copied` bytes were read in a round trip, and `space` in the last one that counted.
     fn grow_rcvbuf(&mut self, copied: u64, space: u64, growth: RcvbufGrowth) {
         let mss = u64::from(LOOPBACK_MSS);
-        let mut rcvwin = 2 * copied + 16 * mss;
+        let cushion = if growth == RcvbufGrowth::RoundTrip { 0 } else { 16 * mss };
+        let mut rcvwin = 2 * copied + cushion;
         match growth {
             RcvbufGrowth::Steps if copied >= space + (space >> 1) => rcvwin *= 2,
             RcvbufGrowth::Steps if copied >= space + (space >> 2) => rcvwin += rcvwin >> 1,
             RcvbufGrowth::Steps => {}
             RcvbufGrowth::Proportional => rcvwin += 2 * (rcvwin * (copied - space) / space.max(1)),
+            RcvbufGrowth::RoundTrip if self.rcv_rtt_est.rtt >> 3 < TCP_RCVBUF_LOW_RTT_US => {
+                rcvwin += rcvwin * (self.rcv_rtt_est.rtt >> 3) / TCP_RCVBUF_LOW_RTT_US;
+            }
+            RcvbufGrowth::RoundTrip => rcvwin += 2 * rcvwin * (copied - space) / space.max(1),
         }
         let rcvbuf = match self.scaling_ratio {
             Some(ratio) => (rcvwin << 8) / u64::from(ratio),
             // As many segments, each with what lets half of it be a full one.
             None => rcvwin / mss * (FULL_SEGMENT + (2 * mss - 1 - FULL_SEGMENT).next_multiple_of(128)),
         };
-        let rcvbuf = rcvbuf.min(u64::from(TCP_RMEM_MAX)) as u32;
+        let rcvbuf = rcvbuf.min(u64::from(self.rmem_max)) as u32;
         if rcvbuf > self.sk_rcvbuf {
             self.sk_rcvbuf = rcvbuf;
             self.window_clamp = match growth {
                 // What was wanted, even if that is more than the buffer may be.
                 RcvbufGrowth::Steps => u32::try_from(rcvwin).unwrap_or(u32::MAX),
-                RcvbufGrowth::Proportional => self.tcp_full_space() as u32,
+                RcvbufGrowth::Proportional | RcvbufGrowth::RoundTrip => self.tcp_full_space() as u32,
             };
         }
     }
@@ -117,8 +140,8 @@ impl TcpSock {
     /// tcp_input.c: tcp_clamp_window(): more waits to be read than the buffer may hold.
     pub(super) fn tcp_clamp_window(&mut self) {
         self.icsk_ack.quick = 0;
-        if !self.rcvbuf_locked && self.sk_rcvbuf < TCP_RMEM_MAX {
-            self.sk_rcvbuf = self.sk_rmem_alloc.min(TCP_RMEM_MAX);
+        if !self.rcvbuf_locked && self.sk_rcvbuf < self.rmem_max {
+            self.sk_rcvbuf = self.sk_rmem_alloc.min(self.rmem_max);
         }
         if self.sk_rmem_alloc > self.sk_rcvbuf {
             self.rcv_ssthresh = self.window_clamp.min(2 * LOOPBACK_MSS);
@@ -174,6 +197,7 @@ impl TcpSock {
 mod tests {
     use super::super::{Buffers, NetRules};
     use super::*;
+    use crate::net::rules::RmemMax;
     use sched::layout::{Line, Region};
 
     fn sock(rules: &NetRules, receive: Option<u32>) -> TcpSock {
@@ -184,7 +208,7 @@ mod tests {
             Buffers { send: None, receive },
             rules,
         );
-        sock.tcp_rcv_rtt_update(1_000, false);
+        sock.tcp_rcv_rtt_update(1_000, false, rules.rcvbuf_growth);
         sock
     }
 
@@ -192,6 +216,7 @@ mod tests {
     fn after(sock: &mut TcpSock, growth: RcvbufGrowth, trips: &[u64]) -> (u32, u32) {
         for copied in trips {
             sock.copied_seq += copied;
+            sock.rcv_nxt = sock.copied_seq;
             let now = sock.rcvq_space.time + Ns(999_999);
             sock.tcp_rcv_space_adjust(now, growth);
             assert_ne!(sock.rcvq_space.time, now, "the round trip is not over");
@@ -210,7 +235,7 @@ mod tests {
         assert_eq!(after(&mut sock(&rules, None), rules.rcvbuf_growth, &[100_000, 110_000]), grown);
         // A limit stands above all; what was wanted becomes the window's.
         let (rcvbuf, clamp) = after(&mut sock(&rules, None), rules.rcvbuf_growth, &[1_000_000]);
-        assert_eq!((rcvbuf, clamp), (TCP_RMEM_MAX, 2 * (2_000_000 + 16 * 65_483)));
+        assert_eq!((rcvbuf, clamp), (6 << 20, 2 * (2_000_000 + 16 * 65_483)));
         // Of 65483 before, 34517 more: 2 * 657694 for that.
         let wanted = 1_247_728 + 2 * 657_694;
         let rules = NetRules::V6_1;
@@ -218,11 +243,44 @@ mod tests {
         assert_eq!(after(&mut sock(&rules, None), rules.rcvbuf_growth, &[100_000]), (rcvbuf, rcvbuf - rcvbuf / 2));
         let rules = NetRules::V6_12;
         assert_eq!(after(&mut sock(&rules, None), rules.rcvbuf_growth, &[100_000]), (2 * wanted, wanted));
+        // Without those segments: 200000, and 34517 of 65483 of twice that. Far more than v6.12 allows is allowed.
+        let rules = NetRules::V7_2;
+        let wanted = 200_000 + (400_000u64 * 34_517 / 65_483) as u32;
+        assert_eq!(after(&mut sock(&rules, None), rules.rcvbuf_growth, &[100_000]), (2 * wanted, wanted));
+        assert_eq!(after(&mut sock(&rules, None), rules.rcvbuf_growth, &[2_000_000]).0, 32 << 20);
+        let cut = NetRules { rmem_max: RmemMax::SixMegabytes, ..rules };
+        assert_eq!(after(&mut sock(&cut, None), rules.rcvbuf_growth, &[2_000_000]).0, 6 << 20);
+    }
+
+    #[test]
+    fn v7_2_grows_by_the_round_trip_and_by_what_was_read_of_what_came() {
+        let growth = NetRules::V7_2.rcvbuf_growth;
+        // A quarter of a millisecond: a quarter more than twice.
+        let mut quick = sock(&NetRules::V7_2, None);
+        quick.tcp_rcv_rtt_update(250, false, growth);
+        quick.copied_seq = 100_000;
+        quick.rcv_nxt = 100_000;
+        quick.tcp_rcv_space_adjust(quick.rcvq_space.time + Ns(250_000), growth);
+        assert_eq!((quick.rcvq_space.space, quick.window_clamp), (100_000, 250_000));
+        // Of 200000 that were read 120000 count, as 80000 still wait.
+        quick.copied_seq += 200_000;
+        quick.rcv_nxt = quick.copied_seq + 80_000;
+        quick.tcp_rcv_space_adjust(quick.rcvq_space.time + Ns(250_000), growth);
+        assert_eq!((quick.rcvq_space.space, quick.window_clamp), (120_000, 300_000));
+        // A longer round trip is the queue's, as long as there is one.
+        quick.tcp_rcv_rtt_update(9_000, false, growth);
+        assert_eq!(quick.rcv_rtt_est.rtt, 8 * 250);
+        quick.copied_seq = quick.rcv_nxt;
+        quick.tcp_rcv_rtt_update(9_000, false, growth);
+        assert_eq!(quick.rcv_rtt_est.rtt, 7 * 250 + 9_000);
+        let mut before = sock(&NetRules::V6_12, None);
+        before.tcp_rcv_rtt_update(250, false, NetRules::V6_12.rcvbuf_growth);
+        assert_eq!(before.rcv_rtt_est.rtt, 7 * 1_000 + 250, "smoothed");
     }
 
     #[test]
     fn a_buffer_that_was_set_stays() {
-        for rules in [NetRules::V4_5, NetRules::V6_1, NetRules::V6_12] {
+        for rules in [NetRules::V4_5, NetRules::V6_1, NetRules::V6_12, NetRules::V7_2] {
             let mut sock = sock(&rules, Some(100_000));
             let before = (sock.sk_rcvbuf, sock.window_clamp);
             assert_eq!(after(&mut sock, rules.rcvbuf_growth, &[200_000, 400_000]), before);

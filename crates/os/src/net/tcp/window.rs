@@ -1,6 +1,6 @@
 //! The window that a receiver offers: tcp_output.c and tcp_input.c.
 
-use super::{LOOPBACK_MSS, TCP_RMEM_MAX, TcpSock};
+use super::{LOOPBACK_MSS, TcpSock};
 use crate::net::rules::GrowWindow;
 
 impl TcpSock {
@@ -67,7 +67,7 @@ impl TcpSock {
     /// tcp_input.c: __tcp_grow_window(): by how much, if the segment would fit with half the overhead for each halving of the window.
     fn __tcp_grow_window(&self, truesize: u32, len: u32) -> u32 {
         let mut truesize = self.tcp_win_from_space(i64::from(truesize)) >> 1;
-        let mut window = self.tcp_win_from_space(i64::from(TCP_RMEM_MAX)) >> 1;
+        let mut window = self.tcp_win_from_space(i64::from(self.rmem_max)) >> 1;
         while i64::from(self.rcv_ssthresh) <= window {
             if truesize <= i64::from(len) {
                 return 2 * self.icsk_ack.rcv_mss;

@@ -1,0 +1,199 @@
+//! teo as v7.2 has it: a hit is an idle that the timer ended, ticks that wake are counted for themselves, and whoever mostly idles for
+//! microseconds does not look at timers.
+
+use super::super::SAFE_TIMER_TICKS;
+use super::{
+    Choice, DECAY_SHIFT, NEVER_NS, Outlook, PULSE, RESIDENCY_THRESHOLD_NS, StateTable, Teo, Usage, end_intercepts,
+};
+
+/// teo.c: LATENCY_THRESHOLD_NS: who allows no more exit latency need not know the timer.
+const LATENCY_THRESHOLD_NS: u64 = RESIDENCY_THRESHOLD_NS / 2;
+
+/// teo.c: what struct teo_cpu counts beside its bins.
+#[derive(Clone, Copy, Default, Debug)]
+pub(super) struct Ticks {
+    /// Wakeups by the tick.
+    total_tick: u32,
+    /// Idles of at most a tick that no timer ended.
+    tick_intercepts: u32,
+    short_idles: u32,
+    pub(super) tick_wakeup: bool,
+}
+
+/// What the bins say of the enabled states.
+#[derive(Default)]
+struct Bins {
+    /// The deepest enabled state; `None`: none is.
+    deepest: Option<usize>,
+    first: usize,
+    /// The deepest whose exit latency is allowed.
+    constraint: usize,
+    /// Of the bins before the deepest.
+    intercepts: u32,
+    hits: u32,
+    /// The bin with most intercepts, the last one of such.
+    most: usize,
+}
+
+/// teo.c: teo_decay(): what is left of it once it is small goes at once.
+fn teo_decay(metric: &mut u32) {
+    let delta = *metric >> DECAY_SHIFT;
+    *metric = if delta > 0 { *metric - delta } else { 0 };
+}
+
+impl Teo {
+    /// teo.c: the part of teo_update() of v7.2 that finds out how long the idle was, and whether that was short.
+    fn measured_by_residency(&mut self, usage: &mut Usage, latency_ns: u64) -> u64 {
+        teo_decay(&mut self.ticks.short_idles);
+        if std::mem::take(&mut usage.poll_time_limit) {
+            // It polled as long as it may: it could have been long.
+            return NEVER_NS;
+        }
+        let residency = usage.last_residency_ns;
+        let (measured, short) = if residency >= latency_ns {
+            let measured = residency - latency_ns / 2;
+            (measured, measured < RESIDENCY_THRESHOLD_NS)
+        } else {
+            (residency / 2, true)
+        };
+        self.ticks.short_idles += if short { PULSE } else { 0 };
+        measured
+    }
+
+    /// teo.c: teo_update() of v7.2.
+    fn teo_update_short_idles(&mut self, table: &StateTable, usage: &mut Usage, last: usize) {
+        let latency_ns = table.states[last].exit_latency_ns;
+        let measured = self.measured_by_residency(usage, latency_ns);
+        let (mut timer, mut duration, mut total) = (0, 0, 0);
+        for (index, (bin, state)) in self.bins.iter_mut().zip(&table.states).enumerate() {
+            teo_decay(&mut bin.hits);
+            teo_decay(&mut bin.intercepts);
+            total += bin.hits + bin.intercepts;
+            if state.target_residency_ns <= self.sleep_length_ns {
+                timer = index;
+                if state.target_residency_ns <= measured {
+                    duration = index;
+                }
+            }
+        }
+        self.total = total + PULSE;
+        let ticks = &mut self.ticks;
+        teo_decay(&mut ticks.tick_intercepts);
+        teo_decay(&mut ticks.total_tick);
+        if ticks.tick_wakeup {
+            ticks.total_tick += PULSE;
+            let deepest = self.bins.len() - 1;
+            if 3 * ticks.total_tick > 2 * self.total {
+                // Mostly ticks wake it: it could sleep longer without.
+                self.bins[deepest].hits += PULSE;
+                return;
+            }
+            if 3 * ticks.tick_intercepts < 2 * total {
+                self.bins[timer].hits += PULSE;
+                return;
+            }
+        }
+        // Whoever slept through the timer, but for half an exit latency, was woken by it.
+        let by_timer = (self.sleep_length_ns as i64) - (measured as i64) < (latency_ns / 2) as i64;
+        if timer == duration && by_timer {
+            self.bins[timer].hits += PULSE;
+        } else {
+            self.bins[duration].intercepts += PULSE;
+            if measured <= table.tick_ns {
+                ticks.tick_intercepts += PULSE;
+            }
+        }
+    }
+
+    fn bins_of_enabled(&self, table: &StateTable) -> Bins {
+        let mut found = Bins { deepest: (!table.states[0].disabled).then_some(0), ..Bins::default() };
+        let (mut intercepts, mut hits, mut largest) = (0, 0, 0);
+        for (index, state) in table.states.iter().enumerate().skip(1) {
+            let before = &self.bins[index - 1];
+            hits += before.hits;
+            intercepts += before.intercepts;
+            if before.intercepts >= largest {
+                (largest, found.most) = (before.intercepts, index - 1);
+            }
+            if state.disabled {
+                continue;
+            }
+            if found.deepest.is_none() {
+                found.first = index;
+            }
+            found.deepest = Some(index);
+            if state.exit_latency_ns <= table.latency_req_ns {
+                found.constraint = index;
+            }
+            (found.intercepts, found.hits) = (intercepts, hits);
+        }
+        found
+    }
+
+    /// The deepest enabled state, no deeper than the bin with most intercepts, that more than half of the early wakeups would have let rest.
+    fn where_most_end(&self, table: &StateTable, deepest: usize, found: &Bins) -> usize {
+        let (mut chosen, mut sum) = (deepest, 0);
+        for index in (found.first..deepest).rev() {
+            sum += self.bins[index].intercepts;
+            if table.states[index].disabled {
+                continue;
+            }
+            chosen = index;
+            if 2 * sum > found.intercepts && index <= found.most {
+                break;
+            }
+        }
+        chosen
+    }
+
+    /// teo.c: teo_select() of v7.2.
+    pub fn teo_select_short_idles(&mut self, table: &StateTable, usage: &mut Usage, outlook: &Outlook) -> Choice {
+        if let Some(last) = usage.last_state.take() {
+            self.teo_update_short_idles(table, usage, last.into());
+        }
+        self.sleep_length_ns = NEVER_NS;
+        let states = &table.states;
+        let keep = |state: usize, looked_at_timers: bool| Choice { state, stop_tick: false, looked_at_timers };
+        let found = self.bins_of_enabled(table);
+        let first = found.first;
+        let mut chosen = match found.deepest {
+            None => return keep(0, false),
+            Some(state) if state == first => {
+                // The only one that is enabled.
+                let duration = states[state].target_residency_ns;
+                return end_intercepts(table, outlook, (state, first), duration, table.tick_ns / 2, false);
+            }
+            Some(state) => state,
+        };
+        if 2 * found.intercepts > self.total - found.hits {
+            chosen = self.where_most_end(table, chosen, &found);
+        }
+        chosen = chosen.min(found.constraint);
+        let shallow = chosen == 0 || states[chosen].target_residency_ns < RESIDENCY_THRESHOLD_NS;
+        let indifferent = 2 * self.ticks.short_idles >= self.total || table.latency_req_ns < LATENCY_THRESHOLD_NS;
+        if !outlook.tick_stopped && shallow && indifferent {
+            return keep(chosen, false);
+        }
+        let mut duration = outlook.sleep_length_ns;
+        self.sleep_length_ns = duration;
+        if outlook.tick_stopped
+            && duration > SAFE_TIMER_TICKS * table.tick_ns
+            && states[chosen].target_residency_ns < table.tick_ns
+        {
+            // It must not stay in a shallow state until a timer that is far away.
+            let fits = |&index: &usize| !states[index].disabled && states[index].target_residency_ns <= duration;
+            let deeper = (chosen + 1..=found.constraint).rev().find(fits);
+            return Choice { state: deeper.unwrap_or(chosen), stop_tick: true, looked_at_timers: true };
+        }
+        if chosen == 0 {
+            return keep(0, true);
+        }
+        if states[chosen].target_residency_ns > duration {
+            chosen = table.shallower(chosen, |state| state.target_residency_ns <= duration);
+        }
+        if states[chosen].target_residency_ns < table.tick_ns && 3 * self.ticks.tick_intercepts >= 2 * self.total {
+            duration = table.tick_ns / 2;
+        }
+        end_intercepts(table, outlook, (chosen, first), duration, outlook.delta_tick_ns, true)
+    }
+}
