@@ -1,7 +1,8 @@
 //! Which functions each kernel version has, and in which file: names only, read from source trees that lie elsewhere.
 //!
 //! `cargo xtask kernel-functions v4.5-rc1=TREE v4.15=TREE ...` writes `xtask/kernel-functions.tsv`, from which the kernel map
-//! takes the versions of each function and the functions that we do not have.
+//! takes the versions of each function and the functions that we do not have. `cargo xtask kernel-functions --add v7.2=TREE` puts
+//! one version into it.
 
 use crate::tidy::read;
 use std::collections::BTreeMap;
@@ -23,34 +24,69 @@ const LEFT_OUT: &[&str] = &[
     "ext.c",
     "ext_idle.c",
     "membarrier.c",
+    "rq-offsets.c",
     "swait.c",
     "wait.c",
     "wait_bit.c",
 ];
 
+/// Writes the list anew from trees of all its versions.
 pub fn write(root: &Path, trees: &[&str]) -> Result<(), String> {
     let mut functions = Functions::new();
     for tree in trees {
-        let (version, path) = tree.split_once('=').ok_or(format!("{tree}: expected VERSION=TREE"))?;
-        let folder = Path::new(path).join(FOLDER);
-        let entries = std::fs::read_dir(&folder).map_err(|e| format!("{}: {e}", folder.display()))?;
-        let mut files: Vec<_> = entries.filter_map(|entry| Some(entry.ok()?.path())).collect();
-        files.sort();
-        for file in files {
-            let name = file.file_name().unwrap_or_default().to_string_lossy().into_owned();
-            if !name.ends_with(".c") || LEFT_OUT.contains(&name.as_str()) {
-                continue;
-            }
-            for function in defined(&read(&file)?) {
-                let versions = functions.entry((name.clone(), function)).or_default();
-                if versions.last().is_none_or(|last| last != version) {
-                    versions.push(version.to_string());
-                }
+        add(&mut functions, tree)?;
+    }
+    save(root, &functions)
+}
+
+/// Puts one version into the committed list, or in the place of what it says of that version; the others' trees are not needed.
+pub fn write_one(root: &Path, tree: &str) -> Result<(), String> {
+    let mut functions = committed(root)?;
+    let (version, _) = parts(tree)?;
+    for versions in functions.values_mut() {
+        versions.retain(|other| other != version);
+    }
+    add(&mut functions, tree)?;
+    functions.retain(|_, versions| !versions.is_empty());
+    functions.values_mut().for_each(|versions| versions.sort_by_key(|version| numbers(version)));
+    save(root, &functions)
+}
+
+fn parts(tree: &str) -> Result<(&str, &str), String> {
+    tree.split_once('=').ok_or(format!("{tree}: expected VERSION=TREE"))
+}
+
+/// `v4.5-rc1` is 4 and 5: release candidates are no kernels beside their own release here.
+fn numbers(version: &str) -> Vec<u32> {
+    let release = version.trim_start_matches('v').split('-').next().unwrap_or_default();
+    release.split('.').filter_map(|number| number.parse().ok()).collect()
+}
+
+/// Adds what one tree defines, `VERSION=TREE`.
+fn add(functions: &mut Functions, tree: &str) -> Result<(), String> {
+    let (version, path) = parts(tree)?;
+    let folder = Path::new(path).join(FOLDER);
+    let entries = std::fs::read_dir(&folder).map_err(|e| format!("{}: {e}", folder.display()))?;
+    let mut files: Vec<_> = entries.filter_map(|entry| Some(entry.ok()?.path())).collect();
+    files.sort();
+    for file in files {
+        let name = file.file_name().unwrap_or_default().to_string_lossy().into_owned();
+        if !name.ends_with(".c") || LEFT_OUT.contains(&name.as_str()) {
+            continue;
+        }
+        for function in defined(&read(&file)?) {
+            let versions = functions.entry((name.clone(), function)).or_default();
+            if versions.last().is_none_or(|last| last != version) {
+                versions.push(version.to_string());
             }
         }
     }
+    Ok(())
+}
+
+fn save(root: &Path, functions: &Functions) -> Result<(), String> {
     let mut text = String::new();
-    for ((file, function), versions) in &functions {
+    for ((file, function), versions) in functions {
         let _ = writeln!(text, "{file}\t{function}\t{}", versions.join(","));
     }
     let path = root.join(LIST);
@@ -101,6 +137,13 @@ fn defined(text: &str) -> Vec<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn versions_are_ordered_by_number() {
+        let mut versions = ["v6.12", "v7.2", "v4.15", "v6.1", "v4.5-rc1"];
+        versions.sort_by_key(|version| numbers(version));
+        assert_eq!(versions, ["v4.5-rc1", "v4.15", "v6.1", "v6.12", "v7.2"]);
+    }
 
     #[test]
     fn definitions_are_told_from_declarations() {

@@ -23,6 +23,7 @@ const USAGE: &str = "usage: cargo xtask COMMAND
   kernel-map   writes docs/kernel-map.md from the sources (with --check: fails if it would change)
   kernel-functions VERSION=TREE...
                writes xtask/kernel-functions.tsv, the names of each kernel's functions, from source trees
+               (--add VERSION=TREE: puts one version into it, or in its place, and leaves the others)
   tables       prints the studies' tables again and compares them with those in docs/studies (minutes; test does the short ones)
   picture      draws docs/studies/recent-used-cpu-picture.txt again, which tables compares, too
   fidelity-host
@@ -43,6 +44,7 @@ fn main() -> ExitCode {
         ["tidy"] => tidy::run(&root()),
         ["kernel-map"] => kernel_map::write(&root()),
         ["kernel-map", "--check"] => kernel_map::check(&root()),
+        ["kernel-functions", "--add", tree] => kernel_functions::write_one(&root(), tree),
         ["kernel-functions", trees @ ..] if !trees.is_empty() => kernel_functions::write(&root(), trees),
         ["tables"] => tables::check(&root(), tables::STUDIES).and_then(|()| picture::check(&root())),
         ["picture"] => picture::write(&root()),

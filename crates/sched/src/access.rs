@@ -148,7 +148,7 @@ impl<A: Arch> Sched<A> {
     /// Looks at a CPU's `nr_running` and `cpu_load[]`, which share a line.
     #[inline]
     pub(crate) fn read_rq_load(&mut self, cpu: CpuId) {
-        self.read(self.layout.rq(cpu, RqLine::Lock));
+        self.read(self.layout.rq(cpu, RqLine::NrRunning));
     }
 
     /// Looks at what `source_load()` and `target_load()` guess from: the load now and, with an index, an average of it.
@@ -199,7 +199,7 @@ impl<A: Arch> Sched<A> {
     /// Changes `nr_running` or `cpu_load[]`.
     #[inline]
     pub(crate) fn write_rq_load(&mut self, cpu: CpuId) {
-        self.write(self.layout.rq(cpu, RqLine::Lock));
+        self.write(self.layout.rq(cpu, RqLine::NrRunning));
     }
 
     /// Looks at `nohz_flags`.

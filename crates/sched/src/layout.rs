@@ -2,7 +2,7 @@
 //! kernel configuration and from the allocator's alignment. Nothing else in the house knows.
 //!
 //! Offsets are those of x86-64 kernels with `FAIR_GROUP_SCHED`, `CFS_BANDWIDTH` and `SCHEDSTATS` (v6.1 and v6.12 as Debian has
-//! them: with `SCHED_CORE` and `NUMA_BALANCING`, without `UCLAMP_TASK`), derived by adding up field sizes in
+//! them: with `SCHED_CORE` and `NUMA_BALANCING`, without `UCLAMP_TASK`; v7.2 see there), derived by adding up field sizes in
 //! include/linux/sched.h and kernel/sched/sched.h. Fields nobody else reads are left out.
 
 mod names;
@@ -71,7 +71,7 @@ impl Region {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[repr(u8)]
 pub enum RqLine {
-    /// lock, nr_running, cpu_load[]: kept together "because remote CPUs use both" (kernel/sched/sched.h).
+    /// lock.
     Lock,
     /// nohz_flags, load, nr_switches.
     Load,
@@ -107,6 +107,10 @@ pub enum RqLine {
     CfsRemoved,
     /// idle_stamp, avg_idle, max_idle_balance_cost.
     Idle,
+    /// nr_running, cpu_load[]: kept with the lock "because remote CPUs use both" (kernel/sched/sched.h), until v7.2 parts them.
+    NrRunning,
+    /// ttwu_pending (v5.8).
+    Pending,
 }
 
 /// Lines of `struct task_struct` that the scheduler touches.
@@ -226,7 +230,7 @@ const ENTITY_IN_TASK: [TaskLine; NR_SE_LINES] =
 const QUEUE_IN_RQ: [RqLine; NR_CFS_RQ_LINES] =
     [RqLine::Cfs, RqLine::CfsTimeline, RqLine::CfsAvg, RqLine::CfsContrib, RqLine::CfsRemoved];
 
-const NR_RQ_LINES: usize = 18;
+const NR_RQ_LINES: usize = 20;
 const NR_TASK_LINES: usize = 13;
 const NR_CFS_RQ_LINES: usize = 5;
 const NR_SE_LINES: usize = 5;
@@ -307,8 +311,8 @@ impl Structures {
         task_group: TaskGroupStructure::V4_5,
         statistics: 104,
         statistics_behind_block_max: 0,
-        // The last three lie with Clock, CfsContrib and Balance.
-        rq: [0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 7, 5, 8],
+        // The last five lie with Clock, CfsContrib, Balance, Lock and Load.
+        rq: [0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 7, 5, 8, 0, 1],
         task: [0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 6],
         cfs_rq: [0, 1, 2, 3, 3],
         se: [0, 1, 2, 3, 2],
@@ -329,7 +333,7 @@ impl Structures {
         task_group: TaskGroupStructure::V6_1,
         statistics: 128,
         statistics_behind_block_max: 8,
-        rq: [0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17],
+        rq: [0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 0, 1],
         task: [0, 1, 2, 3, 4, 5, 2, 7, 8, 9, 10, 11, 6],
         cfs_rq: [0, 1, 2, 3, 4],
         se: [0, 1, 2, 3, 1],
@@ -346,6 +350,23 @@ impl Structures {
         task: [0, 1, 2, 3, 4, 5, 12, 7, 8, 9, 10, 11, 6],
         se: [0, 1, 2, 3, 4],
         ..Structures::V6_1
+    };
+
+    /// v7.2, from the types (BTF) of Debian's 7.2.13: with `SCHED_CLASS_EXT`, `UCLAMP_TASK` and `SCHED_CACHE`, without `SCHED_CORE`.
+    ///
+    /// What other CPUs only look at begins `struct rq`, apart from the lock: nr_running 0, ttwu_pending 12, cpu_capacity 16, curr 24, idle 32;
+    /// then on a line of their own nr_switches 64, lock 72, nohz_flags 80. Within it further: uclamp 128, cfs 256, next_balance 3640,
+    /// clock_task 3712, clock 3728, rd 3784, sd 3792, active_balance 3824, cfs_tasks 3888, avg_rt 3904, avg_dl 3968, idle_stamp 4032,
+    /// hrtick_timer 4128, sched_count 4308, 4480 bytes in all. `Capacity` is cpu_capacity, for which it is looked at, not rd and sd.
+    /// Within `struct cfs_rq`: tasks_timeline 64, avg 128, removed 192, tg_load_avg_contrib 264, 512 bytes in all; within
+    /// `struct sched_entity`: deadline 40, on_rq 88, exec_start 96, vruntime 120, slice 144, parent 168, cfs_rq 176, avg 256: the lines of
+    /// v6.12, as far as they are told apart here. A group's queue, entity and statistics of one CPU lie one behind the other
+    /// (`struct cfs_tg_state`), each on lines of its own, so that they share none, as before.
+    pub const V7_2: Structures = Structures {
+        task_group: TaskGroupStructure::V7_2,
+        // Curr, Capacity and Pending with NrRunning; Load with the lock.
+        rq: [1, 1, 2, 3, 4, 5, 0, 7, 8, 9, 10, 11, 12, 13, 14, 0, 16, 17, 0, 0],
+        ..Structures::V6_12
     };
 }
 
@@ -473,7 +494,7 @@ impl Layout {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::versions::{KERNELS, V4_5_RC1, V6_1};
+    use crate::versions::{KERNELS, V4_5_RC1, V6_1, V7_2};
 
     #[test]
     fn the_first_statistics_share_a_line_with_vruntime_and_the_last_never_reach_the_links() {
@@ -494,6 +515,18 @@ mod tests {
         assert_ne!(new.rq(CpuId(3), RqLine::Capacity), new.rq(CpuId(3), RqLine::Clock));
         assert_eq!(old.cfs_rq(CfsRqId(3), CfsRqLine::Removed), old.cfs_rq(CfsRqId(3), CfsRqLine::Contrib));
         assert_ne!(new.cfs_rq(CfsRqId(3), CfsRqLine::Removed), new.cfs_rq(CfsRqId(3), CfsRqLine::Contrib));
+    }
+
+    #[test]
+    fn a_look_at_what_runs_on_a_cpu_leaves_its_lock_alone_since_v7_2() {
+        let looked_at = [RqLine::NrRunning, RqLine::Curr, RqLine::Pending, RqLine::Capacity];
+        let on = |layout: &Layout| looked_at.map(|line| layout.rq(CpuId(3), line));
+        let (old, new) = (V6_1.layout(), V7_2.layout());
+        assert!(on(&old).contains(&old.rq(CpuId(3), RqLine::Lock)));
+        assert!(on(&old).iter().any(|&line| line != on(&old)[0]));
+        assert_eq!(on(&new), [on(&new)[0]; 4]);
+        assert_ne!(on(&new)[0], new.rq(CpuId(3), RqLine::Lock));
+        assert_eq!(new.rq(CpuId(3), RqLine::Load), new.rq(CpuId(3), RqLine::Lock));
     }
 
     #[test]

@@ -6,6 +6,7 @@
 #define _GNU_SOURCE
 #include <errno.h>
 #include <fcntl.h>
+#include <pthread.h>
 #include <sched.h>
 #include <stdarg.h>
 #include <stdint.h>
@@ -48,14 +49,14 @@ struct step {
 };
 
 struct task {
-    char name[16], cpus[256], group[200], session[64];
+    char name[16], cpus[256], group[200], session[64], process[64];
     int64_t at;
     struct attr attr;
     int first, end; /* steps */
     pid_t pid;
 };
 
-/* What a task leaves behind: its own /proc/PID/sched. */
+/* What a task leaves behind: its own /proc/PID/task/TID/sched. */
 struct left {
     char sched[4000];
     struct rusage usage;
@@ -241,10 +242,44 @@ static void live(struct task *task)
         set_cpus(task->cpus);
     set_attr(&task->attr);
     play(task);
-    int file = open("/proc/self/sched", O_RDONLY);
+    const char *own = *task->process ? "/proc/thread-self/sched" : "/proc/self/sched";
+    int file = open(own, O_RDONLY);
     if (read(file, left[task - tasks].sched, sizeof left->sched - 1) < 0)
-        die("read", "/proc/self/sched");
+        die("read", own);
+    close(file);
+}
+
+static void *live_thread(void *task)
+{
+    live(task);
+    getrusage(RUSAGE_THREAD, &left[(struct task *)task - tasks].usage);
+    return NULL;
+}
+
+/* A process of one task lives its life; of several, the first of them makes the others its threads and outlives them. */
+static void live_process(struct task *first)
+{
+    static pthread_t threads[MOST];
+    int nr_threads = 0;
+    for (struct task *task = first + 1; *first->process && task < tasks + nr_tasks; task++)
+        if (!strcmp(task->process, first->process) && pthread_create(&threads[nr_threads++], NULL, live_thread, task))
+            die("pthread_create", task->name);
+    if (*first->process)
+        live_thread(first);
+    else
+        live(first);
+    while (nr_threads)
+        pthread_join(threads[--nr_threads], NULL);
     _exit(0);
+}
+
+/* Whether a task is a thread of a process that another one begins. */
+static int joins(struct task *task)
+{
+    for (struct task *before = tasks; *task->process && before < task; before++)
+        if (!strcmp(before->process, task->process))
+            return 1;
+    return 0;
 }
 
 /* Forks the tasks of a session ("-": of none, and the leaders of all), each at its time, and waits for them. */
@@ -256,13 +291,13 @@ static void fork_all(const char *session)
         int leads = !strcmp(session, "-") && strcmp(task->session, "-");
         for (int j = 0; j < i && leads; j++)
             leads = strcmp(tasks[j].session, task->session);
-        if (strcmp(task->session, session) && !leads)
+        if ((strcmp(task->session, session) && !leads) || joins(task))
             continue;
         if (task->at)
             sleep_until(start + task->at);
         if (!(task->pid = fork())) {
             if (!leads)
-                live(task);
+                live_process(task);
             setsid();
             fork_all(task->session);
             _exit(0);
@@ -272,7 +307,7 @@ static void fork_all(const char *session)
     for (pid_t pid; (pid = wait4(-1, NULL, 0, &usage)) > 0;) {
         struct left *to = &leader;
         for (int i = 0; i < nr_tasks; i++)
-            if (tasks[i].pid == pid && !strcmp(tasks[i].session, session))
+            if (tasks[i].pid == pid && !strcmp(tasks[i].session, session) && !*tasks[i].process)
                 to = &left[i];
         to->usage = usage;
     }
@@ -326,6 +361,8 @@ static void read_program(void)
             sscanf(rest, "%15s %lld %255s %199s %63s %n", task->name, &a, task->cpus, task->group, task->session, &used);
             task->at = a, task->first = task->end = nr_steps;
             scan_attr(rest + used, &task->attr);
+        } else if (!strcmp(word, "process")) {
+            snprintf(tasks[nr_tasks - 1].process, sizeof tasks->process, "%s", rest);
         } else if (!strcmp(word, "step")) {
             struct step *step = &steps[nr_steps++];
             sscanf(rest, "%15s %n", step->op, &used);

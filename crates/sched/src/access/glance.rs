@@ -54,7 +54,7 @@ impl<'a, A: Arch> Glance<'a, A> {
     /// The part of `idle_cpu()` about those who wait for a CPU that runs its idle task.
     #[inline(never)]
     fn nobody_waits(&mut self, cpu: CpuId) -> bool {
-        self.arch.read(self.by, self.layout.rq(cpu, RqLine::Lock));
+        self.arch.read(self.by, self.layout.rq(cpu, RqLine::NrRunning));
         self.arch.read(self.by, self.layout.rq(cpu, self.pending));
         let rq = &self.rq[cpu];
         rq.nr_running == 0 && rq.wake_list.is_empty()
@@ -91,19 +91,19 @@ impl<'a, A: Arch> Glance<'a, A> {
     /// fair.c: sched_idle_cpu().
     #[inline(never)]
     pub(crate) fn sched_idle_cpu(&mut self, cpu: CpuId) -> bool {
-        self.arch.read(self.by, self.layout.rq(cpu, RqLine::Lock));
+        self.arch.read(self.by, self.layout.rq(cpu, RqLine::NrRunning));
         self.arch.read(self.by, self.layout.rq(cpu, RqLine::Cfs));
         let rq = &self.rq[cpu];
         rq.nr_running != 0 && rq.nr_running == self.cfs_rq[rq.cfs].idle_h_nr_running
     }
 }
 
-/// `rq->ttwu_pending` stands beside `nr_switches`; before v5.8 the list itself is looked at.
+/// `rq->ttwu_pending`; before v5.8 the list itself is looked at.
 #[inline]
 fn pending_line(wake_list: WakeList) -> RqLine {
     match wake_list {
         WakeList::RunQueue => RqLine::WakeList,
-        WakeList::CallSingle => RqLine::Load,
+        WakeList::CallSingle => RqLine::Pending,
     }
 }
 
@@ -159,7 +159,7 @@ impl<A: Arch> Sched<A> {
     #[inline]
     pub(crate) fn write_ttwu_pending(&mut self, cpu: CpuId) {
         if self.kernel.core.wake_list == WakeList::CallSingle {
-            self.write(self.layout.rq(cpu, RqLine::Load));
+            self.write(self.layout.rq(cpu, RqLine::Pending));
         }
     }
 }

@@ -4,7 +4,7 @@ use super::*;
 
 /// Names of the lines of each object, in the order of their enumerations, and the fields that lie there.
 const RQ: [(&str, &str); NR_RQ_LINES] = [
-    ("Lock", "lock, nr_running, cpu_load"),
+    ("Lock", "lock"),
     ("Load", "load, nr_switches, nohz_flags"),
     ("Cfs", "cfs.load, cfs.nr_running, cfs.min_vruntime"),
     ("CfsTimeline", "cfs.tasks_timeline, cfs.curr"),
@@ -22,6 +22,9 @@ const RQ: [(&str, &str); NR_RQ_LINES] = [
     ("Capacity", "rd, sd, cpu_capacity"),
     ("CfsRemoved", "cfs.removed"),
     ("Idle", "idle_stamp, avg_idle"),
+    ("NrRunning", "nr_running, cpu_load"),
+    // Not told.
+    ("Pending", ""),
 ];
 const TASK: [(&str, &str); NR_TASK_LINES] = [
     ("State", "state, on_cpu, on_rq, wakee_flips"),
@@ -194,7 +197,7 @@ fn part<'a>(
         if first.is_empty() {
             first = name;
         }
-        if !fields.contains(&of_line) {
+        if !of_line.is_empty() && !fields.contains(&of_line) {
             fields.push(of_line);
         }
     }

@@ -26,28 +26,42 @@ const NAMES: [&str; NR_FIELDS] = ["se", "cfs_rq", "shares", "load_avg", "parent"
 /// `struct task_group` as one kernel version declares it. In bytes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct TaskGroupStructure {
-    /// Where `se` begins: `struct cgroup_subsys_state` is before it.
+    /// Where `se`, `cfs_rq` and `shares` begin: `struct cgroup_subsys_state` is before them.
     pub se: u32,
+    pub cfs_rq: u32,
+    pub shares: u32,
     /// Where what is declared before `load_avg` ends: behind `shares`, or `idle`.
     pub head: u32,
-    /// The size of `struct cfs_bandwidth`, which is the last member.
-    pub cfs_bandwidth: u32,
+    /// Bytes between `load_avg`, which counts itself, and `rcu`.
+    pub behind_load_avg: u32,
+    /// The size of `struct cfs_bandwidth` and what stands behind it.
+    pub tail: u32,
 }
 
 impl TaskGroupStructure {
     /// Of v4.5, with hrtimers of 64 bytes (without `TIMER_STATS`).
-    pub const V4_5: TaskGroupStructure = TaskGroupStructure { se: 184, head: 208, cfs_bandwidth: 216 };
+    pub const V4_5: TaskGroupStructure = TaskGroupStructure::beginning_with_se(184, 208, 216);
 
     /// `idle` behind `shares`, `burst` and its statistics in the budget.
-    pub const V6_1: TaskGroupStructure = TaskGroupStructure { se: 200, head: 232, cfs_bandwidth: 240 };
+    pub const V6_1: TaskGroupStructure = TaskGroupStructure::beginning_with_se(200, 232, 240);
 
     /// `idle` before `se`.
-    pub const V6_12: TaskGroupStructure = TaskGroupStructure { se: 216, head: 240, cfs_bandwidth: 240 };
+    pub const V6_12: TaskGroupStructure = TaskGroupStructure::beginning_with_se(216, 240, 240);
+
+    /// From the types of Debian's 7.2.13: one pointer to memory of each CPU (`cfs_rq`) where a queue and behind it its entity lie, so that
+    /// who looks for the entity looks there, too; `scx` of 40 bytes behind `load_avg`, clamps of 24 behind a budget of 272.
+    pub const V7_2: TaskGroupStructure =
+        TaskGroupStructure { se: 256, cfs_rq: 256, shares: 264, head: 272, behind_load_avg: 48, tail: 296 };
+
+    /// `se`, `cfs_rq` and `shares` one behind the other, nothing between `load_avg` and `rcu`, nothing behind the budget.
+    const fn beginning_with_se(se: u32, head: u32, cfs_bandwidth: u32) -> TaskGroupStructure {
+        TaskGroupStructure { se, cfs_rq: se + 8, shares: se + 16, head, behind_load_avg: 8, tail: cfs_bandwidth }
+    }
 }
 
-// What stands behind `load_avg`, itself 8 bytes: rcu 16, list 16, parent, siblings 16, children 16, autogroup 8, cfs_bandwidth.
-const PARENT_BEHIND_LOAD_AVG: u32 = 40;
-const CFS_BANDWIDTH_BEHIND_LOAD_AVG: u32 = 88;
+// From `rcu` on: rcu 16, list 16, parent 8, siblings 16, children 16, autogroup 8, cfs_bandwidth.
+const PARENT_BEHIND_RCU: u32 = 32;
+const CFS_BANDWIDTH_BEHIND_RCU: u32 = 80;
 
 /// Addresses of task groups: group `tg`'s is `tg * stride`. The root group, which is no slab's, is laid as if it were the first of
 /// them: nobody writes what is modelled of it.
@@ -64,14 +78,15 @@ impl TaskGroupLayout {
             TgLoadAvgLine::Shared => of.head,
             TgLoadAvgLine::OwnLine => of.head.next_multiple_of(LINE_BYTES),
         };
-        let cfs_bandwidth = load_avg + CFS_BANDWIDTH_BEHIND_LOAD_AVG;
-        let bytes = cfs_bandwidth + of.cfs_bandwidth;
+        let rcu = load_avg + of.behind_load_avg;
+        let cfs_bandwidth = rcu + CFS_BANDWIDTH_BEHIND_RCU;
+        let bytes = cfs_bandwidth + of.tail;
         let stride = match cache {
             TaskGroupCache::Kmalloc => bytes.next_power_of_two(),
             TaskGroupCache::Aligned => bytes.next_multiple_of(LINE_BYTES),
             TaskGroupCache::Packed => bytes.next_multiple_of(8),
         };
-        let offsets = [of.se, of.se + 8, of.se + 16, load_avg, load_avg + PARENT_BEHIND_LOAD_AVG, cfs_bandwidth];
+        let offsets = [of.se, of.cfs_rq, of.shares, load_avg, rcu + PARENT_BEHIND_RCU, cfs_bandwidth];
         TaskGroupLayout { stride, offsets }
     }
 
@@ -140,6 +155,17 @@ mod tests {
         assert_eq!(stride(TgLoadAvgLine::OwnLine, TaskGroupCache::Kmalloc), 1024);
         assert_eq!(stride(TgLoadAvgLine::OwnLine, TaskGroupCache::Aligned), 576);
         assert_eq!(stride(TgLoadAvgLine::OwnLine, TaskGroupCache::Packed), 560);
+    }
+
+    #[test]
+    fn v7_2_has_one_pointer_for_both_and_a_parent_a_line_further() {
+        let layout = TaskGroupLayout::new(TaskGroupStructure::V7_2, TgLoadAvgLine::OwnLine, TaskGroupCache::Aligned);
+        let tg = TgId(3);
+        assert_eq!(layout.line(tg, Se), layout.line(tg, CfsRq));
+        assert_ne!(layout.line(tg, LoadAvg), layout.line(tg, Shares));
+        // The queue's pointer 256, load_avg 320, parent 400, the budget 448, 768 in all.
+        let lines = [CfsRq, LoadAvg, Parent, CfsBandwidth].map(|field| layout.line(tg, field).index - 3 * 12);
+        assert_eq!((layout.stride, lines), (768, [4, 5, 6, 7]));
     }
 
     #[test]

@@ -13,6 +13,7 @@ use crate::fair::rules::EntityRules;
 use crate::fair::wake::WakeRules;
 use crate::features::{Feature, Features};
 use crate::isolation::IsolationRules;
+use crate::layout::Structures;
 use crate::rt::RtRules;
 use crate::sysctl;
 use crate::topology::DomainRules;
@@ -33,6 +34,7 @@ pub const V7_2: Kernel = Kernel {
     rt: RtRules::V7_2,
     dl: DlRules::V7_2,
     isolation: IsolationRules::V7_2,
+    structures: Structures::V7_2,
     features: Features::new(FEATURES),
     feature_table: FEATURES,
     tunables: sysctl::V7_2,

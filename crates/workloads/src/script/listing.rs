@@ -7,7 +7,8 @@
 //! ```
 //!
 //! After `task`: name, time in ns, CPUs (`-`: any), group and session (`-`: none), then its attributes as sched_setattr() takes them:
-//! policy, nice, priority, flags, runtime, deadline, period in ns, lower and upper clamp. Steps are those of the script; `again TO TIMES`
+//! policy, nice, priority, flags, runtime, deadline, period in ns, lower and upper clamp. A line `process NAME` behind it makes it one of
+//! that process's threads. Steps are those of the script; `again TO TIMES`
 //! ends a loop that begins with the task's step TO; pipes are numbers.
 
 use super::{Script, Step, Task};
@@ -38,13 +39,23 @@ impl Script {
     }
 
     fn list(&self, task: &Task, text: &mut String) -> Result<(), &'static str> {
-        if task.memory != AddressSpace::Own {
-            return Err("a kernel thread or one of several in a process");
+        let process = match task.memory {
+            AddressSpace::Own => None,
+            AddressSpace::Joined(process) => Some(process),
+            _ => return Err("a kernel thread"),
+        };
+        if process.is_some_and(|_| !self.begins_with_its_process(task)) {
+            return Err(
+                "a thread that begins at another time, in another group or in another session than its process",
+            );
         }
         let cpus = task.cpus.as_ref().map_or("-".to_string(), |cpus| cpus.list());
         let group = task.group.as_deref().unwrap_or("-");
         let session = task.session.map_or("-", |session| &self.sessions[session as usize]);
         let _ = writeln!(text, "task {} {} {cpus} {group} {session} {}", task.name, task.at.0, attributes(&task.attr));
+        if let Some(process) = process {
+            let _ = writeln!(text, "process {}", self.processes[process as usize]);
+        }
         for step in &task.steps[..] {
             let _ = match *step {
                 Step::Run(time) => writeln!(text, "step run {}", time.0),
@@ -74,6 +85,12 @@ impl Script {
             };
         }
         Ok(())
+    }
+
+    /// Whether a thread begins when and where the first task of its process does, which makes it.
+    fn begins_with_its_process(&self, task: &Task) -> bool {
+        let first = self.tasks.iter().find(|other| other.memory == task.memory).expect("a task of the script");
+        (task.at, &task.group, task.session) == (first.at, &first.group, first.session)
     }
 }
 
@@ -126,7 +143,10 @@ mod tests {
                         step until 3000000\nstep every 2000000\nstep spin 4000000\nstep enter /\nstep autogroup -3\n\
                         step yield\nstep setsid\nstep cpus 0,2-3\n";
         assert_eq!(Script::parse(text, 1).unwrap().listing().unwrap(), expected);
+        let threads = Script::parse("task t count=2 process=p: yield", 1).unwrap().listing().unwrap();
+        assert!(threads.ends_with("task t1 0 - - - 0 0 0 0 0 0 0 0 0\nprocess p\nstep yield\n"), "{threads}");
         for (text, refused) in [
+            ("task a process=p: yield\ntask b process=p at=1ms: yield", "`b`, a thread that begins at another time"),
             ("task a: io 1ms", "`a`, which reads a block device"),
             ("task a: exec", "`a`, which executes another program"),
             ("task a kind=kthread: run 1ms", "`a`, a kernel thread"),
