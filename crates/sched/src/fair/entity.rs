@@ -3,9 +3,12 @@
 //! An entity is a task's, or a group's on one CPU. The one that runs is `curr` of its queue and stands outside the
 //! timeline. What virtual time is good for is told in [`super::cfs`] and [`super::eevdf`]: [`Pick`] chooses between them.
 
+use super::eevdf::Weighing;
 use super::group::GroupShares;
 use super::load::{Step, UpdateLoad, dequeue_runnable_load_avg, enqueue_runnable_load_avg, in_arithmetic};
-use super::rules::{BuddiesCleared, ExecStartReset, MinVruntimeDequeue, Pick, Renormalise, SleeperVruntime};
+use super::rules::{
+    BuddiesCleared, DelayedLag, ExecStartReset, MinVruntimeDequeue, Pick, Renormalise, SleeperVruntime,
+};
 use crate::access::{LevelLines, Path};
 use crate::arch::Arch;
 use crate::core::Sched;
@@ -125,8 +128,8 @@ impl<A: Arch> Sched<A> {
 
     #[inline(never)]
     fn __enqueue_entity_eevdf(&mut self, cfs: CfsRqId, se: SeId) {
+        self.add_to_average(cfs, se);
         let (cfs_rq, entity) = (&mut self.cfs_rq[cfs], &self.se[se]);
-        cfs_rq.avg_vruntime_add(self.kernel.load_resolution, entity);
         cfs_rq.tasks_timeline.insert_deadline(entity.deadline, entity.vruntime, entity.slice, se);
     }
 
@@ -145,7 +148,7 @@ impl<A: Arch> Sched<A> {
     fn __dequeue_entity_eevdf(&mut self, cfs: CfsRqId, se: SeId) {
         let (cfs_rq, entity) = (&mut self.cfs_rq[cfs], &self.se[se]);
         cfs_rq.tasks_timeline.remove_deadline(entity.deadline, se);
-        cfs_rq.avg_vruntime_sub(self.kernel.load_resolution, entity);
+        cfs_rq.sum_w_vruntime_sub(Weighing::of(&self.kernel), entity);
     }
 
     /// fair.c: account_entity_enqueue(). With the runnable load, which is added just before.
@@ -389,6 +392,9 @@ impl<A: Arch> Sched<A> {
         self.clear_buddies(cfs, se);
         if self.delays_dequeue(cfs, se, flags) {
             self.update_load_avg(cfs, se, UpdateLoad::NONE);
+            if self.kernel.entity.delayed_lag == DelayedLag::Kept {
+                self.update_entity_lag(cfs, se);
+            }
             self.set_delayed(se);
             return false;
         }
@@ -445,16 +451,16 @@ impl<A: Arch> Sched<A> {
 
     // To the CPU and off it.
 
-    /// fair.c: set_next_entity().
+    /// fair.c: set_next_entity(). `first`: it was picked, and not only put back.
     #[inline(always)]
-    pub(crate) fn set_next_entity(&mut self, cfs: CfsRqId, se: SeId) {
-        self.set_next_entity_in(Step::Any, cfs, se);
+    pub(crate) fn set_next_entity(&mut self, cfs: CfsRqId, se: SeId, first: bool) {
+        self.set_next_entity_in(Step::Any, cfs, se, first);
     }
 
     /// The same as a part of a walk's step.
     #[inline(always)]
     #[fentry(set_next_entity)]
-    pub(super) fn set_next_entity_in(&mut self, step: Step, cfs: CfsRqId, se: SeId) {
+    pub(super) fn set_next_entity_in(&mut self, step: Step, cfs: CfsRqId, se: SeId, first: bool) {
         let at = self.level_lines(cfs, se, step).fetched(step);
         self.write_cfs_timeline_at(at);
         if self.kernel.entity.buddies_cleared == BuddiesCleared::WhenSet {
@@ -469,7 +475,7 @@ impl<A: Arch> Sched<A> {
                 Pick::Cfs => self.cfs_rq[cfs].tasks_timeline.remove(entity.vruntime, se),
                 Pick::Eevdf => {
                     self.__dequeue_entity_eevdf(cfs, se);
-                    self.se[se].set_protect_slice();
+                    self.set_protect_slice(cfs, se, first);
                 }
             }
             self.update_load_avg_again(cfs, se, UpdateLoad::UPDATE_TG, at);
