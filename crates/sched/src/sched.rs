@@ -107,18 +107,16 @@ pub enum SchedClass {
     Idle,
 }
 
-/// sched.h: WF_SYNC, WF_FORK, WF_MIGRATED; and the reverse of WF_RQ_SELECTED.
+/// sched.h: WF_SYNC, WF_FORK, WF_MIGRATED.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct WakeFlags {
     pub sync: bool,
     pub fork: bool,
     pub migrated: bool,
-    /// It had not left its queue, so no CPU was chosen for it.
-    pub stayed: bool,
 }
 
 impl WakeFlags {
-    pub const NONE: WakeFlags = WakeFlags { sync: false, fork: false, migrated: false, stayed: false };
+    pub const NONE: WakeFlags = WakeFlags { sync: false, fork: false, migrated: false };
     pub const SYNC: WakeFlags = WakeFlags { sync: true, ..WakeFlags::NONE };
     pub const FORK: WakeFlags = WakeFlags { fork: true, ..WakeFlags::NONE };
 }

@@ -143,7 +143,6 @@ impl<A: Arch> Sched<A> {
     /// core.c: ttwu_runnable(): the task has not left its run queue yet; only its state changes, and a delayed dequeue is off.
     #[doc(alias = "ttwu_remote")]
     fn ttwu_runnable(&mut self, p: TaskId, flags: WakeFlags) {
-        let flags = WakeFlags { stayed: true, ..flags };
         let cpu = self.task[p].cpu;
         self.rq_lock(cpu);
         self.update_rq_clock(cpu);

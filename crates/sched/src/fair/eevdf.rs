@@ -63,7 +63,7 @@ pub(super) struct ZeroLag {
 impl ZeroLag {
     /// fair.c: vruntime_eligible(). Without a division, which would round.
     #[inline]
-    fn vruntime_eligible(self, vruntime: u64) -> bool {
+    pub fn vruntime_eligible(self, vruntime: u64) -> bool {
         let key = vruntime.wrapping_sub(self.zero_vruntime) as i64;
         match self.weights {
             AverageWeights::Shown => self.avg >= key.wrapping_mul(self.load),
@@ -79,12 +79,10 @@ impl CfsRq {
         se.vruntime.wrapping_sub(self.zero_vruntime) as i64
     }
 
-    /// fair.c: sum_w_vruntime_add(), without PARANOID_AVG.
+    /// fair.c: __sum_w_vruntime_add().
     /// Differs: does not warn of a product that is about to overflow.
     #[inline]
-    #[doc(alias = "avg_vruntime_add")]
-    #[doc(alias = "__sum_w_vruntime_add")]
-    pub(super) fn sum_w_vruntime_add(&mut self, weighing: Weighing, se: &SchedEntity) {
+    fn __sum_w_vruntime_add(&mut self, weighing: Weighing, se: &SchedEntity) {
         let weight = weighing.avg_vruntime_weight(self, se.load.weight);
         let key = self.entity_key(se);
         self.sum_w_vruntime = self.sum_w_vruntime.wrapping_add(key.wrapping_mul(weight as i64));
@@ -149,12 +147,13 @@ impl<A: Arch> Sched<A> {
 
     /// fair.c: sum_w_vruntime_add(). An entity is about to wait.
     #[inline]
-    pub(super) fn add_to_average(&mut self, cfs: CfsRqId, se: SeId) {
+    #[doc(alias = "avg_vruntime_add")]
+    pub(super) fn sum_w_vruntime_add(&mut self, cfs: CfsRqId, se: SeId) {
         let weighing = Weighing::of(&self.kernel);
         if unlikely(self.sched_feat(Feature::PARANOID_AVG)) && weighing.weights == AverageWeights::Kept {
             return self.sum_w_vruntime_add_paranoid(weighing, cfs, se);
         }
-        self.cfs_rq[cfs].sum_w_vruntime_add(weighing, &self.se[se]);
+        self.cfs_rq[cfs].__sum_w_vruntime_add(weighing, &self.se[se]);
     }
 
     /// fair.c: sum_w_vruntime_add_paranoid(). Where a sum would overflow, all weights are halved, and the sums taken anew.
@@ -170,7 +169,7 @@ impl<A: Arch> Sched<A> {
             (cfs_rq.sum_w_vruntime, cfs_rq.sum_weight) = (0, 0);
             let waiting: Vec<SeId> = cfs_rq.tasks_timeline.iter().collect();
             for se in waiting {
-                cfs_rq.sum_w_vruntime_add(weighing, &entities[se]);
+                cfs_rq.__sum_w_vruntime_add(weighing, &entities[se]);
             }
         }
     }

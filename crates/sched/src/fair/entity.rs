@@ -128,7 +128,7 @@ impl<A: Arch> Sched<A> {
 
     #[inline(never)]
     fn __enqueue_entity_eevdf(&mut self, cfs: CfsRqId, se: SeId) {
-        self.add_to_average(cfs, se);
+        self.sum_w_vruntime_add(cfs, se);
         let (cfs_rq, entity) = (&mut self.cfs_rq[cfs], &self.se[se]);
         cfs_rq.tasks_timeline.insert_deadline(entity.deadline, entity.vruntime, entity.slice, se);
     }
@@ -392,6 +392,7 @@ impl<A: Arch> Sched<A> {
         self.clear_buddies(cfs, se);
         if self.delays_dequeue(cfs, se, flags) {
             self.update_load_avg(cfs, se, UpdateLoad::NONE);
+            self.estimate_sleepers_util(se, flags);
             if self.kernel.entity.delayed_lag == DelayedLag::Kept {
                 self.update_entity_lag(cfs, se);
             }
@@ -400,6 +401,7 @@ impl<A: Arch> Sched<A> {
         }
         let at = self.level_lines(cfs, se, Step::Any);
         self.dequeue_averages(cfs, se, Step::Any, at);
+        self.estimate_sleepers_util(se, flags);
         self.update_stats_dequeue(cfs, se, flags);
         self.update_entity_lag(cfs, se);
         self.dequeue_weight(cfs, se, Step::Any);
@@ -424,6 +426,18 @@ impl<A: Arch> Sched<A> {
         };
         self.update_load_avg_in(step, cfs, se, action, at);
         self.se_update_runnable_in(step, se);
+    }
+
+    /// UPDATE_UTIL_EST, which `dequeue_entity()` has `update_load_avg()` do for a task that falls asleep, once.
+    /// Differs: after the update of a group's entity's number of tasks, which a task has none of.
+    #[inline]
+    fn estimate_sleepers_util(&mut self, se: SeId, flags: QueueFlags) {
+        if flags.sleep
+            && !flags.delayed
+            && let Some(p) = self.se[se].task
+        {
+            self.util_est_update_in_load_avg(p);
+        }
     }
 
     /// The part of `dequeue_entity()` that takes the entity out of the timeline, and its weight off the queue's.

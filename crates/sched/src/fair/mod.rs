@@ -53,6 +53,7 @@ use crate::arch::Arch;
 use crate::core::Sched;
 use crate::core::class::PickOrder;
 use crate::cpufreq::UpdateFlags;
+use crate::pelt::UtilEstimate;
 use crate::sched::*;
 use crate::syscalls::AloneChanged;
 use fentry::fentry;
@@ -121,7 +122,10 @@ impl<A: Arch> Sched<A> {
     #[inline]
     fn util_est_stays(&self, p: TaskId, flags: QueueFlags) -> bool {
         let task = &self.task[p];
-        unlikely(self.se[task.se].sched_delayed) && (task.on_rq == OnRq::Migrating || flags.save_restore)
+        unlikely(self.se[task.se].sched_delayed)
+            && (task.on_rq == OnRq::Migrating
+                || flags.save_restore
+                || self.kernel.load.util_est == UtilEstimate::EwmaInUpdate && flags.sleep)
     }
 
     /// fair.c: dequeue_entities(). Takes a task off its queue, with the groups that it leaves empty; or a group whose dequeue was

@@ -216,7 +216,7 @@ impl<A: Arch> Sched<A> {
         }
         let cfs = self.se[se].cfs_rq;
         self.update_curr(cfs);
-        let action = self.preempt_wakeup_action(cfs, p, pse, se, wake_flags);
+        let action = self.preempt_wakeup_action(cfs, pse, se, wake_flags);
         let preempts = match action {
             PreemptWakeup::None => return,
             PreemptWakeup::Resched => true,
@@ -229,16 +229,9 @@ impl<A: Arch> Sched<A> {
         }
     }
 
-    /// The part of `wakeup_preempt_fair()` that decides what to do about `pse`, of the woken `p`, beside `se`, which runs. A new task
+    /// The part of `wakeup_preempt_fair()` that decides what to do about `pse`, woken, beside `se`, which runs. A new task
     /// is not worth it, as exec mostly follows; nor one that slept and still has to pay.
-    fn preempt_wakeup_action(
-        &mut self,
-        cfs: CfsRqId,
-        p: TaskId,
-        pse: SeId,
-        se: SeId,
-        flags: WakeFlags,
-    ) -> PreemptWakeup {
+    fn preempt_wakeup_action(&mut self, cfs: CfsRqId, pse: SeId, se: SeId, flags: WakeFlags) -> PreemptWakeup {
         if self.sched_feat(Feature::PREEMPT_SHORT) && self.se[pse].slice < self.se[se].slice {
             return PreemptWakeup::Short;
         }
@@ -246,7 +239,7 @@ impl<A: Arch> Sched<A> {
             return PreemptWakeup::None;
         }
         if self.sched_feat(Feature::NEXT_BUDDY) && self.set_preempt_buddy(cfs, pse) && flags.sync {
-            return self.preempt_sync(p, pse, se, flags);
+            return self.preempt_sync(pse, se);
         }
         PreemptWakeup::Pick
     }
@@ -282,18 +275,17 @@ impl<A: Arch> Sched<A> {
         true
     }
 
-    /// fair.c: preempt_sync(). The waker says that it is about to sleep, which is not always true: it may run on for a while, less long if
-    /// the two meet here although `p` might have run elsewhere.
-    fn preempt_sync(&self, p: TaskId, pse: SeId, se: SeId, flags: WakeFlags) -> PreemptWakeup {
-        // WF_RQ_SELECTED
-        let selected = !flags.stayed && self.task[p].nr_cpus_allowed > 1;
-        let threshold = self.sysctl.sched_migration_cost >> if selected { 2 } else { 0 };
+    /// fair.c: preempt_sync(). The waker says that it is about to sleep, which is not always true: it is given the time after which a task
+    /// counts as hot in the cache, and may wake others meanwhile.
+    /// Differs: a quarter of that time is meant where the class chose the CPU (WF_RQ_SELECTED). But it is reckoned since `update_curr()`,
+    /// which was called just before: only a time of nothing is ever over, of which the quarter is the same (but for 1 to 3 ns).
+    fn preempt_sync(&self, pse: SeId, se: SeId) -> PreemptWakeup {
         let (woken, running) = (&self.se[pse], &self.se[se]);
         let ran = self.rq[self.cfs_rq[running.cfs_rq].rq].clock_task.wrapping_sub(running.exec_start) as i64;
-        if entity_before(woken.deadline, running.deadline) && ran.max(0) as u64 >= threshold {
-            PreemptWakeup::Resched
-        } else {
-            PreemptWakeup::None
+        let over = ran.max(0) as u64 >= self.sysctl.sched_migration_cost;
+        match over && entity_before(woken.deadline, running.deadline) {
+            true => PreemptWakeup::Resched,
+            false => PreemptWakeup::None,
         }
     }
 
@@ -314,7 +306,7 @@ impl<A: Arch> Sched<A> {
         if curr_idle && !idle {
             // An idle entity's slice is not protected.
             self.cancel_protect_slice(se);
-            return self.resched_curr(cpu);
+            return self.resched_curr_lazy(cpu);
         }
         if curr_idle != idle || self.task[p].policy != Policy::Normal {
             return;
@@ -325,7 +317,7 @@ impl<A: Arch> Sched<A> {
             self.cancel_protect_slice(se);
         }
         if self.pick_eevdf(cfs, true) == Some(pse) {
-            self.resched_curr(cpu);
+            self.resched_curr_lazy(cpu);
         }
     }
 

@@ -4,6 +4,8 @@ use super::*;
 use crate::features::Feature;
 use units::Prng;
 
+const EEVDF: [Kernel; 2] = [V6_12, V7_2];
+
 /// An entity as the reference sees it: numbers of any size, relative to some vruntime.
 #[derive(Clone, Copy, Debug)]
 struct Seen {
@@ -85,8 +87,12 @@ pub(super) fn check_queue(s: &Sched<Hand>, cfs: CfsRqId) {
 
 /// `count` entities on one queue, the first of them running, with what `place` says of each: nice level, vruntime and deadline in ns
 /// behind an arbitrary point.
-fn queue_of(count: usize, mut place: impl FnMut(usize) -> (i32, i64, i64)) -> (Sched<Hand>, CfsRqId, Vec<SeId>) {
-    let mut s = machine(V6_12, 1);
+pub(super) fn queue_of(
+    kernel: Kernel,
+    count: usize,
+    mut place: impl FnMut(usize) -> (i32, i64, i64),
+) -> (Sched<Hand>, CfsRqId, Vec<SeId>) {
+    let mut s = machine(kernel, 1);
     let cfs = s.rq[CPU0].cfs;
     let mut ses = Vec::new();
     for number in 0..count {
@@ -118,9 +124,11 @@ fn the_earliest_deadline_of_those_who_are_owed_runs_next() {
         // The average itself is eligible.
         (&[(-5, 9), (0, 1), (5, 0)], 1),
     ] {
-        let (s, cfs, ses) = queue_of(entities.len(), |i| (0, entities[i].0, entities[i].1));
-        assert_eq!(s.pick_eevdf(cfs, true), Some(ses[picked]), "{entities:?}");
-        check_queue(&s, cfs);
+        for kernel in EEVDF {
+            let (s, cfs, ses) = queue_of(kernel, entities.len(), |i| (0, entities[i].0, entities[i].1));
+            assert_eq!(s.pick_eevdf(cfs, true), Some(ses[picked]), "{entities:?}");
+            check_queue(&s, cfs);
+        }
     }
 }
 
@@ -130,18 +138,18 @@ fn weights_move_the_average() {
     // 19) at 24 or 25 moves it little.
     for (at, picked) in [(24, 2), (25, 0)] {
         let entities = [(0, 0, 50), (5, 100, 40), (19, at, 30)];
-        let (s, cfs, ses) = queue_of(3, |i| entities[i]);
+        let (s, cfs, ses) = queue_of(V6_12, 3, |i| entities[i]);
         assert_eq!(s.pick_eevdf(cfs, true), Some(ses[picked]), "{at}");
     }
 }
 
 #[test]
 fn picks_agree_with_the_definition_on_random_queues() {
-    for seed in 0..300 {
+    for (seed, kernel) in (0..300).zip(EEVDF.into_iter().cycle()) {
         let mut random = Prng::stream(seed, "eevdf", 0);
         let width = [3, 1_000, 50_000_000][random.below(3) as usize];
         let count = 1 + random.below(12) as usize;
-        let (mut s, cfs, ses) = queue_of(count, |_| {
+        let (mut s, cfs, ses) = queue_of(kernel, count, |_| {
             let mut time = || random.below(2 * width) as i64 - width as i64;
             let (vruntime, deadline) = (time(), time());
             (random.below(40) as i32 - 20, vruntime, deadline)
@@ -151,7 +159,9 @@ fn picks_agree_with_the_definition_on_random_queues() {
         let curr = ses[random.below(count as u64) as usize];
         s.set_next_entity(cfs, curr, true);
         check_queue(&s, cfs);
-        s.se[curr].vlag += i64::from(random.below(2) == 0);
+        if random.below(2) == 0 {
+            s.cancel_protect_slice(curr);
+        }
         check_queue(&s, cfs);
         // The average becomes the origin: nothing changes.
         let v = s.avg_vruntime(cfs);
