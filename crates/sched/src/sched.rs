@@ -192,14 +192,17 @@ pub struct SchedEntity {
     pub runnable_weight: u64,
     pub avg: SchedAvg,
     pub prev_sum_exec_runtime: u64,
-    pub nr_migrations: u64,
+    pub nr_migrations: u32,
+    /// Run time that it asks for at once, in ns (v6.6): a second at most by the tunable, 100 ms by sched_setattr().
+    pub slice: u32,
     /// When the entity should have got its slice, in virtual time of its queue (v6.6).
     pub deadline: u64,
-    /// How far the queue's virtual time was ahead when the entity left it, in ns (v6.6). While it runs, the deadline with which
-    /// it was picked ([`SchedEntity::protect_slice`]).
+    /// How far the queue's virtual time was ahead when the entity left it, or when its dequeue was delayed, in ns (v6.6). While it
+    /// runs, the deadline with which it was picked, where that protects it
+    /// ([`SliceProtection::Deadline`](crate::fair::rules::SliceProtection)).
     pub vlag: i64,
-    /// Run time that it asks for at once, in ns (v6.6).
-    pub slice: u64,
+    /// Up to which vruntime it is protected while it runs (v6.17).
+    pub vprot: u64,
 }
 
 /// sched.h: struct sched_statistics. Times in nanoseconds.
@@ -344,6 +347,8 @@ pub struct CfsRq {
     pub propagate: bool,
     /// Not a CPU's root one.
     pub of_group: bool,
+    /// How often weights are halved for the average vruntime (v7.2: PARANOID_AVG).
+    pub sum_shift: u8,
     pub tg: TgId,
     pub nr_running: u32,
     #[doc(alias = "h_nr_queued")]
@@ -383,10 +388,13 @@ pub struct CfsRq {
     /// `throttled_clock_pelt_time` when the queue was last seen empty (v6.0), `u64::MAX` while the clock stands still.
     pub throttled_pelt_idle: u64,
     pub exec_clock: u64,
-    /// Of what waits, the sum of `weight * (vruntime - zero_vruntime)`, weights as shown (v6.6).
-    pub avg_vruntime: i64,
-    /// Of what waits, the sum of weights as shown (v6.6).
-    pub avg_load: u64,
+    /// Of what waits, the sum of `weight * (vruntime - zero_vruntime)` (v6.6). Which weights:
+    /// [`AverageWeights`](crate::fair::rules::AverageWeights).
+    #[doc(alias = "avg_vruntime")]
+    pub sum_w_vruntime: i64,
+    /// Of what waits, the sum of those weights (v6.6).
+    #[doc(alias = "avg_load")]
+    pub sum_weight: u64,
     /// A vruntime near the average: what the sums count from (v6.6 to v6.18: min_vruntime; 6.12.y follows v6.19).
     pub zero_vruntime: u64,
     pub h_load: u64,

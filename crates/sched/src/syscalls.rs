@@ -260,7 +260,7 @@ impl<A: Arch> Sched<A> {
             sched_flags,
             sched_nice: static_prio - DEFAULT_PRIO,
             sched_priority: priority,
-            sched_runtime: if se.custom_slice { se.slice } else { 0 },
+            sched_runtime: if se.custom_slice { u64::from(se.slice) } else { 0 },
             ..SchedAttr::NORMAL
         };
         self.sched_setattr(p, &attr)
@@ -275,7 +275,7 @@ impl<A: Arch> Sched<A> {
             sched_flags: SchedFlags { reset_on_fork: self.task_cold[p].sched_reset_on_fork, ..SchedFlags::default() },
             sched_nice: task.static_prio - DEFAULT_PRIO,
             sched_priority: task.rt_priority.into(),
-            sched_runtime: if se.custom_slice { se.slice } else { 0 },
+            sched_runtime: if se.custom_slice { u64::from(se.slice) } else { 0 },
             ..SchedAttr::NORMAL
         };
         match task.policy {
@@ -382,7 +382,9 @@ impl<A: Arch> Sched<A> {
         attr.asks_for_clamps()
             || policy != task.policy
             || policy.fair_policy() && DEFAULT_PRIO + attr.sched_nice != task.static_prio
-            || policy.fair_policy() && self.has_custom_slices() && attr.sched_runtime != self.se[task.se].slice
+            || policy.fair_policy()
+                && self.has_custom_slices()
+                && attr.sched_runtime != u64::from(self.se[task.se].slice)
             || policy.rt_policy() && attr.sched_priority != u32::from(task.rt_priority)
             || policy == Policy::Deadline && self.dl_param_changed(p, attr)
     }
@@ -418,8 +420,8 @@ impl<A: Arch> Sched<A> {
         let se = &mut self.se[se];
         se.custom_slice = runtime != 0;
         se.slice = match se.custom_slice {
-            true => runtime.clamp(SHORTEST_SLICE, LONGEST_SLICE),
-            false => self.sysctl.sched_base_slice,
+            true => runtime.clamp(SHORTEST_SLICE, LONGEST_SLICE) as u32,
+            false => self.sysctl.sched_base_slice as u32,
         };
     }
 

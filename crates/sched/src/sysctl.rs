@@ -107,6 +107,11 @@ impl Sysctl {
         Sysctl { llc_epoch_period: u64::from(hz / 100), ..self }
     }
 
+    /// fair.c: normalized_sysctl_sched_base_slice. The tunable's value on a machine of one CPU, in ns.
+    pub fn normalized_sched_base_slice(&self, nr_cpus: usize) -> u64 {
+        self.sched_base_slice / get_update_sysctl_factor(nr_cpus)
+    }
+
     /// What the kernel refuses in a combination of values: what would be right.
     pub fn contradiction(&self) -> Option<&'static str> {
         if self.sched_rt_runtime != RUNTIME_UNLIMITED && self.sched_rt_runtime > self.sched_rt_period {

@@ -4,7 +4,9 @@
 
 use sched::fair::load::NewTaskUtil;
 use sched::load_weight::{__calc_delta, LoadResolution, sched_prio_to_weight, sched_prio_to_wmult};
-use sched::pelt::{self, CfsRqLoad, ClockPelt, EntityLoad, GroupNews, Pelt, Scale, SchedAvg, UtilEst, UtilEstimate};
+use sched::pelt::{
+    self, CfsRqLoad, ClockPelt, EntityLoad, GroupNews, Pelt, Scale, SchedAvg, SumFloor, UtilEst, UtilEstimate,
+};
 use sched::sched::{CfsRq, CfsRqId, LoadWeight, SchedEntity, SeId};
 
 /// The lines of a vector file that are not comments.
@@ -206,7 +208,7 @@ impl World {
 
     fn update_queue(&mut self, now: u64, c: usize) {
         let (scale, load) = (self.scale_of(c), self.queue_load(c));
-        pelt::update_cfs_rq_load_avg(self.pelt, now, scale, &mut self.cfs_rq[c], load);
+        pelt::update_cfs_rq_load_avg(self.pelt, SumFloor::Cut, now, scale, &mut self.cfs_rq[c], load);
     }
 
     /// fair.c: update_load_avg(), with DO_ATTACH if `attach`.
@@ -228,20 +230,28 @@ impl World {
         let weight = self.queue_load(group.index()).weight;
         if let Some(news) = GroupNews::take(&mut self.cfs_rq[group.index()], weight) {
             let (scale, se) = (self.scale_of(c), &mut self.se[e].avg);
-            pelt::propagate_entity_load_avg(self.pelt, scale, &mut self.cfs_rq[c], se, load, &news);
+            pelt::propagate_entity_load_avg(self.pelt, SumFloor::Cut, scale, &mut self.cfs_rq[c], se, load, &news);
         }
     }
 
     fn attach(&mut self, e: usize) {
         let (c, load) = (self.queue_of(e), self.entity_load(e));
         let scale = self.scale_of(c);
-        pelt::attach_entity_load_avg(self.pelt, scale, true, &mut self.cfs_rq[c], &mut self.se[e].avg, load);
+        pelt::attach_entity_load_avg(
+            self.pelt,
+            SumFloor::Cut,
+            scale,
+            true,
+            &mut self.cfs_rq[c],
+            &mut self.se[e].avg,
+            load,
+        );
     }
 
     fn detach(&mut self, e: usize) {
         let (c, load) = (self.queue_of(e), self.entity_load(e));
         let scale = self.scale_of(c);
-        pelt::detach_entity_load_avg(self.pelt, scale, &mut self.cfs_rq[c], &mut self.se[e].avg, load);
+        pelt::detach_entity_load_avg(self.pelt, SumFloor::Cut, scale, &mut self.cfs_rq[c], &mut self.se[e].avg, load);
     }
 
     /// Up to v4.14 `enqueue_entity_load_avg()`, later the load tracking of `enqueue_entity()`.
@@ -299,12 +309,12 @@ impl World {
             }
         }
         let load = self.entity_load(e);
-        pelt::dequeue_load_avg(self.pelt, &mut self.cfs_rq[c].avg, &self.se[e].avg, load.weight);
+        pelt::dequeue_load_avg(self.pelt, SumFloor::Cut, &mut self.cfs_rq[c].avg, &self.se[e].avg, load.weight);
         self.se[e].load.update_load_set(weight);
         self.se[e].runnable_weight = runnable_weight.unwrap_or(self.se[e].runnable_weight);
         let load = self.entity_load(e);
         pelt::reweight_load_avg(self.pelt, &mut self.se[e].avg, load);
-        pelt::enqueue_load_avg(&mut self.cfs_rq[c].avg, &self.se[e].avg, load.weight);
+        pelt::enqueue_load_avg(SumFloor::Cut, &mut self.cfs_rq[c].avg, &self.se[e].avg, load.weight);
         if on_rq {
             self.cfs_rq[c].load.update_load_add(weight);
             if self.pelt == Pelt::Accumulate {

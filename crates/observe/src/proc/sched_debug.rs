@@ -376,7 +376,7 @@ impl<A: Arch> SchedDebug<'_, A> {
                 let blocked = counted(of.sum_block_runtime);
                 let eligible = if self.sched.entity_eligible(se.cfs_rq, task.se) { 'E' } else { 'N' };
                 let custom = if se.custom_slice { 'S' } else { ' ' };
-                let (deadline, slice) = (split_ns(se.deadline), split_ns(se.slice));
+                let (deadline, slice) = (split_ns(se.deadline), split_ns(se.slice.into()));
                 format!(
                     "{head}   {eligible}   {deadline:9} {custom} {slice:9} {ran:9} {switches:>9}   {prio:>5} \
                      {waited:9} {slept:9} {blocked:9}   {node}      {group}        {path}"

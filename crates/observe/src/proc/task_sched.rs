@@ -54,7 +54,7 @@ impl<A: Arch> TaskSched<'_, A> {
         lines.count(&named("iowait_count"), of.iowait_count);
         if self.formats == Formats::V4_5 {
             let migrations = self.sched.se[self.sched.task[self.task].se].nr_migrations;
-            lines.count("se.nr_migrations", migrations);
+            lines.count("se.nr_migrations", migrations.into());
         }
         for (name, value) in [
             ("nr_migrations_cold", of.nr_migrations_cold),
@@ -83,7 +83,7 @@ impl<A: Arch> TaskSched<'_, A> {
         let se = &self.sched.se[task.se];
         let per = |count: u64| se.sum_exec_runtime.checked_div(count).unwrap_or(u64::MAX);
         lines.time("avg_atom", per(task.nvcsw + task.nivcsw));
-        lines.time("avg_per_cpu", per(se.nr_migrations));
+        lines.time("avg_per_cpu", per(se.nr_migrations.into()));
     }
 
     fn load(&self, lines: &mut Lines) {
@@ -135,7 +135,7 @@ impl<A: Arch> TaskSched<'_, A> {
             lines.number("dl.runtime", dl.runtime);
             lines.count("dl.deadline", dl.deadline);
         } else if task.policy.fair_policy() && self.formats >= Formats::V6_12 {
-            lines.count("se.slice", self.sched.se[task.se].slice);
+            lines.count("se.slice", self.sched.se[task.se].slice.into());
         }
     }
 
@@ -199,7 +199,7 @@ impl<A: Arch> fmt::Display for TaskSched<'_, A> {
         lines.time("se.vruntime", se.vruntime);
         lines.time("se.sum_exec_runtime", se.sum_exec_runtime);
         if self.formats > Formats::V4_5 {
-            lines.number("se.nr_migrations", se.nr_migrations as i64);
+            lines.number("se.nr_migrations", se.nr_migrations.into());
         }
         if self.formats == Formats::V4_5 || self.sched.schedstat_enabled() {
             self.statistics(&mut lines, &cold.statistics);

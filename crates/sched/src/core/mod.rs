@@ -478,6 +478,11 @@ impl<A: Arch> Sched<A> {
         }
     }
 
+    /// core.c: resched_curr_lazy(). The same where it is not urgent.
+    pub(crate) fn resched_curr_lazy(&mut self, cpu: CpuId) {
+        self.resched_curr(cpu);
+    }
+
     /// core.c: send_call_function_single_ipi(). Has `cpu` look at what was put into its queue of calls; until v5.7 ttwu_queue_remote()'s end, which has it
     /// look at its `wake_list` by the reschedule interrupt.
     pub(crate) fn send_call_function_single_ipi(&mut self, cpu: CpuId) {

@@ -5,6 +5,7 @@
 //! is runnable leave both out.
 
 use super::load::UpdateLoad;
+use super::rules::DelayedLag;
 use crate::access::Path;
 use crate::arch::Arch;
 use crate::core::Sched;
@@ -55,10 +56,11 @@ impl<A: Arch> Sched<A> {
         }
     }
 
-    /// fair.c: finish_delayed_dequeue_entity(). What it gained while it slept is not its due.
+    /// fair.c: finish_delayed_dequeue_entity(). What it gained while it slept is not its due; with [`DelayedLag::Kept`]
+    /// `update_entity_lag()` has seen to that.
     pub(super) fn finish_delayed_dequeue_entity(&mut self, se: SeId) {
         self.clear_delayed(se);
-        if self.sched_feat(Feature::DELAY_ZERO) {
+        if self.kernel.entity.delayed_lag == DelayedLag::AtEnd && self.sched_feat(Feature::DELAY_ZERO) {
             self.se[se].vlag = self.se[se].vlag.min(0);
         }
     }
@@ -68,23 +70,33 @@ impl<A: Arch> Sched<A> {
         self.path(Path::requeue_delayed_entity);
         let cfs = self.se[se].cfs_rq;
         debug_assert!(self.se[se].sched_delayed && self.se[se].on_rq);
-        if self.sched_feat(Feature::DELAY_ZERO) {
-            self.update_entity_lag(cfs, se);
-            if self.se[se].vlag > 0 {
-                self.place_at_zero_lag(cfs, se);
+        match self.kernel.entity.delayed_lag {
+            DelayedLag::AtEnd if self.sched_feat(Feature::DELAY_ZERO) => {
+                self.update_entity_lag(cfs, se);
+                if self.se[se].vlag > 0 {
+                    self.se[se].vlag = 0;
+                    self.place_anew(cfs, se);
+                }
+            }
+            DelayedLag::AtEnd => {}
+            DelayedLag::Kept => {
+                self.update_curr(cfs);
+                if self.update_entity_lag(cfs, se) {
+                    self.place_anew(cfs, se);
+                }
             }
         }
         self.update_load_avg(cfs, se, UpdateLoad::NONE);
         self.clear_delayed(se);
     }
 
-    fn place_at_zero_lag(&mut self, cfs: CfsRqId, se: SeId) {
+    /// It joins the others once more, with the lag it has.
+    fn place_anew(&mut self, cfs: CfsRqId, se: SeId) {
         let waits = self.cfs_rq[cfs].curr != Some(se);
         self.cfs_rq[cfs].nr_running -= 1;
         if waits {
             self.__dequeue_entity(cfs, se);
         }
-        self.se[se].vlag = 0;
         self.place_entity_eevdf(cfs, se, QueueFlags::default());
         if waits {
             self.__enqueue_entity(cfs, se);

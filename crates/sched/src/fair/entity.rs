@@ -3,9 +3,12 @@
 //! An entity is a task's, or a group's on one CPU. The one that runs is `curr` of its queue and stands outside the
 //! timeline. What virtual time is good for is told in [`super::cfs`] and [`super::eevdf`]: [`Pick`] chooses between them.
 
+use super::eevdf::Weighing;
 use super::group::GroupShares;
 use super::load::{Step, UpdateLoad, dequeue_runnable_load_avg, enqueue_runnable_load_avg, in_arithmetic};
-use super::rules::{BuddiesCleared, ExecStartReset, MinVruntimeDequeue, Pick, Renormalise, SleeperVruntime};
+use super::rules::{
+    BuddiesCleared, DelayedLag, ExecStartReset, MinVruntimeDequeue, Pick, Renormalise, SleeperVruntime,
+};
 use crate::access::{LevelLines, Path};
 use crate::arch::Arch;
 use crate::core::Sched;
@@ -130,8 +133,8 @@ impl<A: Arch> Sched<A> {
 
     #[inline(never)]
     fn __enqueue_entity_eevdf(&mut self, cfs: CfsRqId, se: SeId) {
+        self.sum_w_vruntime_add(cfs, se);
         let (cfs_rq, entity) = (&mut self.cfs_rq[cfs], &self.se[se]);
-        cfs_rq.avg_vruntime_add(self.kernel.load_resolution, entity);
         cfs_rq.tasks_timeline.insert_deadline(entity.deadline, entity.vruntime, entity.slice, se);
     }
 
@@ -150,7 +153,7 @@ impl<A: Arch> Sched<A> {
     fn __dequeue_entity_eevdf(&mut self, cfs: CfsRqId, se: SeId) {
         let (cfs_rq, entity) = (&mut self.cfs_rq[cfs], &self.se[se]);
         cfs_rq.tasks_timeline.remove_deadline(entity.deadline, se);
-        cfs_rq.avg_vruntime_sub(self.kernel.load_resolution, entity);
+        cfs_rq.sum_w_vruntime_sub(Weighing::of(&self.kernel), entity);
     }
 
     /// fair.c: account_entity_enqueue(). With the runnable load, which is added just before.
@@ -395,11 +398,16 @@ impl<A: Arch> Sched<A> {
         self.clear_buddies(cfs, se);
         if self.delays_dequeue(cfs, se, flags) {
             self.update_load_avg(cfs, se, UpdateLoad::NONE);
+            self.estimate_sleepers_util(se, flags);
+            if self.kernel.entity.delayed_lag == DelayedLag::Kept {
+                self.update_entity_lag(cfs, se);
+            }
             self.set_delayed(se);
             return false;
         }
         let at = self.level_lines(cfs, se, Step::Any);
         self.dequeue_averages(cfs, se, Step::Any, at);
+        self.estimate_sleepers_util(se, flags);
         self.update_stats_dequeue(cfs, se, flags);
         self.update_entity_lag(cfs, se);
         self.dequeue_weight(cfs, se, Step::Any);
@@ -427,6 +435,18 @@ impl<A: Arch> Sched<A> {
         self.se_update_runnable_in(step, se);
     }
 
+    /// UPDATE_UTIL_EST, which `dequeue_entity()` has `update_load_avg()` do for a task that falls asleep, once.
+    /// Differs: after the update of a group's entity's number of tasks, which a task has none of.
+    #[inline]
+    fn estimate_sleepers_util(&mut self, se: SeId, flags: QueueFlags) {
+        if flags.sleep
+            && !flags.delayed
+            && let Some(p) = self.se[se].task
+        {
+            self.util_est_update_in_load_avg(p);
+        }
+    }
+
     /// The part of `dequeue_entity()` that takes the entity out of the timeline, and its weight off the queue's.
     #[inline(always)]
     fn dequeue_weight(&mut self, cfs: CfsRqId, se: SeId, step: Step) {
@@ -452,16 +472,16 @@ impl<A: Arch> Sched<A> {
 
     // To the CPU and off it.
 
-    /// fair.c: set_next_entity().
+    /// fair.c: set_next_entity(). `first`: it was picked, and not only put back.
     #[inline(always)]
-    pub(crate) fn set_next_entity(&mut self, cfs: CfsRqId, se: SeId) {
-        self.set_next_entity_in(Step::Any, cfs, se);
+    pub(crate) fn set_next_entity(&mut self, cfs: CfsRqId, se: SeId, first: bool) {
+        self.set_next_entity_in(Step::Any, cfs, se, first);
     }
 
     /// The same as a part of a walk's step.
     #[inline(always)]
     #[fentry(set_next_entity)]
-    pub(super) fn set_next_entity_in(&mut self, step: Step, cfs: CfsRqId, se: SeId) {
+    pub(super) fn set_next_entity_in(&mut self, step: Step, cfs: CfsRqId, se: SeId, first: bool) {
         let at = self.level_lines(cfs, se, step).fetched(step);
         self.write_cfs_timeline_at(at);
         if self.kernel.entity.buddies_cleared == BuddiesCleared::WhenSet {
@@ -476,7 +496,7 @@ impl<A: Arch> Sched<A> {
                 Pick::Cfs => self.cfs_rq[cfs].tasks_timeline.remove(entity.vruntime, se),
                 Pick::Eevdf => {
                     self.__dequeue_entity_eevdf(cfs, se);
-                    self.se[se].set_protect_slice();
+                    self.set_protect_slice(cfs, se, first);
                 }
             }
             self.update_load_avg_again(cfs, se, UpdateLoad::UPDATE_TG, at);

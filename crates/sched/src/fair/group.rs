@@ -191,18 +191,16 @@ impl<A: Arch> Sched<A> {
     fn reweight_entity_eevdf(&mut self, cfs: CfsRqId, se: SeId, load: LoadWeight, runnable: u64) {
         let arithmetic = self.any_arithmetic();
         if !self.se[se].on_rq {
-            self.reweight_lag(se, load.weight);
+            self.rescale_entity(se, load.weight, None);
             let (cfs_rq, entity) = (&mut self.cfs_rq[cfs], &mut self.se[se]);
             return reweight_averages(arithmetic, cfs_rq, entity, load, runnable, false);
         }
-        let avruntime = self.begin_reweight(cfs, se);
-        self.reweight_eevdf(se, avruntime, load.weight);
+        let relative = self.begin_reweight(cfs, se);
+        self.rescale_entity(se, load.weight, Some(relative));
         self.account_entity_reweight(cfs, se, load.weight);
         let (cfs_rq, entity) = (&mut self.cfs_rq[cfs], &mut self.se[se]);
         reweight_averages(arithmetic, cfs_rq, entity, load, runnable, true);
-        if self.cfs_rq[cfs].curr != Some(se) {
-            self.__enqueue_entity(cfs, se);
-        }
+        self.end_reweight(cfs, se, relative);
     }
 
     // The list of queues that hold load.

@@ -29,7 +29,7 @@ impl<A: Arch> Sched<A> {
         }
         let slice = match self.kernel.entity.pick {
             Pick::Cfs => self.sched_slice(cfs, se),
-            Pick::Eevdf => self.se[se].slice,
+            Pick::Eevdf => u64::from(self.se[se].slice),
         };
         let ran = self.se[se].sum_exec_runtime - self.se[se].prev_sum_exec_runtime;
         if slice >= ran {

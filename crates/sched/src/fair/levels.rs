@@ -28,7 +28,7 @@ struct Walk {
     level: Option<SeId>,
     change: CountChange,
     /// A group asks for the shortest slice of what it holds.
-    slice: Option<u64>,
+    slice: Option<u32>,
 }
 
 /// How one step of a dequeue leaves the queue.
@@ -199,7 +199,7 @@ impl<A: Arch> Sched<A> {
     /// One such level. The group's entity asks for `slice` from now on, the shortest of those below it (`None`: until v6.5). Returns
     /// the shortest of this level.
     #[inline(always)]
-    fn update_level_above(&mut self, known: Arithmetic, cfs: CfsRqId, se: SeId, slice: Option<u64>) -> Option<u64> {
+    fn update_level_above(&mut self, known: Arithmetic, cfs: CfsRqId, se: SeId, slice: Option<u32>) -> Option<u32> {
         if self.cfs_rq_throttled(cfs) && self.kernel.bandwidth.throttle_levels == ThrottleLevels::CountsOnly {
             return slice;
         }
@@ -278,7 +278,7 @@ impl<A: Arch> Sched<A> {
     pub(super) fn set_next_groups(&mut self, mut se: SeId, mut group: CfsRqId) -> SeId {
         let step = Step::Group(self.any_arithmetic());
         loop {
-            self.set_next_entity_in(step, self.se[se].cfs_rq, se);
+            self.set_next_entity_in(step, self.se[se].cfs_rq, se, true);
             se = self.pick_next_entity_cfs(group, None);
             match self.se[se].my_q {
                 Some(below) => group = below,

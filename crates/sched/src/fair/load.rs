@@ -35,7 +35,9 @@ use crate::arch::Arch;
 use crate::core::Sched;
 use crate::cpufreq::ChangePlace;
 use crate::load_weight::LoadResolution;
-use crate::pelt::{self, CfsRqLoad, EntityLoad, GroupNews, Pelt, Rate, SCHED_CAPACITY_SHIFT, Scale, UtilEstimate};
+use crate::pelt::{
+    self, CfsRqLoad, EntityLoad, GroupNews, Pelt, Rate, SCHED_CAPACITY_SHIFT, Scale, SumFloor, UtilEstimate,
+};
 use crate::sched::*;
 use fentry::fentry;
 use units::unlikely;
@@ -134,6 +136,7 @@ struct Aged {
 #[inline(always)]
 fn age(
     pelt: Pelt,
+    floor: SumFloor,
     resolution: LoadResolution,
     scale: Scale,
     rq: &Rq,
@@ -147,7 +150,7 @@ fn age(
         aged.entity = pelt::__update_load_avg_se(pelt, now, scale, &mut entity.avg, load);
     }
     let load = queue_load(pelt, resolution, cfs_rq);
-    aged.queue = pelt::update_cfs_rq_load_avg(pelt, now, scale, cfs_rq, load);
+    aged.queue = pelt::update_cfs_rq_load_avg(pelt, floor, now, scale, cfs_rq, load);
     aged
 }
 
@@ -155,13 +158,14 @@ fn age(
 #[inline(never)]
 fn age_scaled(
     pelt: Pelt,
+    floor: SumFloor,
     resolution: LoadResolution,
     scale: Scale,
     rq: &Rq,
     cfs_rq: &mut CfsRq,
     entity: Option<(SeId, &mut SchedEntity)>,
 ) -> Aged {
-    age(pelt, resolution, scale, rq, cfs_rq, entity)
+    age(pelt, floor, resolution, scale, rq, cfs_rq, entity)
 }
 
 impl<A: Arch> Sched<A> {
@@ -246,18 +250,19 @@ impl<A: Arch> Sched<A> {
     #[inline(always)]
     fn bring_up_to_now(&mut self, cfs: CfsRqId, se: Option<SeId>) -> Aged {
         let (pelt, resolution) = (self.kernel.pelt, self.kernel.load_resolution);
+        let floor = self.kernel.load.sum_floor;
         let cpu = self.cfs_rq[cfs].rq;
         if unlikely(!self.full_scale) {
             let scale = self.scale(cpu);
             let entity = se.map(|se| (se, &mut self.se[se]));
-            return age_scaled(pelt, resolution, scale, &self.rq[cpu], &mut self.cfs_rq[cfs], entity);
+            return age_scaled(pelt, floor, resolution, scale, &self.rq[cpu], &mut self.cfs_rq[cfs], entity);
         }
         let (rq, cfs_rq) = (&self.rq[cpu], &mut self.cfs_rq[cfs]);
         let entity = se.map(|se| (se, &mut self.se[se]));
         match pelt {
-            Pelt::ByPeriod => age(Pelt::ByPeriod, resolution, Scale::FULL, rq, cfs_rq, entity),
-            Pelt::Accumulate => age(Pelt::Accumulate, resolution, Scale::FULL, rq, cfs_rq, entity),
-            Pelt::RunnableAvg => age(Pelt::RunnableAvg, resolution, Scale::FULL, rq, cfs_rq, entity),
+            Pelt::ByPeriod => age(Pelt::ByPeriod, floor, resolution, Scale::FULL, rq, cfs_rq, entity),
+            Pelt::Accumulate => age(Pelt::Accumulate, floor, resolution, Scale::FULL, rq, cfs_rq, entity),
+            Pelt::RunnableAvg => age(Pelt::RunnableAvg, floor, resolution, Scale::FULL, rq, cfs_rq, entity),
         }
     }
 
@@ -298,7 +303,7 @@ impl<A: Arch> Sched<A> {
         let Some(news) = GroupNews::take(&mut self.cfs_rq[group], weight) else { return false };
         let (load, scale) = (self.load_of(se), self.scale(self.cfs_rq[cfs].rq));
         let (cfs_rq, avg) = (&mut self.cfs_rq[cfs], &mut self.se[se].avg);
-        pelt::propagate_entity_load_avg(self.kernel.pelt, scale, cfs_rq, avg, load, &news);
+        pelt::propagate_entity_load_avg(self.kernel.pelt, self.kernel.load.sum_floor, scale, cfs_rq, avg, load, &news);
         self.trace_pelt_cfs_tp(cfs);
         self.trace_pelt_se_tp(se);
         true
@@ -521,7 +526,7 @@ fn reweight_by_period(cfs_rq: &mut CfsRq, entity: &mut SchedEntity, load: LoadWe
 /// The same since v4.15: the entity leaves its queue's load with its old weight and comes back with the new one.
 #[inline(always)]
 fn reweight(
-    Arithmetic { pelt, resolution, .. }: Arithmetic,
+    Arithmetic { pelt, floor, resolution, .. }: Arithmetic,
     cfs_rq: &mut CfsRq,
     entity: &mut SchedEntity,
     load: LoadWeight,
@@ -532,7 +537,7 @@ fn reweight(
     if queued {
         pelt::dequeue_runnable_load_avg(pelt, &mut cfs_rq.avg, &entity.avg, before);
     }
-    pelt::dequeue_load_avg(pelt, &mut cfs_rq.avg, &entity.avg, before.weight);
+    pelt::dequeue_load_avg(pelt, floor, &mut cfs_rq.avg, &entity.avg, before.weight);
     // The inverse of a weight that stays is the same.
     if entity.load.weight != load.weight {
         entity.load = load;
@@ -545,7 +550,7 @@ fn reweight(
     }
     let after = entity_load(pelt, resolution, entity, false);
     pelt::reweight_load_avg(pelt, &mut entity.avg, after);
-    pelt::enqueue_load_avg(&mut cfs_rq.avg, &entity.avg, after.weight);
+    pelt::enqueue_load_avg(floor, &mut cfs_rq.avg, &entity.avg, after.weight);
     if queued {
         pelt::enqueue_runnable_load_avg(pelt, &mut cfs_rq.avg, &entity.avg, after);
     }

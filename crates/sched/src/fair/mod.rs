@@ -5,6 +5,8 @@
 //! levels.rs      their walks up: a task, and the groups that it makes or leaves empty
 //! entity.rs      operations on entities: virtual time, placement, the way onto the queue, to the CPU and off
 //! preempt.rs     wakeup preemption and buddies       timeline.rs   what waits, by vruntime
+//! eevdf.rs       who runs next since v6.6            lag.rs        what is owed to who comes and goes
+//! protect.rs     how who runs is protected           delayed.rs    sleepers that stay to pay
 //! load.rs        load averages, where they are kept  statistics.rs schedstats of entities
 //! group.rs       task groups and their weights       list.rs       the kernel's linked lists
 //! bandwidth/*.rs what a group may use of each period
@@ -32,12 +34,14 @@ mod idle_scan;
 mod idle_sibling;
 mod idlest;
 mod idlest_group;
+mod lag;
 mod levels;
 pub(crate) mod list;
 pub mod load;
 pub mod nohz;
 pub mod numa;
 mod preempt;
+mod protect;
 pub mod rules;
 mod sched_idle;
 mod statistics;
@@ -51,6 +55,7 @@ use crate::arch::Arch;
 use crate::core::Sched;
 use crate::core::class::PickOrder;
 use crate::cpufreq::UpdateFlags;
+use crate::pelt::UtilEstimate;
 use crate::sched::*;
 use crate::syscalls::AloneChanged;
 use fentry::fentry;
@@ -119,7 +124,10 @@ impl<A: Arch> Sched<A> {
     #[inline]
     fn util_est_stays(&self, p: TaskId, flags: QueueFlags) -> bool {
         let task = &self.task[p];
-        unlikely(self.se[task.se].sched_delayed) && (task.on_rq == OnRq::Migrating || flags.save_restore)
+        unlikely(self.se[task.se].sched_delayed)
+            && (task.on_rq == OnRq::Migrating
+                || flags.save_restore
+                || self.kernel.load.util_est == UtilEstimate::EwmaInUpdate && flags.sleep)
     }
 
     /// fair.c: dequeue_entities(). Takes a task off its queue, with the groups that it leaves empty; or a group whose dequeue was
@@ -250,7 +258,7 @@ impl<A: Arch> Sched<A> {
                 self.put_prev_entity(pcfs, pse);
             }
             if depth >= pdepth {
-                self.set_next_entity(cfs, se);
+                self.set_next_entity(cfs, se, true);
             }
             if cfs == pcfs {
                 return Some(p);
@@ -299,7 +307,7 @@ impl<A: Arch> Sched<A> {
             Pick::Eevdf => {
                 let p = self.pick_task_fair(cpu)?;
                 self.put_prev_task(cpu, prev);
-                self.set_next_entities(self.task[p].se);
+                self.set_next_entities(self.task[p].se, true);
                 Some(p)
             }
         }
@@ -313,7 +321,7 @@ impl<A: Arch> Sched<A> {
         if let Some(group) = self.se[se].my_q {
             se = self.set_next_groups(se, group);
         }
-        self.set_next_entity(self.se[se].cfs_rq, se);
+        self.set_next_entity(self.se[se].cfs_rq, se, true);
         self.task_of(se)
     }
 
@@ -322,7 +330,7 @@ impl<A: Arch> Sched<A> {
     pub(crate) fn pick_next_entity(&mut self, cfs: CfsRqId, curr: Option<SeId>) -> Option<SeId> {
         match self.kernel.entity.pick {
             Pick::Cfs => Some(self.pick_next_entity_cfs(cfs, curr)),
-            Pick::Eevdf => self.pick_next_entity_eevdf(cfs),
+            Pick::Eevdf => self.pick_next_entity_eevdf(cfs, true),
         }
     }
 
@@ -345,15 +353,15 @@ impl<A: Arch> Sched<A> {
     /// fair.c: set_curr_task_fair(). What runs on `cpu` becomes `curr` of its queues, after it was changed.
     pub(crate) fn set_curr_task_fair(&mut self, cpu: CpuId) {
         let curr = self.rq[cpu].curr.expect("the idle task is another class");
-        self.set_next_entities(self.task[curr].se);
+        self.set_next_entities(self.task[curr].se, false);
     }
 
     /// An entity and all above it become `curr` of their queues.
-    fn set_next_entities(&mut self, se: SeId) {
+    fn set_next_entities(&mut self, se: SeId, first: bool) {
         let mut level = Some(se);
         while let Some(se) = level {
             let cfs = self.se[se].cfs_rq;
-            self.set_next_entity(cfs, se);
+            self.set_next_entity(cfs, se, first);
             // A queue that must not run may have got a task that runs.
             self.account_cfs_rq_runtime(cfs, 0);
             level = self.se[se].parent;

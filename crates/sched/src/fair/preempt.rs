@@ -1,6 +1,7 @@
 //! fair.c: who preempts whom at a wakeup, and the buddies, by which a queue remembers whom it would rather run.
 
-use super::rules::Pick;
+use super::rules::{Pick, WakeupPreempt};
+use super::timeline::entity_before;
 use crate::arch::Arch;
 use crate::core::Sched;
 use crate::features::Feature;
@@ -15,6 +16,17 @@ enum Buddy {
     Next,
     Last,
     Skip,
+}
+
+/// fair.c: enum preempt_wakeup_action: what a wakeup does about what runs.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum PreemptWakeup {
+    None,
+    /// It is preempted if the woken one would be picked without its protection.
+    Short,
+    /// The same, with it.
+    Pick,
+    Resched,
 }
 
 impl CfsRq {
@@ -152,22 +164,132 @@ impl<A: Arch> Sched<A> {
         (se, pse)
     }
 
-    /// fair.c: check_preempt_wakeup_fair(). Whether `p`, just queued on `cpu`, preempts what runs there.
+    /// fair.c: check_preempt_wakeup_fair() (wakeup_preempt_fair() in v7.2). Whether `p`, just queued on `cpu`, preempts what runs
+    /// there.
     #[fentry(check_preempt_wakeup)]
     #[doc(alias = "check_preempt_wakeup")]
+    #[doc(alias = "wakeup_preempt_fair")]
     pub(crate) fn check_preempt_wakeup_fair(&mut self, cpu: CpuId, p: TaskId, wake_flags: WakeFlags) {
         self.read_rq_curr(cpu);
-        let curr = self.rq[cpu].curr.expect("the idle task is another class");
+        let Some(curr) = self.rq[cpu].curr else {
+            debug_assert_eq!(
+                self.kernel.entity.wakeup_preempt,
+                WakeupPreempt::Actions,
+                "the idle task is another class"
+            );
+            return;
+        };
         if curr == p {
             return;
         }
         match self.kernel.entity.pick {
             Pick::Cfs => self.check_preempt_wakeup_cfs(cpu, curr, p, wake_flags),
-            Pick::Eevdf => self.check_preempt_wakeup_eevdf(cpu, curr, p, wake_flags),
+            Pick::Eevdf => match self.kernel.entity.wakeup_preempt {
+                WakeupPreempt::Pick => self.check_preempt_wakeup_eevdf(cpu, curr, p, wake_flags),
+                WakeupPreempt::Actions => self.wakeup_preempt_by_action(cpu, curr, p, wake_flags),
+            },
         }
     }
 
-    /// `check_preempt_wakeup_fair()` since v6.6: if `p` is who would be picked.
+    /// `wakeup_preempt_fair()` since v6.19.
+    fn wakeup_preempt_by_action(&mut self, cpu: CpuId, curr: TaskId, p: TaskId, wake_flags: WakeFlags) {
+        // What is about to run may be of another class than what runs.
+        if [p, curr].iter().any(|&task| self.task[task].sched_class != SchedClass::Fair) {
+            return;
+        }
+        let (se, pse) = (self.task[curr].se, self.task[p].se);
+        if self.throttled_hierarchy(self.se[pse].cfs_rq) {
+            return;
+        }
+        if self.rq[cpu].need_resched || !self.sched_feat(Feature::WAKEUP_PREEMPTION) {
+            return;
+        }
+        let of_curr = self.se[se].cfs_rq;
+        let (se, pse) = self.find_matching_se(se, pse);
+        let (curr_idle, idle) = (self.se_is_idle(se), self.se_is_idle(pse));
+        if curr_idle && !idle {
+            // An idle entity's slice is not protected. Its buddies are looked for where the task is, which may be further down.
+            return self.preempt(cpu, of_curr, se, PreemptWakeup::Short);
+        }
+        if curr_idle != idle || self.task[p].policy != Policy::Normal {
+            return;
+        }
+        let cfs = self.se[se].cfs_rq;
+        self.update_curr(cfs);
+        let action = self.preempt_wakeup_action(cfs, pse, se, wake_flags);
+        let preempts = match action {
+            PreemptWakeup::None => return,
+            PreemptWakeup::Resched => true,
+            PreemptWakeup::Short | PreemptWakeup::Pick => self.is_picked(cfs, pse, action == PreemptWakeup::Pick),
+        };
+        if preempts {
+            self.preempt(cpu, cfs, se, action);
+        } else if self.sched_feat(Feature::RUN_TO_PARITY) {
+            self.update_protect_slice(cfs, se);
+        }
+    }
+
+    /// The part of `wakeup_preempt_fair()` that decides what to do about `pse`, woken, beside `se`, which runs. A new task
+    /// is not worth it, as exec mostly follows; nor one that slept and still has to pay.
+    fn preempt_wakeup_action(&mut self, cfs: CfsRqId, pse: SeId, se: SeId, flags: WakeFlags) -> PreemptWakeup {
+        if self.sched_feat(Feature::PREEMPT_SHORT) && self.se[pse].slice < self.se[se].slice {
+            return PreemptWakeup::Short;
+        }
+        if flags.fork || self.se[pse].sched_delayed {
+            return PreemptWakeup::None;
+        }
+        if self.sched_feat(Feature::NEXT_BUDDY) && self.set_preempt_buddy(cfs, pse) && flags.sync {
+            return self.preempt_sync(pse, se);
+        }
+        PreemptWakeup::Pick
+    }
+
+    /// The part of `wakeup_preempt_fair()` that asks whether `pse` would be picked now. Sleepers that would be, leave.
+    fn is_picked(&mut self, cfs: CfsRqId, pse: SeId, protect: bool) -> bool {
+        loop {
+            match self.pick_next_entity_eevdf(cfs, protect) {
+                Some(next) => return next == pse,
+                None if self.cfs_rq[cfs].nr_running == 0 => return false,
+                None => {}
+            }
+        }
+    }
+
+    /// The end of `wakeup_preempt_fair()` where somebody is preempted.
+    fn preempt(&mut self, cpu: CpuId, cfs: CfsRqId, se: SeId, action: PreemptWakeup) {
+        if action == PreemptWakeup::Short {
+            self.cancel_protect_slice(se);
+            self.clear_buddies(cfs, se);
+        }
+        self.resched_curr_lazy(cpu);
+    }
+
+    /// fair.c: set_preempt_buddy(). `pse` becomes the next buddy, unless one is there with an earlier deadline.
+    fn set_preempt_buddy(&mut self, cfs: CfsRqId, pse: SeId) -> bool {
+        if let Some(next) = self.cfs_rq[cfs].next
+            && entity_before(self.se[next].deadline, self.se[pse].deadline)
+        {
+            return false;
+        }
+        self.set_next_buddy(pse);
+        true
+    }
+
+    /// fair.c: preempt_sync(). The waker says that it is about to sleep, which is not always true: it is given the time after which a task
+    /// counts as hot in the cache, and may wake others meanwhile.
+    /// Differs: a quarter of that time is meant where the class chose the CPU (WF_RQ_SELECTED). But it is reckoned since `update_curr()`,
+    /// which was called just before: only a time of nothing is ever over, of which the quarter is the same (but for 1 to 3 ns).
+    fn preempt_sync(&self, pse: SeId, se: SeId) -> PreemptWakeup {
+        let (woken, running) = (&self.se[pse], &self.se[se]);
+        let ran = self.rq[self.cfs_rq[running.cfs_rq].rq].clock_task.wrapping_sub(running.exec_start) as i64;
+        let over = ran.max(0) as u64 >= self.sysctl.sched_migration_cost;
+        match over && entity_before(woken.deadline, running.deadline) {
+            true => PreemptWakeup::Resched,
+            false => PreemptWakeup::None,
+        }
+    }
+
+    /// `check_preempt_wakeup_fair()` from v6.6 to v6.18: if `p` is who would be picked.
     fn check_preempt_wakeup_eevdf(&mut self, cpu: CpuId, curr: TaskId, p: TaskId, wake_flags: WakeFlags) {
         let (se, pse) = (self.task[curr].se, self.task[p].se);
         if self.throttled_hierarchy(self.se[pse].cfs_rq) {
@@ -184,7 +306,7 @@ impl<A: Arch> Sched<A> {
         if curr_idle && !idle {
             // An idle entity's slice is not protected.
             self.cancel_protect_slice(se);
-            return self.resched_curr(cpu);
+            return self.resched_curr_lazy(cpu);
         }
         if curr_idle != idle || self.task[p].policy != Policy::Normal {
             return;
@@ -194,8 +316,8 @@ impl<A: Arch> Sched<A> {
         if self.do_preempt_short(cfs, pse, se) {
             self.cancel_protect_slice(se);
         }
-        if self.pick_eevdf(cfs) == Some(pse) {
-            self.resched_curr(cpu);
+        if self.pick_eevdf(cfs, true) == Some(pse) {
+            self.resched_curr_lazy(cpu);
         }
     }
 

@@ -129,6 +129,69 @@ behaviour! {
     }
 }
 
+behaviour! {
+    /// By which weights a queue's average vruntime is taken.
+    pub enum AverageWeights = "entity.average_weights" {
+        Shown = "shown", since "v6.6", commit "",
+            "as they are shown, 1024 for nice 0; everything in 64 bits";
+        /// With PARANOID_AVG they are halved, for good, whenever a sum would overflow.
+        Kept = "kept", since "v7.2", commit "",
+            "as they are kept, 1024 times finer, and eligibility in 128 bits (after v6.12, by v7.2)";
+    }
+}
+
+behaviour! {
+    /// The most that an entity may be owed, or owe.
+    pub enum LagLimit = "entity.lag_limit" {
+        OwnSlice = "own-slice", since "v6.6", commit "", "two of its slices, or a tick if that is more";
+        LongestSlice = "longest-slice", since "v7.2", commit "",
+            "the longest slice on its queue and a tick (after v6.12, by v7.2)";
+    }
+}
+
+behaviour! {
+    /// What is owed to a task whose dequeue was delayed, when it leaves or is woken.
+    pub enum DelayedLag = "entity.delayed_lag" {
+        AtEnd = "at-end", since "v6.12", commit "",
+            "what it is owed then, at most nothing (DELAY_ZERO); woken, it is placed anew if it was owed something";
+        Kept = "kept", since "v7.2", commit "",
+            "the same, but it owes no more than when it fell asleep; woken, it is placed anew if either limit holds it \
+             (after v6.12, by v7.2)";
+    }
+}
+
+behaviour! {
+    /// How long what was picked is protected from others that wait.
+    pub enum SliceProtection = "entity.slice_protection" {
+        Deadline = "deadline", since "v6.6", commit "",
+            "to its deadline, with RUN_TO_PARITY; nothing happens at the end but the end of the slice";
+        /// As of v7.2. Who wakes with a slice that is shorter still shortens it (RUN_TO_PARITY).
+        ShortestSlice = "shortest-slice", since "v6.17", commit "",
+            "for the shortest slice on its queue, without RUN_TO_PARITY for the unscaled base slice; then it is rescheduled";
+    }
+}
+
+behaviour! {
+    /// What of an entity that is not queued goes along with a new weight.
+    pub enum Reweight = "entity.reweight" {
+        Lag = "lag", since "v6.6", commit "", "what it is owed";
+        LagAndDeadline = "lag-and-deadline", since "v7.2", commit "",
+            "and what is left of its slice, if it comes back with that (after v6.12, by v7.2)";
+    }
+}
+
+behaviour! {
+    /// Whether a woken task preempts under EEVDF.
+    pub enum WakeupPreempt = "entity.wakeup_preempt" {
+        Pick = "pick", since "v6.6", commit "",
+            "if it would be picked now, where a shorter slice may end the other one's protection before";
+        /// As of v7.2. Grown in steps; buddies that heed WF_SYNC came with v6.19.
+        Actions = "actions", since "v6.19", commit "",
+            "the same, but a new or a sleeping task only by a shorter slice, protection ends only if it preempts, sleepers that \
+             would be picked leave, and with NEXT_BUDDY it is the next one, at once if the waker is about to sleep";
+    }
+}
+
 /// How entities live, in one kernel version.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct EntityRules {
@@ -147,6 +210,12 @@ pub struct EntityRules {
     pub idle_left: IdleLeft,
     pub group_idle: GroupIdle,
     pub task_list: TaskList,
+    pub average_weights: AverageWeights,
+    pub lag_limit: LagLimit,
+    pub delayed_lag: DelayedLag,
+    pub slice_protection: SliceProtection,
+    pub reweight: Reweight,
+    pub wakeup_preempt: WakeupPreempt,
 }
 
 behaviour! {
@@ -176,6 +245,12 @@ impl EntityRules {
         idle_left: IdleLeft::Nothing,
         group_idle: GroupIdle::Absent,
         task_list: TaskList::ByEnqueue,
+        average_weights: AverageWeights::Shown,
+        lag_limit: LagLimit::OwnSlice,
+        delayed_lag: DelayedLag::AtEnd,
+        slice_protection: SliceProtection::Deadline,
+        reweight: Reweight::Lag,
+        wakeup_preempt: WakeupPreempt::Pick,
     };
 
     /// v4.15 and v4.16.
@@ -204,5 +279,13 @@ impl EntityRules {
 
     pub const V6_12: EntityRules = EntityRules { pick: Pick::Eevdf, ..EntityRules::V6_1 };
 
-    pub const V7_2: EntityRules = EntityRules { ..EntityRules::V6_12 };
+    pub const V7_2: EntityRules = EntityRules {
+        average_weights: AverageWeights::Kept,
+        lag_limit: LagLimit::LongestSlice,
+        delayed_lag: DelayedLag::Kept,
+        slice_protection: SliceProtection::ShortestSlice,
+        reweight: Reweight::LagAndDeadline,
+        wakeup_preempt: WakeupPreempt::Actions,
+        ..EntityRules::V6_12
+    };
 }

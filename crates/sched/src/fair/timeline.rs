@@ -21,9 +21,44 @@ pub fn entity_before(a: u64, b: u64) -> bool {
 #[derive(Clone, Debug, Default)]
 pub struct Timeline {
     entries: Vec<Entry>,
-    /// The shortest slice of what is here, and how many ask for it; without meaning while it is empty.
-    least_slice: u32,
-    least_count: u32,
+    /// The shortest slice of what is here, and the longest; without meaning while it is empty.
+    least: Extreme,
+    greatest: Extreme,
+}
+
+/// The one end of all slices (in ns), and how many ask for it.
+#[derive(Clone, Copy, Debug, Default)]
+struct Extreme {
+    slice: u32,
+    count: u32,
+}
+
+impl Extreme {
+    fn of(slice: u32) -> Extreme {
+        Extreme { slice, count: 1 }
+    }
+
+    /// Another one comes. `beyond`: it would be the end of all.
+    #[inline]
+    fn add(&mut self, slice: u32, beyond: bool) {
+        if beyond {
+            *self = Extreme::of(slice);
+        } else {
+            self.count += u32::from(slice == self.slice);
+        }
+    }
+
+    /// One is gone. True: nobody asks for this any more.
+    #[inline]
+    fn forget(&mut self, slice: u32) -> bool {
+        self.count -= u32::from(slice == self.slice);
+        self.count == 0
+    }
+
+    fn find(slices: impl Iterator<Item = u32> + Clone, pick: fn(u32, u32) -> u32) -> Extreme {
+        let slice = slices.clone().reduce(pick).expect("it is not empty");
+        Extreme { slice, count: slices.filter(|&other| other == slice).count() as u32 }
+    }
 }
 
 /// A waiting entity, with what searches need, copied so that they stay within the array. A queued entity's key and vruntime never
@@ -45,14 +80,13 @@ impl Timeline {
         self.insert_entry(Entry { key: vruntime, vruntime, slice: NO_SLICE, se });
     }
 
-    /// What it does since v6.6. `slice` in ns, at most four seconds.
+    /// What it does since v6.6. `slice` in ns.
     #[inline]
-    pub fn insert_deadline(&mut self, deadline: u64, vruntime: u64, slice: u64, se: SeId) {
-        let slice = short(slice);
-        if self.entries.is_empty() || slice < self.least_slice {
-            (self.least_slice, self.least_count) = (slice, 1);
-        } else if slice == self.least_slice {
-            self.least_count += 1;
+    pub fn insert_deadline(&mut self, deadline: u64, vruntime: u64, slice: u32, se: SeId) {
+        if self.entries.is_empty() {
+            (self.least, self.greatest) = (Extreme::of(slice), Extreme::of(slice));
+        } else {
+            self.add_slice(slice);
         }
         self.insert_entry(Entry { key: deadline, vruntime, slice, se });
     }
@@ -92,8 +126,9 @@ impl Timeline {
     /// If `se` is not here.
     #[inline]
     pub fn remove_deadline(&mut self, deadline: u64, se: SeId) {
-        if self.take(deadline, se) == self.least_slice {
-            self.forget_least_slice();
+        let slice = self.take(deadline, se);
+        if !self.entries.is_empty() {
+            self.forget_slice(slice);
         }
     }
 
@@ -168,40 +203,42 @@ impl Timeline {
 
     /// The shortest slice that anything here asks for, in ns.
     #[inline]
-    pub fn least_slice(&self) -> Option<u64> {
-        (!self.is_empty()).then(|| u64::from(self.least_slice))
+    pub fn least_slice(&self) -> Option<u32> {
+        (!self.is_empty()).then_some(self.least.slice)
+    }
+
+    /// The longest.
+    #[inline]
+    pub fn greatest_slice(&self) -> Option<u32> {
+        (!self.is_empty()).then_some(self.greatest.slice)
     }
 
     /// What is here asks for another slice.
     ///
     /// # Panics
     /// If `se` is not here.
-    pub fn set_slice(&mut self, key: u64, se: SeId, slice: u64) {
+    pub fn set_slice(&mut self, key: u64, se: SeId, slice: u32) {
         let at = self.position(key, se);
-        let slice = short(slice);
         let old = std::mem::replace(&mut self.entries[at].slice, slice);
-        if slice < self.least_slice {
-            (self.least_slice, self.least_count) = (slice, 1);
-        } else {
-            self.least_count += u32::from(slice == self.least_slice);
-            if old == self.least_slice {
-                self.forget_least_slice();
-            }
-        }
+        self.add_slice(slice);
+        self.forget_slice(old);
     }
 
-    /// One that asked for the shortest slice does so no more.
     #[inline]
-    fn forget_least_slice(&mut self) {
-        self.least_count = self.least_count.saturating_sub(1);
-        if self.least_count == 0 && !self.entries.is_empty() {
-            self.find_least_slice();
-        }
+    fn add_slice(&mut self, slice: u32) {
+        self.least.add(slice, slice < self.least.slice);
+        self.greatest.add(slice, slice > self.greatest.slice);
     }
 
-    fn find_least_slice(&mut self) {
-        self.least_slice = self.entries.iter().map(|e| e.slice).min().expect("it is not empty");
-        self.least_count = self.entries.iter().filter(|e| e.slice == self.least_slice).count() as u32;
+    /// One that asked for `slice` does so no more; others are here.
+    #[inline]
+    fn forget_slice(&mut self, slice: u32) {
+        if self.least.forget(slice) {
+            self.least = Extreme::find(self.entries.iter().map(|e| e.slice), u32::min);
+        }
+        if self.greatest.forget(slice) {
+            self.greatest = Extreme::find(self.entries.iter().map(|e| e.slice), u32::max);
+        }
     }
 
     pub fn len(&self) -> usize {
@@ -218,14 +255,8 @@ impl Timeline {
     }
 }
 
-/// What CFS asks for: never the shortest of what is here, so nothing has to be counted.
-const NO_SLICE: u32 = u32::MAX;
-
-/// Slices are shorter than four seconds: a second at most by the tunable, 100 ms by sched_setattr().
-#[inline]
-fn short(slice: u64) -> u32 {
-    u32::try_from(slice).unwrap_or(NO_SLICE - 1)
-}
+/// What CFS asks for, which asks nothing about slices.
+const NO_SLICE: u32 = 0;
 
 #[cfg(test)]
 mod tests {

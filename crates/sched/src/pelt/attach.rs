@@ -2,11 +2,54 @@
 
 use crate::sched::{CfsRq, Removed};
 
+use super::propagate::add_positive_32;
 use super::{
     __update_load_avg_blocked_se, __update_load_avg_cfs_rq, __update_load_avg_se, CfsRqLoad, EntityLoad, LOAD_AVG_MAX,
     PELT_MIN_DIVIDER, PERIOD, Pelt, SCHED_CAPACITY_SHIFT, Scale, SchedAvg, get_pelt_divider,
 };
+use crate::behaviour;
 use units::{Capacity, unlikely};
+
+behaviour! {
+    /// How a queue's sums are held above what their averages allow, under [`Pelt::RunnableAvg`].
+    pub enum SumFloor = "load.sum_floor" {
+        /// A comparison of 32 bits (`max_t(u32, ...)`) takes the upper half from sums of 64: of the load of 90 tasks of nice 0 next to
+        /// nothing is left when one leaves.
+        Cut = "cut", since "v5.17", commit "98b0d890220d", "where load leaves or is propagated up, and then cut to 32 bits";
+        /// `__update_sa()`
+        Whole = "whole", since "v7.2", commit "",
+            "where load comes as well, with all their bits; a removed utilization of 32 bits may count as one that came \
+             (after v6.12, by v7.2)";
+    }
+}
+
+impl SumFloor {
+    /// The least a sum may be for its average to be what it is.
+    #[inline]
+    pub(super) fn hold(self, sum: u64, avg: u64) -> u64 {
+        match self {
+            SumFloor::Cut => u64::from((sum as u32).max(avg.wrapping_mul(PELT_MIN_DIVIDER) as u32)),
+            SumFloor::Whole => sum.max(avg.wrapping_mul(PELT_MIN_DIVIDER)),
+        }
+    }
+
+    /// The same of a sum of 32 bits.
+    #[inline]
+    pub(super) fn hold_32(self, sum: u32, avg: u64) -> u32 {
+        sum.max(avg.wrapping_mul(PELT_MIN_DIVIDER) as u32)
+    }
+
+    /// What is left of a sum of 32 bits, and of its average.
+    #[inline]
+    fn less_32(self, sum: u32, gone: u32, avg: u64) -> u32 {
+        let left = match self {
+            SumFloor::Cut => sum.saturating_sub(gone),
+            // The difference has a sign, and 32 bits.
+            SumFloor::Whole => add_positive_32(sum, (gone as i32).wrapping_neg().into()),
+        };
+        self.hold_32(left, avg)
+    }
+}
 
 /// fair.c: add_tg_cfs_propagate(). A queue's news for the entity that stands for it one level up: unweighted runnable
 /// time that came (or, negative, left), in units of 1024 ns.
@@ -109,19 +152,22 @@ pub fn dequeue_runnable_load_avg(pelt: Pelt, cfs_rq: &mut SchedAvg, se: &SchedAv
 
 /// fair.c: enqueue_load_avg(). v4.15 and later.
 #[inline]
-pub fn enqueue_load_avg(cfs_rq: &mut SchedAvg, se: &SchedAvg, weight: u64) {
+pub fn enqueue_load_avg(floor: SumFloor, cfs_rq: &mut SchedAvg, se: &SchedAvg, weight: u64) {
     cfs_rq.load_avg = cfs_rq.load_avg.wrapping_add(se.load_avg);
     cfs_rq.load_sum = cfs_rq.load_sum.wrapping_add(weight.wrapping_mul(se.load_sum));
+    if floor == SumFloor::Whole {
+        cfs_rq.load_sum = floor.hold(cfs_rq.load_sum, cfs_rq.load_avg);
+    }
 }
 
 /// fair.c: dequeue_load_avg(). v4.15 and later; under [`Pelt::RunnableAvg`] the sum stays above what the average
 /// allows.
 #[inline]
-pub fn dequeue_load_avg(pelt: Pelt, cfs_rq: &mut SchedAvg, se: &SchedAvg, weight: u64) {
+pub fn dequeue_load_avg(pelt: Pelt, floor: SumFloor, cfs_rq: &mut SchedAvg, se: &SchedAvg, weight: u64) {
     cfs_rq.load_avg = cfs_rq.load_avg.saturating_sub(se.load_avg);
     cfs_rq.load_sum = cfs_rq.load_sum.saturating_sub(weight.wrapping_mul(se.load_sum));
     if pelt == Pelt::RunnableAvg {
-        cfs_rq.load_sum = above_average(cfs_rq.load_sum, cfs_rq.load_avg);
+        cfs_rq.load_sum = floor.hold(cfs_rq.load_sum, cfs_rq.load_avg);
     }
 }
 
@@ -145,13 +191,20 @@ pub fn reweight_load_avg(pelt: Pelt, sa: &mut SchedAvg, load: EntityLoad) {
 ///
 /// Differs: `cfs_rq_util_change()` (v4.15) is the caller's, when true.
 #[inline]
-pub fn update_cfs_rq_load_avg(pelt: Pelt, now: u64, scale: Scale, cfs_rq: &mut CfsRq, load: CfsRqLoad) -> bool {
-    let changed = unlikely(cfs_rq.removed.nr != 0) && take_removed(pelt, cfs_rq);
+pub fn update_cfs_rq_load_avg(
+    pelt: Pelt,
+    floor: SumFloor,
+    now: u64,
+    scale: Scale,
+    cfs_rq: &mut CfsRq,
+    load: CfsRqLoad,
+) -> bool {
+    let changed = unlikely(cfs_rq.removed.nr != 0) && take_removed(pelt, floor, cfs_rq);
     changed | __update_load_avg_cfs_rq(pelt, now, scale, &mut cfs_rq.avg, load)
 }
 
 /// The first half of [`update_cfs_rq_load_avg`]. True if load was taken out.
-fn take_removed(pelt: Pelt, cfs_rq: &mut CfsRq) -> bool {
+fn take_removed(pelt: Pelt, floor: SumFloor, cfs_rq: &mut CfsRq) -> bool {
     let Removed { load_avg: load, util_avg: util, runnable_sum: runnable, .. } = std::mem::take(&mut cfs_rq.removed);
     let sa = &mut cfs_rq.avg;
     match pelt {
@@ -175,13 +228,12 @@ fn take_removed(pelt: Pelt, cfs_rq: &mut CfsRq) -> bool {
             let divider = get_pelt_divider(sa);
             sa.load_avg = sa.load_avg.saturating_sub(load);
             sa.load_sum = sa.load_sum.saturating_sub(load.wrapping_mul(divider));
-            sa.load_sum = above_average(sa.load_sum, sa.load_avg);
+            sa.load_sum = floor.hold(sa.load_sum, sa.load_avg);
             sa.util_avg = sa.util_avg.saturating_sub(util);
-            sa.util_sum = sa.util_sum.saturating_sub(util.wrapping_mul(divider) as u32);
-            sa.util_sum = above_average(u64::from(sa.util_sum), sa.util_avg) as u32;
+            sa.util_sum = floor.less_32(sa.util_sum, util.wrapping_mul(divider) as u32, sa.util_avg);
             sa.runnable_avg = sa.runnable_avg.saturating_sub(runnable);
             sa.runnable_sum = sa.runnable_sum.saturating_sub(runnable.wrapping_mul(divider));
-            sa.runnable_sum = above_average(sa.runnable_sum, sa.runnable_avg);
+            sa.runnable_sum = floor.hold(sa.runnable_sum, sa.runnable_avg);
             let gone = (runnable.wrapping_mul(divider) as i64).wrapping_neg();
             add_tg_cfs_propagate(cfs_rq, gone >> SCHED_CAPACITY_SHIFT);
             true
@@ -196,6 +248,7 @@ fn take_removed(pelt: Pelt, cfs_rq: &mut CfsRq) -> bool {
 /// them here: it ages an entity that has a time of its own. Later kernels do so in `set_task_rq_fair()` only.
 pub fn attach_entity_load_avg(
     pelt: Pelt,
+    floor: SumFloor,
     scale: Scale,
     attach_age_load: bool,
     cfs_rq: &mut CfsRq,
@@ -221,7 +274,7 @@ pub fn attach_entity_load_avg(
                 weight => se.load_avg.wrapping_mul(divider) / weight,
             };
             se.runnable_sum = se.load_sum;
-            enqueue_load_avg(sa, se, load.weight);
+            enqueue_load_avg(floor, sa, se, load.weight);
             add_util(sa, se);
             add_tg_cfs_propagate(cfs_rq, se.load_sum as i64);
         }
@@ -231,7 +284,7 @@ pub fn attach_entity_load_avg(
             se.runnable_sum = se.runnable_avg.wrapping_mul(divider);
             let weighted = se.load_avg.wrapping_mul(divider);
             se.load_sum = if load.weight < weighted { weighted / load.weight } else { 1 };
-            enqueue_load_avg(sa, se, load.weight);
+            enqueue_load_avg(floor, sa, se, load.weight);
             add_util(sa, se);
             sa.runnable_avg = sa.runnable_avg.wrapping_add(se.runnable_avg);
             sa.runnable_sum = sa.runnable_sum.wrapping_add(se.runnable_sum);
@@ -243,7 +296,14 @@ pub fn attach_entity_load_avg(
 /// fair.c: detach_entity_load_avg(). Takes an entity out of its queue, whose averages must be up to date.
 ///
 /// [`Pelt::ByPeriod`] first brings the entity up to the queue's time; later kernels rely on the caller for that.
-pub fn detach_entity_load_avg(pelt: Pelt, scale: Scale, cfs_rq: &mut CfsRq, se: &mut SchedAvg, load: EntityLoad) {
+pub fn detach_entity_load_avg(
+    pelt: Pelt,
+    floor: SumFloor,
+    scale: Scale,
+    cfs_rq: &mut CfsRq,
+    se: &mut SchedAvg,
+    load: EntityLoad,
+) {
     let sa = &mut cfs_rq.avg;
     match pelt {
         Pelt::ByPeriod => {
@@ -254,14 +314,15 @@ pub fn detach_entity_load_avg(pelt: Pelt, scale: Scale, cfs_rq: &mut CfsRq, se: 
             sa.util_sum = sub_or_zero_signed_32(sa.util_sum, u64::from(se.util_sum));
         }
         Pelt::Accumulate | Pelt::RunnableAvg => {
-            dequeue_load_avg(pelt, sa, se, load.weight);
+            dequeue_load_avg(pelt, floor, sa, se, load.weight);
             sa.util_avg = sa.util_avg.saturating_sub(se.util_avg);
-            sa.util_sum = sa.util_sum.saturating_sub(se.util_sum);
-            if pelt == Pelt::RunnableAvg {
-                sa.util_sum = above_average(u64::from(sa.util_sum), sa.util_avg) as u32;
+            if pelt == Pelt::Accumulate {
+                sa.util_sum = sa.util_sum.saturating_sub(se.util_sum);
+            } else {
+                sa.util_sum = floor.less_32(sa.util_sum, se.util_sum, sa.util_avg);
                 sa.runnable_avg = sa.runnable_avg.saturating_sub(se.runnable_avg);
                 sa.runnable_sum = sa.runnable_sum.saturating_sub(se.runnable_sum);
-                sa.runnable_sum = above_average(sa.runnable_sum, sa.runnable_avg);
+                sa.runnable_sum = floor.hold(sa.runnable_sum, sa.runnable_avg);
             }
             add_tg_cfs_propagate(cfs_rq, (se.load_sum as i64).wrapping_neg());
         }
@@ -314,12 +375,6 @@ fn add_util(cfs_rq: &mut SchedAvg, se: &SchedAvg) {
     cfs_rq.util_sum = cfs_rq.util_sum.wrapping_add(se.util_sum);
 }
 
-/// The least a sum may be for its average to be what it is. The kernel compares 32 bits even for 64-bit sums (its
-/// `max_t(u32, ...)`), so a larger sum loses its upper half; so does ours.
-pub(super) fn above_average(sum: u64, avg: u64) -> u64 {
-    u64::from((sum as u32).max(avg.wrapping_mul(PELT_MIN_DIVIDER) as u32))
-}
-
 /// Subtraction whose *signed* result is held at zero (`max_t(s64, a - b, 0)`, the manner before v4.7).
 fn sub_or_zero_signed(a: u64, b: u64) -> u64 {
     (a.wrapping_sub(b) as i64).max(0) as u64
@@ -345,10 +400,10 @@ mod tests {
             let mut cfs_rq = CfsRq { avg: before, ..CfsRq::default() };
             let mut se = init_entity_runnable_average(pelt, 1024, true);
             post_init_entity_util_avg(pelt, &mut se, &cfs_rq.avg, 1024 << 10, 1024);
-            attach_entity_load_avg(pelt, Scale::FULL, true, &mut cfs_rq, &mut se, LOAD);
+            attach_entity_load_avg(pelt, SumFloor::Cut, Scale::FULL, true, &mut cfs_rq, &mut se, LOAD);
             let util = if pelt == Pelt::ByPeriod { 1024 } else { 512 };
             assert_eq!((cfs_rq.avg.load_avg, cfs_rq.avg.util_avg), (1024, util), "{pelt:?}");
-            detach_entity_load_avg(pelt, Scale::FULL, &mut cfs_rq, &mut se, LOAD);
+            detach_entity_load_avg(pelt, SumFloor::Cut, Scale::FULL, &mut cfs_rq, &mut se, LOAD);
             assert_eq!(cfs_rq.avg, before, "{pelt:?}");
             assert_eq!(cfs_rq.prop_runnable_sum, 0);
         }
@@ -359,14 +414,14 @@ mod tests {
         for pelt in ALL {
             let mut cfs_rq = CfsRq::default();
             let mut se = init_entity_runnable_average(pelt, 335, true);
-            attach_entity_load_avg(pelt, Scale::FULL, true, &mut cfs_rq, &mut se, LOAD);
+            attach_entity_load_avg(pelt, SumFloor::Cut, Scale::FULL, true, &mut cfs_rq, &mut se, LOAD);
             se.last_update_time = 1;
             remove_entity_load_avg(pelt, Scale::FULL, 1, &mut cfs_rq.removed, &mut se, LOAD);
             assert_eq!((cfs_rq.removed.nr, cfs_rq.removed.load_avg), (1, 335), "{pelt:?}");
             let idle = CfsRqLoad { weight: 0, runnable: 0, running: false };
-            assert!(update_cfs_rq_load_avg(pelt, 2, Scale::FULL, &mut cfs_rq, idle));
+            assert!(update_cfs_rq_load_avg(pelt, SumFloor::Cut, 2, Scale::FULL, &mut cfs_rq, idle));
             assert_eq!((cfs_rq.avg.load_avg, cfs_rq.avg.util_avg), (0, 0));
-            assert!(!update_cfs_rq_load_avg(pelt, 2, Scale::FULL, &mut cfs_rq, idle));
+            assert!(!update_cfs_rq_load_avg(pelt, SumFloor::Cut, 2, Scale::FULL, &mut cfs_rq, idle));
         }
     }
 
@@ -377,7 +432,10 @@ mod tests {
                 CfsRq { removed: Removed { nr: 1, load_avg, util_avg, runnable_sum: 0 }, ..CfsRq::default() };
             (cfs_rq.avg.load_avg, cfs_rq.avg.util_avg) = (10, 10);
             let idle = CfsRqLoad { weight: 0, runnable: 0, running: false };
-            assert_eq!(update_cfs_rq_load_avg(Pelt::ByPeriod, 0, Scale::FULL, &mut cfs_rq, idle), changed);
+            assert_eq!(
+                update_cfs_rq_load_avg(Pelt::ByPeriod, SumFloor::Cut, 0, Scale::FULL, &mut cfs_rq, idle),
+                changed
+            );
             assert_eq!((cfs_rq.avg.load_avg, cfs_rq.avg.util_avg), (10 - load_avg, 10 - util_avg));
         }
     }
@@ -398,16 +456,73 @@ mod tests {
         let mut cfs_rq = CfsRq::default();
         let mut tasks = [init_entity_runnable_average(Pelt::ByPeriod, 1024, true); 46];
         for se in &mut tasks {
-            attach_entity_load_avg(Pelt::ByPeriod, Scale::FULL, true, &mut cfs_rq, se, LOAD);
+            attach_entity_load_avg(Pelt::ByPeriod, SumFloor::Cut, Scale::FULL, true, &mut cfs_rq, se, LOAD);
         }
         assert_eq!(u64::from(cfs_rq.avg.util_sum), 46 * 47_742 * 1024);
-        detach_entity_load_avg(Pelt::ByPeriod, Scale::FULL, &mut cfs_rq, &mut tasks[0], LOAD);
+        detach_entity_load_avg(Pelt::ByPeriod, SumFloor::Cut, Scale::FULL, &mut cfs_rq, &mut tasks[0], LOAD);
         assert_eq!((cfs_rq.avg.util_avg, cfs_rq.avg.util_sum), (45 * 1024, 0));
     }
 
     #[test]
     fn a_sum_cannot_fall_below_its_average_and_keeps_32_bits_only() {
-        assert_eq!(above_average(5, 2), 2 * 46_718);
-        assert_eq!(above_average((7 << 32) + 100_000, 2), 100_000);
+        for floor in [SumFloor::Cut, SumFloor::Whole] {
+            assert_eq!((floor.hold(5, 2), floor.hold_32(5, 2)), (2 * 46_718, 2 * 46_718));
+        }
+        assert_eq!(SumFloor::Cut.hold((7 << 32) + 100_000, 2), 100_000);
+        assert_eq!(SumFloor::Whole.hold((7 << 32) + 100_000, 2), (7 << 32) + 100_000);
+    }
+
+    /// What a queue is left with when one of `tasks` always running tasks of nice 0 leaves it: load_avg at the next period's end.
+    fn load_without_one(floor: SumFloor, tasks: usize) -> u64 {
+        let pelt = Pelt::RunnableAvg;
+        let mut cfs_rq = CfsRq { avg: SchedAvg { last_update_time: 1, ..SchedAvg::default() }, ..CfsRq::default() };
+        let mut se = init_entity_runnable_average(pelt, 1024, true);
+        for _ in 0..tasks {
+            attach_entity_load_avg(pelt, floor, Scale::FULL, true, &mut cfs_rq, &mut se, LOAD);
+        }
+        detach_entity_load_avg(pelt, floor, Scale::FULL, &mut cfs_rq, &mut se, LOAD);
+        let queued = CfsRqLoad { weight: 1024 * (tasks as u64 - 1), runnable: tasks as u64 - 1, running: true };
+        assert!(update_cfs_rq_load_avg(pelt, floor, (1 << 20) + 1, Scale::FULL, &mut cfs_rq, queued));
+        cfs_rq.avg.load_avg
+    }
+
+    #[test]
+    fn many_tasks_load_vanishes_when_one_leaves_unless_the_sums_stay_whole() {
+        // A period later: what was left is decayed, and so are the 1024 units that each has run since.
+        let later = |left: u64, tasks: u64| {
+            let sum = super::super::decay_load(left, 1) + tasks * 1024 * super::super::decay_load(PERIOD, 1);
+            sum / PELT_MIN_DIVIDER
+        };
+        let whole = |tasks: u64| tasks * 1024 * PELT_MIN_DIVIDER;
+        for floor in [SumFloor::Cut, SumFloor::Whole] {
+            assert_eq!(load_without_one(floor, 80), later(whole(79), 79));
+        }
+        assert_eq!(load_without_one(SumFloor::Whole, 100), later(whole(99), 99));
+        // Of 2^32 and 441 million the latter are left.
+        assert_eq!(load_without_one(SumFloor::Cut, 100), later(whole(99) % (1 << 32), 99));
+        assert!(load_without_one(SumFloor::Cut, 100) < 12 * 1024 && load_without_one(SumFloor::Whole, 100) > 98 * 1024);
+    }
+
+    #[test]
+    fn a_sum_that_comes_is_held_above_its_average_only_later() {
+        // 1000 * 46718 / 1024 = 45623.05: what is cut off is missing in the sum.
+        for (floor, sum) in [(SumFloor::Cut, 1024 * 45_623), (SumFloor::Whole, 1000 * 46_718)] {
+            let (mut cfs_rq, mut se) = (CfsRq::default(), SchedAvg { load_avg: 1000, ..SchedAvg::default() });
+            attach_entity_load_avg(Pelt::RunnableAvg, floor, Scale::FULL, true, &mut cfs_rq, &mut se, LOAD);
+            assert_eq!(cfs_rq.avg.load_sum, sum);
+        }
+    }
+
+    #[test]
+    fn much_removed_utilization_is_taken_for_some_that_came() {
+        // 46 CPUs' worth: more than 2^31, less than 2^32.
+        let gone = 46 * 1024 * 46_718u64;
+        for (floor, util_sum) in [(SumFloor::Cut, 0), (SumFloor::Whole, 1_000_000u32.wrapping_sub(gone as u32))] {
+            let removed = Removed { nr: 1, util_avg: 46 * 1024, ..Removed::default() };
+            let avg = SchedAvg { util_sum: 1_000_000, ..SchedAvg::default() };
+            let mut cfs_rq = CfsRq { avg, removed, ..CfsRq::default() };
+            take_removed(Pelt::RunnableAvg, floor, &mut cfs_rq);
+            assert_eq!(cfs_rq.avg.util_sum, util_sum);
+        }
     }
 }

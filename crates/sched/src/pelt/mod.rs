@@ -27,9 +27,9 @@ mod util_est;
 
 pub use accrue::{Rate, accrue, stays_in_period, units_passed};
 pub use attach::{
-    add_tg_cfs_propagate, attach_entity_load_avg, dequeue_load_avg, dequeue_runnable_load_avg, detach_entity_load_avg,
-    enqueue_load_avg, enqueue_runnable_load_avg, init_entity_runnable_average, post_init_entity_util_avg,
-    remove_entity_load_avg, reweight_load_avg, sync_entity_load_avg, update_cfs_rq_load_avg,
+    SumFloor, add_tg_cfs_propagate, attach_entity_load_avg, dequeue_load_avg, dequeue_runnable_load_avg,
+    detach_entity_load_avg, enqueue_load_avg, enqueue_runnable_load_avg, init_entity_runnable_average,
+    post_init_entity_util_avg, remove_entity_load_avg, reweight_load_avg, sync_entity_load_avg, update_cfs_rq_load_avg,
 };
 pub use clock::ClockPelt;
 pub use propagate::{GroupNews, propagate_entity_load_avg};

@@ -1,9 +1,9 @@
 //! Up the group hierarchy: a queue's entity follows what came to the queue and what left it, v4.15 and later
 //! (commit 0e2d2aaaae52). Under [`Pelt::ByPeriod`] there is nothing of the kind.
 
-use super::attach::above_average;
 use super::{
-    EntityLoad, LOAD_AVG_MAX, Pelt, SCHED_CAPACITY_SHIFT, Scale, SchedAvg, add_tg_cfs_propagate, get_pelt_divider,
+    EntityLoad, LOAD_AVG_MAX, Pelt, SCHED_CAPACITY_SHIFT, Scale, SchedAvg, SumFloor, add_tg_cfs_propagate,
+    get_pelt_divider,
 };
 use crate::sched::CfsRq;
 
@@ -37,6 +37,7 @@ impl GroupNews {
 /// Differs: a task, or a group without news, does not come here; the kernel returns false for them.
 pub fn propagate_entity_load_avg(
     pelt: Pelt,
+    floor: SumFloor,
     scale: Scale,
     cfs_rq: &mut CfsRq,
     se: &mut SchedAvg,
@@ -52,9 +53,9 @@ pub fn propagate_entity_load_avg(
         }
         Pelt::RunnableAvg => {
             add_tg_cfs_propagate(cfs_rq, news.runnable_sum);
-            update_tg_cfs_util(&mut cfs_rq.avg, se, &news.avg);
-            update_tg_cfs_runnable(&mut cfs_rq.avg, se, &news.avg);
-            update_tg_cfs_load(&mut cfs_rq.avg, se, load, news);
+            update_tg_cfs_util(floor, &mut cfs_rq.avg, se, &news.avg);
+            update_tg_cfs_runnable(floor, &mut cfs_rq.avg, se, &news.avg);
+            update_tg_cfs_load(floor, &mut cfs_rq.avg, se, load, news);
         }
     }
 }
@@ -72,7 +73,7 @@ fn update_tg_cfs_util_whole_sum(cfs_rq: &mut SchedAvg, se: &mut SchedAvg, group:
 }
 
 /// fair.c: update_tg_cfs_util(), v5.17.
-fn update_tg_cfs_util(cfs_rq: &mut SchedAvg, se: &mut SchedAvg, group: &SchedAvg) {
+fn update_tg_cfs_util(floor: SumFloor, cfs_rq: &mut SchedAvg, se: &mut SchedAvg, group: &SchedAvg) {
     let delta_avg = group.util_avg.wrapping_sub(se.util_avg) as i64;
     if delta_avg == 0 {
         return;
@@ -84,12 +85,16 @@ fn update_tg_cfs_util(cfs_rq: &mut SchedAvg, se: &mut SchedAvg, group: &SchedAvg
     se.util_sum = new_sum;
 
     cfs_rq.util_avg = add_positive(cfs_rq.util_avg, delta_avg);
+    let delta_sum = match floor {
+        SumFloor::Cut => delta_sum,
+        SumFloor::Whole => i64::from(delta_sum as i32),
+    };
     cfs_rq.util_sum = add_positive_32(cfs_rq.util_sum, delta_sum);
-    cfs_rq.util_sum = above_average(u64::from(cfs_rq.util_sum), cfs_rq.util_avg) as u32;
+    cfs_rq.util_sum = floor.hold_32(cfs_rq.util_sum, cfs_rq.util_avg);
 }
 
 /// fair.c: update_tg_cfs_runnable(), v5.17.
-fn update_tg_cfs_runnable(cfs_rq: &mut SchedAvg, se: &mut SchedAvg, group: &SchedAvg) {
+fn update_tg_cfs_runnable(floor: SumFloor, cfs_rq: &mut SchedAvg, se: &mut SchedAvg, group: &SchedAvg) {
     let delta_avg = group.runnable_avg.wrapping_sub(se.runnable_avg) as i64;
     if delta_avg == 0 {
         return;
@@ -102,11 +107,11 @@ fn update_tg_cfs_runnable(cfs_rq: &mut SchedAvg, se: &mut SchedAvg, group: &Sche
 
     cfs_rq.runnable_avg = add_positive(cfs_rq.runnable_avg, delta_avg);
     cfs_rq.runnable_sum = add_positive(cfs_rq.runnable_sum, delta_sum);
-    cfs_rq.runnable_sum = above_average(cfs_rq.runnable_sum, cfs_rq.runnable_avg);
+    cfs_rq.runnable_sum = floor.hold(cfs_rq.runnable_sum, cfs_rq.runnable_avg);
 }
 
 /// fair.c: update_tg_cfs_load(), v5.17: the unweighted runnable time that came or left, as load of the group's entity.
-fn update_tg_cfs_load(cfs_rq: &mut SchedAvg, se: &mut SchedAvg, load: EntityLoad, news: &GroupNews) {
+fn update_tg_cfs_load(floor: SumFloor, cfs_rq: &mut SchedAvg, se: &mut SchedAvg, load: EntityLoad, news: &GroupNews) {
     if news.runnable_sum == 0 {
         return;
     }
@@ -131,7 +136,7 @@ fn update_tg_cfs_load(cfs_rq: &mut SchedAvg, se: &mut SchedAvg, load: EntityLoad
     se.load_avg = load_avg;
     cfs_rq.load_avg = add_positive(cfs_rq.load_avg, delta_avg);
     cfs_rq.load_sum = add_positive(cfs_rq.load_sum, delta_sum);
-    cfs_rq.load_sum = above_average(cfs_rq.load_sum, cfs_rq.load_avg);
+    cfs_rq.load_sum = floor.hold(cfs_rq.load_sum, cfs_rq.load_avg);
 }
 
 /// fair.c: update_tg_cfs_runnable(), v4.15: load and runnable load of the group's entity at once.
@@ -185,7 +190,7 @@ fn add_positive(value: u64, delta: i64) -> u64 {
 }
 
 /// The same on a 32-bit sum.
-fn add_positive_32(value: u32, delta: i64) -> u32 {
+pub(super) fn add_positive_32(value: u32, delta: i64) -> u32 {
     let sum = value.wrapping_add(delta as u32);
     if delta < 0 && sum > value { 0 } else { sum }
 }
@@ -204,7 +209,7 @@ mod tests {
         let news = GroupNews::take(&mut group, 1024).expect("there are news");
         assert_eq!(GroupNews::take(&mut group, 1024), None);
         let (mut cfs_rq, mut se) = (CfsRq::default(), SchedAvg::default());
-        propagate_entity_load_avg(pelt, Scale::FULL, &mut cfs_rq, &mut se, LOAD, &news);
+        propagate_entity_load_avg(pelt, SumFloor::Cut, Scale::FULL, &mut cfs_rq, &mut se, LOAD, &news);
         (cfs_rq, se)
     }
 

@@ -230,9 +230,10 @@ behaviours! {
     entity: EntityRules {
         pick, sleeper_vruntime, renormalise, waking_vruntime, min_vruntime_curr, min_vruntime_dequeue, long_sleeper,
         exec_start_reset, idle_sleeper, idle_slice, nr_latency, buddies_cleared, idle_left, group_idle, task_list,
+        average_weights, lag_limit, delayed_lag, slice_protection, reweight, wakeup_preempt,
     }
     load: LoadRules {
-        group_shares, leaf_list, migration_detach, util_est, new_task_attach, new_task_util, migrate_lag, tg_load_avg, offline, blocked_news, other_classes,
+        group_shares, leaf_list, migration_detach, util_est, new_task_attach, new_task_util, migrate_lag, tg_load_avg, sum_floor, offline, blocked_news, other_classes,
         frequency,
     }
     wake: WakeRules {

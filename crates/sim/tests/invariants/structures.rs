@@ -4,7 +4,7 @@ use super::checker::waits_for_budget;
 use machine::hardware::Hardware;
 use sched::core::Sched;
 use sched::deadline::changes::{DlPrioChanged, DlSwitchedTo};
-use sched::fair::rules::Pick;
+use sched::fair::rules::{LagLimit, Pick};
 use sched::fair::timeline::entity_before;
 use sched::sched::{CfsRqId, OnRq, SchedClass, SchedEntity, SeId, TaskId, TaskState};
 use units::CpuId;
@@ -88,13 +88,14 @@ pub fn competition<const COSTS: bool>(
     unsettled: &mut bool,
 ) {
     let cfs = &sched.cfs_rq[id];
-    let weight = |se: SeId| i128::from(sched.kernel.load_resolution.scale_load_down(sched.se[se].load.weight));
+    let shown = |se: SeId| i128::from(sched.kernel.load_resolution.scale_load_down(sched.se[se].load.weight));
+    let weight = |se: SeId| i128::from(sched.avg_vruntime_weight(id, sched.se[se].load.weight));
     let key = |se: SeId| i128::from(sched.se[se].vruntime.wrapping_sub(cfs.zero_vruntime) as i64);
     let waiting: Vec<SeId> = cfs.tasks_timeline.iter().collect();
     let sum = |all: &[SeId]| all.iter().map(|&se| weight(se) * key(se)).sum::<i128>();
     let load = |all: &[SeId]| all.iter().map(|&se| weight(se)).sum::<i128>();
-    assert_eq!(i128::from(cfs.avg_vruntime), sum(&waiting), "{id:?}.avg_vruntime");
-    assert_eq!(i128::from(cfs.avg_load), load(&waiting), "{id:?}.avg_load");
+    assert_eq!(i128::from(cfs.sum_w_vruntime), sum(&waiting), "{id:?}.sum_w_vruntime");
+    assert_eq!(i128::from(cfs.sum_weight), load(&waiting), "{id:?}.sum_weight");
     let curr = cfs.curr.filter(|&curr| sched.se[curr].on_rq);
     let all: Vec<SeId> = waiting.into_iter().chain(curr).collect();
     let (sum, load) = (sum(&all), load(&all));
@@ -106,9 +107,13 @@ pub fn competition<const COSTS: bool>(
     }
     for &se in &all {
         let entity = &sched.se[se];
-        let lag = (sum - key(se) * load) * weight(se) / load / 1024;
-        let slice = i128::from(entity.slice.max(sched.tick_nsec));
-        assert!(lag.abs() <= LAG_SLICES * slice, "{id:?} owes {se:?} {lag} ns, whose slice is {} ns", entity.slice);
+        let lag = (sum - key(se) * load) * shown(se) / load / 1024;
+        let slice = u64::from(match sched.kernel.entity.lag_limit {
+            LagLimit::OwnSlice => entity.slice,
+            LagLimit::LongestSlice => all.iter().map(|&se| sched.se[se].slice).max().expect("one is here"),
+        });
+        let most = LAG_SLICES * i128::from(slice.max(sched.tick_nsec));
+        assert!(lag.abs() <= most, "{id:?} owes {se:?} {lag} ns, whose slice is {} ns", entity.slice);
     }
 }
 

@@ -5,15 +5,16 @@ use crate::core::Sched;
 use crate::fair::group::GroupShares;
 use crate::fair::rules::Pick;
 use crate::load_weight::LoadResolution;
-use crate::pelt::Pelt;
+use crate::pelt::{Pelt, SumFloor};
 use crate::sched::{SchedEntity, TaskId};
 use crate::versions::Kernel;
 
-/// The behaviours that every computation with loads asks for, again and again, and every level's step: the averages' arithmetic, the scale
+/// The behaviours that every computation with loads asks for, again and again, and every level's step: the averages' arithmetic, how sums are held, the scale
 /// of weights, what a group's entity weighs, who is picked.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Arithmetic {
     pub pelt: Pelt,
+    pub floor: SumFloor,
     pub resolution: LoadResolution,
     pub shares: GroupShares,
     pub pick: Pick,
@@ -22,6 +23,7 @@ pub(crate) struct Arithmetic {
 impl Arithmetic {
     pub const V4_5: Arithmetic = Arithmetic {
         pelt: Pelt::ByPeriod,
+        floor: SumFloor::Cut,
         resolution: LoadResolution::Shown,
         shares: GroupShares::QueueWeight,
         pick: Pick::Cfs,
@@ -40,11 +42,13 @@ impl Arithmetic {
     };
     pub const V6_12: Arithmetic =
         Arithmetic { shares: GroupShares::LoadAverageOfBusy, pick: Pick::Eevdf, ..Arithmetic::V6_1 };
+    pub const V7_2: Arithmetic = Arithmetic { floor: SumFloor::Whole, ..Arithmetic::V6_12 };
 
     #[inline]
     pub fn of(kernel: &Kernel) -> Arithmetic {
         Arithmetic {
             pelt: kernel.pelt,
+            floor: kernel.load.sum_floor,
             resolution: kernel.load_resolution,
             shares: kernel.load.group_shares,
             pick: kernel.entity.pick,
@@ -81,6 +85,7 @@ pub(crate) enum Released {
     V4_15,
     V6_1,
     V6_12,
+    V7_2,
     Mixed,
 }
 
@@ -91,6 +96,7 @@ impl Released {
             Arithmetic::V4_15 => Released::V4_15,
             Arithmetic::V6_1 => Released::V6_1,
             Arithmetic::V6_12 => Released::V6_12,
+            Arithmetic::V7_2 => Released::V7_2,
             _ => Released::Mixed,
         }
     }
@@ -116,6 +122,10 @@ macro_rules! with_arithmetic {
             }
             Released::V6_12 => {
                 let $arithmetic = Arithmetic::V6_12;
+                $body
+            }
+            Released::V7_2 => {
+                let $arithmetic = Arithmetic::V7_2;
                 $body
             }
             Released::Mixed => {

@@ -20,7 +20,7 @@ impl<A: Arch> Sched<A> {
         let age = self.sched_feat(Feature::ATTACH_AGE_LOAD);
         let (load, scale) = (self.load_of(se), self.scale(self.cfs_rq[cfs].rq));
         let (cfs_rq, avg) = (&mut self.cfs_rq[cfs], &mut self.se[se].avg);
-        pelt::attach_entity_load_avg(self.kernel.pelt, scale, age, cfs_rq, avg, load);
+        pelt::attach_entity_load_avg(self.kernel.pelt, self.kernel.load.sum_floor, scale, age, cfs_rq, avg, load);
         self.cfs_rq_util_change(cfs, ChangePlace::Moved);
         self.trace_pelt_cfs_tp(cfs);
     }
@@ -30,7 +30,7 @@ impl<A: Arch> Sched<A> {
         self.path(Path::detach_entity_load_avg);
         let (load, scale) = (self.load_of(se), self.scale(self.cfs_rq[cfs].rq));
         let (cfs_rq, avg) = (&mut self.cfs_rq[cfs], &mut self.se[se].avg);
-        pelt::detach_entity_load_avg(self.kernel.pelt, scale, cfs_rq, avg, load);
+        pelt::detach_entity_load_avg(self.kernel.pelt, self.kernel.load.sum_floor, scale, cfs_rq, avg, load);
         self.cfs_rq_util_change(cfs, ChangePlace::Moved);
         self.trace_pelt_cfs_tp(cfs);
     }

@@ -2,7 +2,7 @@
 
 use crate::behaviour;
 use crate::fair::group::{GroupShares, LeafList};
-use crate::pelt::UtilEstimate;
+use crate::pelt::{SumFloor, UtilEstimate};
 
 behaviour! {
     /// When a new task's load is added to its queue.
@@ -42,6 +42,8 @@ behaviour! {
         /// A queue that the sum still contains is not decayed.
         OncePerMillisecond = "once-per-ms", since "v6.7", commit "1528c661c24b",
             "the same, but not within a millisecond of the last time";
+        OncePerMillisecondOfQueue = "once-per-ms-of-queue", since "v7.2", commit "",
+            "the same, by the CPU's queue's clock instead of one that is read for it (after v6.12, by v7.2)";
     }
 }
 
@@ -102,6 +104,7 @@ pub struct LoadRules {
     pub new_task_util: NewTaskUtil,
     pub migrate_lag: MigrateLag,
     pub tg_load_avg: TgLoadAvg,
+    pub sum_floor: SumFloor,
     pub offline: OfflineLoad,
     pub blocked_news: BlockedNews,
     pub other_classes: OtherClasses,
@@ -119,6 +122,7 @@ impl LoadRules {
         new_task_util: NewTaskUtil::KeptWeight,
         migrate_lag: MigrateLag::Ignored,
         tg_load_avg: TgLoadAvg::EveryChange,
+        sum_floor: SumFloor::Cut,
         offline: OfflineLoad::Kept,
         blocked_news: BlockedNews::Untold,
         other_classes: OtherClasses::RtAvg,
@@ -156,5 +160,10 @@ impl LoadRules {
         ..LoadRules::V6_1
     };
 
-    pub const V7_2: LoadRules = LoadRules { ..LoadRules::V6_12 };
+    pub const V7_2: LoadRules = LoadRules {
+        util_est: UtilEstimate::EwmaInUpdate,
+        tg_load_avg: TgLoadAvg::OncePerMillisecondOfQueue,
+        sum_floor: SumFloor::Whole,
+        ..LoadRules::V6_12
+    };
 }

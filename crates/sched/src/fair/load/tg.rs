@@ -23,9 +23,8 @@ impl<A: Arch> Sched<A> {
         }
         let now = match self.kernel.load.tg_load_avg {
             TgLoadAvg::EveryChange => 0,
-            TgLoadAvg::OncePerMillisecond => {
-                let cpu = cfs_rq.rq;
-                let now = self.clock_of(cpu);
+            TgLoadAvg::OncePerMillisecond | TgLoadAvg::OncePerMillisecondOfQueue => {
+                let now = self.tg_clock(cfs_rq.rq);
                 if now.wrapping_sub(self.cfs_rq[cfs].last_update_tg_load_avg) < RATE_LIMIT {
                     return;
                 }
@@ -43,12 +42,20 @@ impl<A: Arch> Sched<A> {
         }
     }
 
+    /// By which updates of sums are kept apart, in ns.
+    fn tg_clock(&mut self, cpu: CpuId) -> u64 {
+        match self.kernel.load.tg_load_avg {
+            TgLoadAvg::EveryChange | TgLoadAvg::OncePerMillisecond => self.clock_of(cpu),
+            TgLoadAvg::OncePerMillisecondOfQueue => self.rq[cpu].clock,
+        }
+    }
+
     /// fair.c: clear_tg_load_avg(). The group's sum forgets this queue.
     fn clear_tg_load_avg(&mut self, tg: TgId, cfs: CfsRqId) {
         if tg == ROOT_TASK_GROUP {
             return;
         }
-        let now = self.clock_of(self.cfs_rq[cfs].rq);
+        let now = self.tg_clock(self.cfs_rq[cfs].rq);
         let cfs_rq = &mut self.cfs_rq[cfs];
         let delta = 0i64.wrapping_sub(cfs_rq.tg_load_avg_contrib as i64);
         cfs_rq.tg_load_avg_contrib = 0;

@@ -67,6 +67,14 @@ impl<A: Arch> Sched<A> {
         }
     }
 
+    /// fair.c: util_est_update(), in `update_load_avg()` (UPDATE_UTIL_EST): in v7.2.
+    #[inline]
+    pub(crate) fn util_est_update_in_load_avg(&mut self, p: TaskId) {
+        if self.kernel.load.util_est == UtilEstimate::EwmaInUpdate {
+            self.util_est_update(self.task[p].cpu, p);
+        }
+    }
+
     fn util_est_update(&mut self, cpu: CpuId, p: TaskId) {
         if self.estimates_util() {
             self.path(Path::util_est_update);

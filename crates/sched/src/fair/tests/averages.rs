@@ -193,3 +193,68 @@ fn a_tick_reads_shares_where_the_other_cpu_adds_to_load_avg_only_if_they_share_a
         }
     }
 }
+
+/// One behaviour of v7.2 set to `value`.
+fn v7_2_with(key: &str, value: &str) -> Sched<Hand> {
+    let mut kernel = V7_2;
+    kernel.set(key, value).expect("there is such a behaviour");
+    machine(kernel, 1)
+}
+
+#[test]
+fn what_a_sleeper_is_estimated_to_use_contains_what_it_ran_last_only_later() {
+    // Twice 20 ms without a tick: utilization as of its enqueue, half of the free CPU, or as it is now.
+    for (value, up_to_now) in [("ewma", false), ("ewma-in-update", true)] {
+        let mut s = v7_2_with("load.util_est", value);
+        let p = s.task(CPU0, 0);
+        s.reschedule(CPU0);
+        let before = s.se_of(p).avg.util_avg;
+        s.pass(20 * MS);
+        s.sleep(CPU0);
+        let (estimate, now) = (s._task_util_est(p), s.se_of(p).avg.util_avg);
+        assert!(now > before + 100, "{before} has become {now}");
+        assert_eq!(estimate, if up_to_now { now } else { before }, "{value}");
+    }
+}
+
+#[test]
+fn a_delayed_sleeper_that_leaves_the_class_leaves_its_estimate_only_once_later() {
+    for (value, rest) in [("ewma", 0), ("ewma-in-update", 300)] {
+        let mut s = v7_2_with("load.util_est", value);
+        let sleeper = s.task(CPU0, 0);
+        s.reschedule(CPU0);
+        let other = s.task(CPU0, 0);
+        for (p, estimate) in [(sleeper, 500), (other, 300)] {
+            let se = s.task[p].se;
+            s.se[se].avg.util_est.enqueued = estimate | crate::pelt::UTIL_AVG_UNCHANGED;
+        }
+        let root = s.rq[CPU0].cfs;
+        s.cfs_rq[root].avg.util_est.enqueued = 800;
+        s.pass(MS / 2);
+        s.sleep(CPU0);
+        assert!(s.se_of(sleeper).sched_delayed, "it ran ahead of the other one");
+        assert_eq!(s.cfs_rq[root].avg.util_est.enqueued, 300, "{value}");
+        s.sched_setscheduler(sleeper, Policy::Fifo, 1).expect("root may");
+        assert_eq!(s.cfs_rq[root].avg.util_est.enqueued, rest, "{value}");
+    }
+}
+
+#[test]
+fn a_group_is_told_once_a_millisecond_of_a_clock_or_of_the_queues() {
+    for (value, told) in [("once-per-ms", true), ("once-per-ms-of-queue", false)] {
+        let mut s = v7_2_with("load.tg_load_avg", value);
+        let group = s.sched_create_group(ROOT_TASK_GROUP, "g", 1024);
+        s.task_in(group, CPU0, 0);
+        let cfs = s.tg[group].cfs_rq[0];
+        s.cfs_rq[cfs].last_update_tg_load_avg = s.rq[CPU0].clock;
+        s.cfs_rq[cfs].avg.load_avg += 500;
+        // Time passes that the run queue's clock has not been told of.
+        s.pass(2 * MS);
+        let before = s.tg[group].load_avg;
+        s.update_tg_load_avg(cfs);
+        assert_eq!(s.tg[group].load_avg != before, told, "{value}");
+        s.update_rq_clock(CPU0);
+        s.update_tg_load_avg(cfs);
+        assert_ne!(s.tg[group].load_avg, before, "{value}");
+    }
+}

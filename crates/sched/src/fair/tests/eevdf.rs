@@ -4,6 +4,8 @@ use super::*;
 use crate::features::Feature;
 use units::Prng;
 
+const EEVDF: [Kernel; 2] = [V6_12, V7_2];
+
 /// An entity as the reference sees it: numbers of any size, relative to some vruntime.
 #[derive(Clone, Copy, Debug)]
 struct Seen {
@@ -19,7 +21,7 @@ fn seen(s: &Sched<Hand>, se: SeId) -> Seen {
     let relative = |time: u64| i128::from(time.wrapping_sub(base) as i64);
     Seen {
         se,
-        weight: i128::from(s.kernel.load_resolution.scale_load_down(entity.load.weight)),
+        weight: i128::from(s.avg_vruntime_weight(entity.cfs_rq, entity.load.weight)),
         vruntime: relative(entity.vruntime),
         deadline: relative(entity.deadline),
     }
@@ -37,8 +39,9 @@ fn owed(all: &[Seen], v: i128) -> i128 {
     all.iter().map(|e| e.weight * (e.vruntime - v)).sum()
 }
 
-/// By definition: of all who are owed something the one with the earliest deadline, what runs only before the others.
-fn reference_pick(s: &Sched<Hand>, cfs: CfsRqId) -> Option<SeId> {
+/// By definition: of all who are owed something the one with the earliest deadline, what runs only before the others, or if it is
+/// protected.
+fn reference_pick(s: &Sched<Hand>, cfs: CfsRqId, protect: bool) -> Option<SeId> {
     let (waiting, curr) = competitors(s, cfs);
     let all: Vec<Seen> = waiting.iter().copied().chain(curr).collect();
     if let [alone] = all[..] {
@@ -47,8 +50,8 @@ fn reference_pick(s: &Sched<Hand>, cfs: CfsRqId) -> Option<SeId> {
     let eligible = |e: &Seen| owed(&all, e.vruntime) >= 0;
     let curr = curr.filter(eligible);
     if let Some(curr) = curr
-        && s.sched_feat(Feature::RUN_TO_PARITY)
-        && s.se[curr.se].protect_slice()
+        && protect
+        && s.runs_protected(curr.se)
     {
         return Some(curr.se);
     }
@@ -68,21 +71,28 @@ fn reference_pick(s: &Sched<Hand>, cfs: CfsRqId) -> Option<SeId> {
 pub(super) fn check_queue(s: &Sched<Hand>, cfs: CfsRqId) {
     let (waiting, curr) = competitors(s, cfs);
     let cfs_rq = &s.cfs_rq[cfs];
-    assert_eq!(i128::from(cfs_rq.avg_vruntime), owed(&waiting, 0), "{cfs:?}.avg_vruntime");
-    assert_eq!(i128::from(cfs_rq.avg_load), waiting.iter().map(|e| e.weight).sum(), "{cfs:?}.avg_load");
+    assert_eq!(i128::from(cfs_rq.sum_w_vruntime), owed(&waiting, 0), "{cfs:?}.sum_w_vruntime");
+    assert_eq!(i128::from(cfs_rq.sum_weight), waiting.iter().map(|e| e.weight).sum(), "{cfs:?}.sum_weight");
     let deadlines: Vec<i128> = waiting.iter().map(|e| e.deadline).collect();
     assert!(deadlines.is_sorted(), "{cfs:?} is in order of deadlines");
     let slices = waiting.iter().chain(&curr).map(|e| s.se[e.se].slice);
-    assert_eq!(s.cfs_rq_min_slice(cfs), slices.min().unwrap_or(u64::MAX), "{cfs:?}: the shortest slice");
-    if cfs_rq.nr_running > 0 {
-        assert_eq!(s.pick_eevdf(cfs), reference_pick(s, cfs), "{cfs:?}");
+    assert_eq!(s.cfs_rq_min_slice(cfs), slices.clone().min().unwrap_or(u32::MAX), "{cfs:?}: the shortest slice");
+    assert_eq!(s.cfs_rq_max_slice(cfs), slices.max().unwrap_or(0), "{cfs:?}: the longest slice");
+    for protect in [true, false] {
+        if cfs_rq.nr_running > 0 {
+            assert_eq!(s.pick_eevdf(cfs, protect), reference_pick(s, cfs, protect), "{cfs:?} {protect}");
+        }
     }
 }
 
 /// `count` entities on one queue, the first of them running, with what `place` says of each: nice level, vruntime and deadline in ns
 /// behind an arbitrary point.
-fn queue_of(count: usize, mut place: impl FnMut(usize) -> (i32, i64, i64)) -> (Sched<Hand>, CfsRqId, Vec<SeId>) {
-    let mut s = machine(V6_12, 1);
+pub(super) fn queue_of(
+    kernel: Kernel,
+    count: usize,
+    mut place: impl FnMut(usize) -> (i32, i64, i64),
+) -> (Sched<Hand>, CfsRqId, Vec<SeId>) {
+    let mut s = machine(kernel, 1);
     let cfs = s.rq[CPU0].cfs;
     let mut ses = Vec::new();
     for number in 0..count {
@@ -114,9 +124,11 @@ fn the_earliest_deadline_of_those_who_are_owed_runs_next() {
         // The average itself is eligible.
         (&[(-5, 9), (0, 1), (5, 0)], 1),
     ] {
-        let (s, cfs, ses) = queue_of(entities.len(), |i| (0, entities[i].0, entities[i].1));
-        assert_eq!(s.pick_eevdf(cfs), Some(ses[picked]), "{entities:?}");
-        check_queue(&s, cfs);
+        for kernel in EEVDF {
+            let (s, cfs, ses) = queue_of(kernel, entities.len(), |i| (0, entities[i].0, entities[i].1));
+            assert_eq!(s.pick_eevdf(cfs, true), Some(ses[picked]), "{entities:?}");
+            check_queue(&s, cfs);
+        }
     }
 }
 
@@ -126,18 +138,18 @@ fn weights_move_the_average() {
     // 19) at 24 or 25 moves it little.
     for (at, picked) in [(24, 2), (25, 0)] {
         let entities = [(0, 0, 50), (5, 100, 40), (19, at, 30)];
-        let (s, cfs, ses) = queue_of(3, |i| entities[i]);
-        assert_eq!(s.pick_eevdf(cfs), Some(ses[picked]), "{at}");
+        let (s, cfs, ses) = queue_of(V6_12, 3, |i| entities[i]);
+        assert_eq!(s.pick_eevdf(cfs, true), Some(ses[picked]), "{at}");
     }
 }
 
 #[test]
 fn picks_agree_with_the_definition_on_random_queues() {
-    for seed in 0..300 {
+    for (seed, kernel) in (0..300).zip(EEVDF.into_iter().cycle()) {
         let mut random = Prng::stream(seed, "eevdf", 0);
         let width = [3, 1_000, 50_000_000][random.below(3) as usize];
         let count = 1 + random.below(12) as usize;
-        let (mut s, cfs, ses) = queue_of(count, |_| {
+        let (mut s, cfs, ses) = queue_of(kernel, count, |_| {
             let mut time = || random.below(2 * width) as i64 - width as i64;
             let (vruntime, deadline) = (time(), time());
             (random.below(40) as i32 - 20, vruntime, deadline)
@@ -145,9 +157,11 @@ fn picks_agree_with_the_definition_on_random_queues() {
         s.features.set(Feature::RUN_TO_PARITY, random.below(2) == 0);
         check_queue(&s, cfs);
         let curr = ses[random.below(count as u64) as usize];
-        s.set_next_entity(cfs, curr);
+        s.set_next_entity(cfs, curr, true);
         check_queue(&s, cfs);
-        s.se[curr].vlag += i64::from(random.below(2) == 0);
+        if random.below(2) == 0 {
+            s.cancel_protect_slice(curr);
+        }
         check_queue(&s, cfs);
         // The average becomes the origin: nothing changes.
         let v = s.avg_vruntime(cfs);
@@ -183,7 +197,7 @@ fn a_real_queues_average_and_eligibility() {
         (s.se[se].vruntime, s.se[se].deadline) = (vruntime, deadline);
         s.__enqueue_entity(cfs, se);
     }
-    s.set_next_entity(cfs, ses[2]);
+    s.set_next_entity(cfs, ses[2], true);
     for (&se, (.., eligible)) in ses.iter().zip(printed) {
         assert_eq!(s.entity_eligible(cfs, se), eligible);
     }

@@ -5,13 +5,17 @@ mod bandwidth;
 mod eevdf;
 mod entities;
 mod groups;
+mod lag;
 mod picks;
 mod preemption;
+mod protection;
 mod random;
 mod recorded;
 mod rules;
 mod sched_idle;
 mod statistics;
+mod vectors;
+mod wakeups;
 
 use crate::attr::SchedAttr;
 use crate::core::{Boot, Sched, TaskInit};
@@ -21,7 +25,7 @@ use crate::sched::*;
 use crate::sysctl::Sysctl;
 use crate::testing::{Hand, MS};
 use crate::trace::Event;
-use crate::versions::{Kernel, V4_5_RC1, V4_15, V4_16, V6_1, V6_12};
+use crate::versions::{Kernel, V4_5_RC1, V4_15, V4_16, V6_1, V6_12, V7_2};
 use units::{CpuId, CpuMask};
 
 const KERNELS: [Kernel; 4] = [V4_5_RC1, V4_15, V4_16, V6_1];
@@ -58,6 +62,11 @@ impl Sched<Hand> {
     /// Another policy of the fair class.
     fn set_policy(&mut self, p: TaskId, policy: Policy) {
         self.sched_setscheduler(p, policy, 0).expect("a fair policy");
+    }
+
+    /// Whether what runs on `cpu` is to be scheduled away, at once or soon.
+    fn is_to_reschedule(&self, cpu: CpuId) -> bool {
+        self.rq[cpu].need_resched
     }
 
     /// As [`Sched::task`], but running: first on its CPU, for a millisecond.

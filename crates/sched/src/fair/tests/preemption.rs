@@ -132,7 +132,7 @@ fn buddies_are_preferred_in_order_unless_too_far_behind() {
 fn the_running_entity_competes_and_may_be_skipped() {
     let (mut s, ses) = four();
     let cfs = s.rq[CPU0].cfs;
-    s.set_next_entity(cfs, ses[0]);
+    s.set_next_entity(cfs, ses[0], true);
     let curr = Some(ses[0]);
     assert_eq!(s.pick_next_entity_cfs(cfs, curr), ses[0]);
     (s.cfs_rq[cfs].skip, s.cfs_rq[cfs].buddies) = (curr, true);

@@ -1,0 +1,161 @@
+//! fair.c: lag under EEVDF (since v6.6): what an entity is owed when it leaves a queue, joins one, or gets another weight.
+//!
+//! An entity's lag is the queue's virtual time V minus its vruntime. What it left with it has again when it comes back.
+
+use super::eevdf::Weighing;
+use super::rules::{AverageWeights, DelayedLag, LagLimit, Reweight, SliceProtection};
+use crate::access::Path;
+use crate::arch::Arch;
+use crate::core::Sched;
+use crate::features::Feature;
+use crate::load_weight::calc_delta_fair;
+use crate::sched::*;
+
+/// A queued entity whose weight is about to change: what of it is relative to V meanwhile.
+#[derive(Clone, Copy)]
+pub(super) struct Relative {
+    avruntime: u64,
+    /// `vprot` is, as what runs is protected.
+    vprot: bool,
+    /// What `vlag` held, where that is no lag.
+    held: Option<i64>,
+}
+
+impl<A: Arch> Sched<A> {
+    /// fair.c: entity_lag(). In ns of virtual time, within a limit either way.
+    fn entity_lag(&mut self, cfs: CfsRqId, se: SeId, avruntime: u64) -> i64 {
+        let (resolution, tick_nsec) = (self.kernel.load_resolution, self.tick_nsec);
+        let limit = match self.kernel.entity.lag_limit {
+            LagLimit::OwnSlice => (2 * u64::from(self.se[se].slice)).max(tick_nsec),
+            LagLimit::LongestSlice => u64::from(self.cfs_rq_max_slice(cfs)) + tick_nsec,
+        };
+        let se = &mut self.se[se];
+        let limit = calc_delta_fair(resolution, limit, &mut se.load) as i64;
+        (avruntime.wrapping_sub(se.vruntime) as i64).clamp(-limit, limit)
+    }
+
+    /// fair.c: update_entity_lag(). What a queued entity is owed, before it leaves or while it stays only to pay. True if that is not what
+    /// its vruntime says.
+    pub(super) fn update_entity_lag(&mut self, cfs: CfsRqId, se: SeId) -> bool {
+        debug_assert!(self.se[se].on_rq);
+        self.path(Path::update_entity_lag);
+        let avruntime = self.avg_vruntime(cfs);
+        let mut vlag = self.entity_lag(cfs, se, avruntime);
+        if self.se[se].sched_delayed && self.kernel.entity.delayed_lag == DelayedLag::Kept {
+            vlag = vlag.max(self.se[se].vlag);
+            if self.sched_feat(Feature::DELAY_ZERO) {
+                vlag = vlag.min(0);
+            }
+        }
+        let se = &mut self.se[se];
+        se.vlag = vlag;
+        avruntime.wrapping_add_signed(vlag.wrapping_neg()) != se.vruntime
+    }
+
+    /// fair.c: place_entity(), since v6.6. Where an entity joins: with the lag it left with, and a slice from there on.
+    ///
+    /// V moves when it joins, against it: of a lag of `vl` remains `vl * W / (W + w)`, `W` being the weight of the others. So it joins
+    /// with `(W + w) / W` times the lag that it is to have.
+    pub(super) fn place_entity_eevdf(&mut self, cfs: CfsRqId, se: SeId, flags: QueueFlags) {
+        self.path(Path::place_entity);
+        let resolution = self.kernel.load_resolution;
+        let avruntime = self.avg_vruntime(cfs);
+        self.renew_slice(se);
+        let mut lag = 0;
+        if self.sched_feat(Feature::PLACE_LAG) && self.cfs_rq[cfs].nr_running != 0 {
+            lag = self.inflated_lag(cfs, se);
+        }
+        let relative = self.sched_feat(Feature::PLACE_REL_DEADLINE);
+        let halved = self.sched_feat(Feature::PLACE_DEADLINE_INITIAL) && flags.initial;
+        let se = &mut self.se[se];
+        se.vruntime = avruntime.wrapping_add_signed(lag.wrapping_neg());
+        if relative && se.rel_deadline {
+            se.deadline = se.deadline.wrapping_add(se.vruntime);
+            se.rel_deadline = false;
+            return;
+        }
+        let vslice = calc_delta_fair(resolution, se.slice.into(), &mut se.load) >> u32::from(halved);
+        se.deadline = se.vruntime.wrapping_add(vslice);
+    }
+
+    /// With which lag an entity joins others. One that is heavier than they are takes V along, which the sums then count from, since
+    /// large weights are best multiplied by short distances.
+    fn inflated_lag(&mut self, cfs: CfsRqId, se: SeId) -> i64 {
+        let weighing = Weighing::of(&self.kernel);
+        let load = self.zero_lag(cfs).load;
+        let (cfs_rq, entity) = (&mut self.cfs_rq[cfs], &self.se[se]);
+        let weight = weighing.avg_vruntime_weight(cfs_rq, entity.load.weight) as i64;
+        let lag = entity.vlag.wrapping_mul(load + weight) / load.max(1);
+        if weight > load && entity.vlag != 0 && self.kernel.entity.average_weights == AverageWeights::Kept {
+            cfs_rq.update_zero_vruntime(lag.wrapping_neg());
+        }
+        lag
+    }
+
+    /// The part of `dequeue_entity()` that remembers when the slice ends of an entity that is only moved. It has left the timeline,
+    /// where the deadline is its key.
+    pub(super) fn keep_relative_deadline(&mut self, se: SeId, flags: QueueFlags) {
+        if self.sched_feat(Feature::PLACE_REL_DEADLINE) && !flags.sleep {
+            let se = &mut self.se[se];
+            se.deadline = se.deadline.wrapping_sub(se.vruntime);
+            se.rel_deadline = true;
+        }
+    }
+
+    // Another weight.
+
+    /// The first part of `reweight_entity()`, of a queued entity: it leaves the sums, and becomes relative to V.
+    pub(super) fn begin_reweight(&mut self, cfs: CfsRqId, se: SeId) -> Relative {
+        self.update_curr(cfs);
+        let avruntime = self.avg_vruntime(cfs);
+        let curr = self.cfs_rq[cfs].curr == Some(se);
+        let vlag = self.entity_lag(cfs, se, avruntime);
+        let until_deadline = self.kernel.entity.slice_protection == SliceProtection::Deadline;
+        let vprot = curr && !until_deadline && self.protect_slice(se);
+        if !curr {
+            self.__dequeue_entity(cfs, se);
+        }
+        let se = &mut self.se[se];
+        let held = (curr && until_deadline).then_some(se.vlag);
+        se.vlag = vlag;
+        se.deadline = se.deadline.wrapping_sub(avruntime);
+        if vprot {
+            se.vprot = se.vprot.wrapping_sub(avruntime);
+        }
+        Relative { avruntime, vprot, held }
+    }
+
+    /// fair.c: rescale_entity() (reweight_eevdf() in 6.12.y). Lag in real time stays the same, so in virtual time it grows as the weight
+    /// shrinks; so does what is left of the slice. `relative` is what a queued entity has besides.
+    #[doc(alias = "reweight_eevdf")]
+    pub(super) fn rescale_entity(&mut self, se: SeId, weight: u64, relative: Option<Relative>) {
+        let with_deadline = self.kernel.entity.reweight == Reweight::LagAndDeadline;
+        let se = &mut self.se[se];
+        let old_weight = se.load.weight as i64;
+        let rescale = |virtual_time: i64| virtual_time.wrapping_mul(old_weight) / weight as i64;
+        se.vlag = rescale(se.vlag);
+        if relative.is_some() || with_deadline && se.rel_deadline {
+            se.deadline = rescale(se.deadline as i64) as u64;
+        }
+        if relative.is_some_and(|relative| relative.vprot) {
+            se.vprot = rescale(se.vprot as i64) as u64;
+        }
+    }
+
+    /// The last part of `reweight_entity()`, of a queued entity, which has its new weight: it stands somewhere again, and waits there.
+    pub(super) fn end_reweight(&mut self, cfs: CfsRqId, se: SeId, relative: Relative) {
+        let Relative { avruntime, vprot, held } = relative;
+        let entity = &mut self.se[se];
+        if vprot {
+            entity.vprot = entity.vprot.wrapping_add(avruntime);
+        }
+        entity.deadline = entity.deadline.wrapping_add(avruntime);
+        entity.vruntime = avruntime.wrapping_add_signed(entity.vlag.wrapping_neg());
+        if let Some(held) = held {
+            entity.vlag = held;
+        }
+        if self.cfs_rq[cfs].curr != Some(se) {
+            self.__enqueue_entity(cfs, se);
+        }
+    }
+}

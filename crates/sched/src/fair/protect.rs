@@ -1,0 +1,117 @@
+//! fair.c: how what runs is protected from others with an earlier deadline, so that tasks do not take turns at every event
+//! (RUN_TO_PARITY, since v6.6; [`SliceProtection`] says for how long).
+
+use super::rules::SliceProtection;
+use super::timeline::entity_before;
+use crate::arch::Arch;
+use crate::core::Sched;
+use crate::features::Feature;
+use crate::load_weight::calc_delta_fair;
+use crate::sched::*;
+
+/// fair.c: min_vruntime().
+fn min_vruntime(a: u64, b: u64) -> u64 {
+    if entity_before(b, a) { b } else { a }
+}
+
+impl<A: Arch> Sched<A> {
+    /// fair.c: set_protect_slice(). `se` has just been taken out of the timeline of `cfs` in order to run. `first`: it was picked, and
+    /// not only put back.
+    pub(super) fn set_protect_slice(&mut self, cfs: CfsRqId, se: SeId, first: bool) {
+        match self.kernel.entity.slice_protection {
+            SliceProtection::Deadline => {
+                let se = &mut self.se[se];
+                se.vlag = se.deadline as i64;
+            }
+            SliceProtection::ShortestSlice if first => self.set_protect_shortest_slice(cfs, se),
+            SliceProtection::ShortestSlice => {}
+        }
+    }
+
+    fn set_protect_shortest_slice(&mut self, cfs: CfsRqId, se: SeId) {
+        let shortest = match self.sched_feat(Feature::RUN_TO_PARITY) {
+            true => self.cfs_rq_min_slice(cfs).into(),
+            false => self.sysctl.normalized_sched_base_slice(self.nr_cpus()),
+        };
+        let resolution = self.kernel.load_resolution;
+        let se = &mut self.se[se];
+        se.vprot = se.deadline;
+        if shortest < u64::from(se.slice) {
+            let vslice = calc_delta_fair(resolution, shortest, &mut se.load);
+            se.vprot = min_vruntime(se.deadline, se.vruntime.wrapping_add(vslice));
+        }
+    }
+
+    /// fair.c: update_protect_slice(). `se` runs on `cfs`, where somebody came who may want less than all the others.
+    pub(super) fn update_protect_slice(&mut self, cfs: CfsRqId, se: SeId) {
+        if self.kernel.entity.slice_protection == SliceProtection::Deadline {
+            return;
+        }
+        let (resolution, slice) = (self.kernel.load_resolution, self.cfs_rq_min_slice(cfs));
+        let se = &mut self.se[se];
+        let vslice = calc_delta_fair(resolution, slice.into(), &mut se.load);
+        se.vprot = min_vruntime(se.vprot, se.vruntime.wrapping_add(vslice));
+    }
+
+    /// fair.c: protect_slice(). Whether what runs is still protected.
+    #[inline]
+    pub(crate) fn protect_slice(&self, se: SeId) -> bool {
+        let entity = &self.se[se];
+        match self.kernel.entity.slice_protection {
+            SliceProtection::Deadline => entity.vlag == entity.deadline as i64,
+            SliceProtection::ShortestSlice => entity_before(entity.vruntime, entity.vprot),
+        }
+    }
+
+    /// What `pick_eevdf()` asks of the entity that runs: until v6.16 RUN_TO_PARITY is asked for here.
+    #[inline]
+    pub(super) fn runs_protected(&self, se: SeId) -> bool {
+        let by_deadline = self.kernel.entity.slice_protection == SliceProtection::Deadline;
+        (!by_deadline || self.sched_feat(Feature::RUN_TO_PARITY)) && self.protect_slice(se)
+    }
+
+    /// fair.c: cancel_protect_slice(). What runs may be preempted, wherever it is in its slice.
+    pub(super) fn cancel_protect_slice(&mut self, se: SeId) {
+        if !self.protect_slice(se) {
+            return;
+        }
+        let by_deadline = self.kernel.entity.slice_protection == SliceProtection::Deadline;
+        let se = &mut self.se[se];
+        match by_deadline {
+            true => se.vlag = se.deadline.wrapping_add(1) as i64,
+            false => se.vprot = se.vruntime,
+        }
+    }
+
+    /// The end of `update_curr()`: the slice is over, or what protected the running entity of `cfs` from the others.
+    #[inline(never)]
+    pub(super) fn resched_after_update(&mut self, cfs: CfsRqId, curr: SeId, slice_ended: bool) {
+        if self.cfs_rq[cfs].nr_running != 1 && (slice_ended || self.protection_ended(cfs, curr)) {
+            self.resched_curr_lazy(self.cfs_rq[cfs].rq);
+            self.clear_buddies(cfs, curr);
+        }
+    }
+
+    #[inline]
+    fn protection_ended(&self, cfs: CfsRqId, curr: SeId) -> bool {
+        match self.kernel.entity.slice_protection {
+            SliceProtection::Deadline => self.did_preempt_short(cfs, curr),
+            SliceProtection::ShortestSlice => !self.protect_slice(curr),
+        }
+    }
+
+    /// fair.c: did_preempt_short(), until v6.16.
+    #[inline]
+    fn did_preempt_short(&self, cfs: CfsRqId, curr: SeId) -> bool {
+        self.sched_feat(Feature::PREEMPT_SHORT) && !self.protect_slice(curr) && !self.entity_eligible(cfs, curr)
+    }
+
+    /// fair.c: do_preempt_short(), until v6.18. Whether `pse`, woken, takes the protection of its slice from `se`, which runs.
+    pub(super) fn do_preempt_short(&self, cfs: CfsRqId, pse: SeId, se: SeId) -> bool {
+        let (woken, running) = (&self.se[pse], &self.se[se]);
+        self.sched_feat(Feature::PREEMPT_SHORT)
+            && woken.slice < running.slice
+            && self.entity_eligible(cfs, pse)
+            && (entity_before(woken.deadline, running.deadline) || !self.entity_eligible(cfs, se))
+    }
+}
