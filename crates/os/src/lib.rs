@@ -78,7 +78,7 @@ impl OsRules {
         ..OsRules::V6_1
     };
 
-    pub const V7_2: OsRules = OsRules { ..OsRules::V6_12 };
+    pub const V7_2: OsRules = OsRules { preempt: Preempt::Lazy, ..OsRules::V6_12 };
 }
 
 /// Everything the rest of the kernel keeps.
@@ -323,7 +323,7 @@ impl Os {
 
 /// preempt.h: preempt_enable(): whether who executes on `cpu` is preempted there, `rules` allowing it.
 pub(crate) fn preempt_enable<S: Scheduler>(sched: &S, cpu: CpuId, rules: OsRules) -> bool {
-    rules.preempt == Preempt::Full && sched.need_resched(cpu)
+    rules.preempt.preempt_schedule() && sched.need_resched(cpu)
 }
 
 /// kernel/time/hrtimer.c: hrtimer_nanosleep(), and do_nanosleep(), which goes to sleep before anything looks at the clock: also until a time

@@ -5,13 +5,14 @@ use crate::arch::Arch;
 use crate::attr::SchedAttr;
 use crate::autogroup::Session;
 use crate::core::cgroup::GroupFile;
-use crate::core::{Sched, TaskInit};
+use crate::core::{LazilyPreempted, Sched, TaskInit};
 use crate::cpufreq_schedutil::thread::CpufreqThreads;
 use crate::errno::Answer;
 use crate::fair::balance::NohzBalance;
 use crate::fair::numa::{CpuPid, HintingFault, PageTables};
 use crate::features::Feature;
 use crate::foresee::Foresee;
+use crate::hrtimer::ProgramsClock;
 use crate::isolation::FullTick;
 use crate::latencytop::WaitChannel;
 use crate::leave::LeavesToOthers;
@@ -23,7 +24,7 @@ use crate::trace::{Event, Interrupt};
 use units::{CpuId, CpuMask, Ns, unlikely};
 
 /// A scheduler. `cpu` is always the CPU that executes the call; its charges go to that CPU's clock.
-pub trait Scheduler: CpufreqThreads + Foresee + LeavesToOthers + AsksStopper {
+pub trait Scheduler: CpufreqThreads + Foresee + LeavesToOthers + AsksStopper + LazilyPreempted + ProgramsClock {
     type Arch: Arch;
 
     fn arch(&self) -> &Self::Arch;

@@ -195,7 +195,7 @@ impl<A: Arch> Sched<A> {
     #[inline(never)]
     pub(super) fn resched_after_update(&mut self, cfs: CfsRqId, curr: SeId, slice_ended: bool) {
         if self.cfs_rq[cfs].nr_running != 1 && (slice_ended || self.did_preempt_short(cfs, curr)) {
-            self.resched_curr(self.cfs_rq[cfs].rq);
+            self.resched_curr_lazy(self.cfs_rq[cfs].rq);
             self.clear_buddies(cfs, curr);
         }
     }

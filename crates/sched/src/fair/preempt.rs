@@ -184,7 +184,7 @@ impl<A: Arch> Sched<A> {
         if curr_idle && !idle {
             // An idle entity's slice is not protected.
             self.cancel_protect_slice(se);
-            return self.resched_curr(cpu);
+            return self.resched_curr_lazy(cpu);
         }
         if curr_idle != idle || self.task[p].policy != Policy::Normal {
             return;
@@ -195,7 +195,7 @@ impl<A: Arch> Sched<A> {
             self.cancel_protect_slice(se);
         }
         if self.pick_eevdf(cfs) == Some(pse) {
-            self.resched_curr(cpu);
+            self.resched_curr_lazy(cpu);
         }
     }
 
