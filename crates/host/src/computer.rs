@@ -176,7 +176,8 @@ fn foreign_options(command_line: &str) -> Vec<String> {
 
 /// From debugfs (`none (voluntary) full`, for root), else from the kernel's version.
 fn preempt(debugfs: &str, version: &str) -> Option<&'static str> {
-    let chosen = ["none", "voluntary", "full"].into_iter().find(|model| debugfs.contains(&format!("({model})")));
+    let chosen =
+        ["none", "voluntary", "full", "lazy"].into_iter().find(|model| debugfs.contains(&format!("({model})")));
     // A dynamic kernel does not say in its version what it was booted with.
     chosen.or_else(|| version.split_whitespace().any(|word| word == "PREEMPT").then_some("full"))
 }
@@ -380,6 +381,7 @@ mod tests {
     #[test]
     fn a_preemption_model_is_told_where_it_can_be() {
         assert_eq!(preempt("none (voluntary) full\n", ""), Some("voluntary"));
+        assert_eq!(preempt("full (lazy)\n", ""), Some("lazy"));
         assert_eq!(preempt("", "#1 SMP PREEMPT Debian"), Some("full"));
         assert_eq!(preempt("", "#1 SMP PREEMPT_DYNAMIC @0"), None);
     }

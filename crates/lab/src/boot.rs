@@ -46,7 +46,7 @@ pub const PARAMETERS: &[Parameter] = &[
     },
     Parameter {
         name: "preempt",
-        values: &["none", "voluntary", "full"],
+        values: &["none", "voluntary", "full", "lazy"],
         meaning: "where a task that executes in the kernel gives way (since v5.12)",
         has: |build| build.preempt_dynamic,
     },
@@ -163,7 +163,12 @@ impl Parameter {
     pub fn values_of<'a>(&'a self, build: &'a Build) -> impl Iterator<Item = &'static str> + Clone + 'a {
         let no_sleep = self.name == "profile" && build.sched.sleep_profile == SleepProfile::Absent;
         let of_pstate = self.name == command_line::PARAMETER;
-        let absent = move |value| no_sleep && value == "sleep" || of_pstate && !command_line::has(build, value);
+        let of_preempt = self.name == "preempt";
+        let absent = move |value| {
+            no_sleep && value == "sleep"
+                || of_pstate && !command_line::has(build, value)
+                || of_preempt && !build.preempt_models.iter().any(|model| model.name() == value)
+        };
         self.values.iter().copied().filter(move |&value| !absent(value))
     }
 

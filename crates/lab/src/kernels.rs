@@ -9,6 +9,7 @@ use os::fs::FsRules;
 use os::irq::IrqRules;
 use os::memory::MigrationLimit;
 use os::pipe::{PipePages, PipeRoom, PipeRules, PipeSlots};
+use os::preempt::Preempt;
 use os::workqueue::UnboundPods;
 use sched::versions::{self, Kernel, Setting, Switched};
 
@@ -23,6 +24,8 @@ pub struct Build {
     pub frequency: FrequencyRules,
     /// PREEMPT_DYNAMIC (v5.12): the command line chooses the preemption model that stands in `os`.
     pub preempt_dynamic: bool,
+    /// The preemption models that it can be built with, or be given on the command line.
+    pub preempt_models: &'static [Preempt],
     /// How its files read.
     pub formats: Formats,
 }
@@ -40,13 +43,25 @@ const ELSEWHERE: &[(&str, OsRules, IdleRules, IrqRules, FsRules, FrequencyRules,
 /// Kernels that were built before PREEMPT_DYNAMIC.
 const WITHOUT_PREEMPT_DYNAMIC: &[&str] = &["v4.5-rc1", "v4.15", "v4.16"];
 
+/// kernel/Kconfig.preempt: what can be chosen before there is lazy preemption (v6.13), and what x86 has left to choose since v7.0.
+const PREEMPT_MODELS: &[Preempt] = &[Preempt::None, Preempt::Voluntary, Preempt::Full];
+const PREEMPT_MODELS_V7_0: &[Preempt] = &[Preempt::Full, Preempt::Lazy];
+/// Kernels of the latter.
+const FULL_OR_LAZY: &[&str] = &["v7.2"];
+
 impl Build {
     /// The kernel of that name, if it is built.
     pub fn named(name: &str) -> Option<Build> {
         let sched = *versions::kernel(name)?;
         let &(_, os, idle, irq, fs, frequency, formats) = ELSEWHERE.iter().find(|(kernel, ..)| *kernel == name)?;
         let preempt_dynamic = !WITHOUT_PREEMPT_DYNAMIC.contains(&name);
-        Some(Build { sched, os, idle, irq, fs, frequency, preempt_dynamic, formats })
+        let preempt_models = if FULL_OR_LAZY.contains(&name) { PREEMPT_MODELS_V7_0 } else { PREEMPT_MODELS };
+        Some(Build { sched, os, idle, irq, fs, frequency, preempt_dynamic, preempt_models, formats })
+    }
+
+    /// The choices of its build that are modelled.
+    pub fn configs(&self) -> impl Iterator<Item = &'static str> + Clone + use<> {
+        self.preempt_models.iter().map(|model| model.config())
     }
 
     /// As [`Build::named`], with a message.

@@ -1,7 +1,6 @@
 //! What there is: machines, kernels and workloads, as text.
 
 use crate::boot::PARAMETERS;
-use crate::experiment::CONFIGS;
 use crate::kernels::{Build, diff, names};
 use crate::machines::Machine;
 use machine::description::{Description, Fact, Figure, How, builtin};
@@ -230,7 +229,7 @@ pub fn kernel(build: &Build) -> String {
         let _ = writeln!(text, "{}{equals}{}: {}", parameter.name, values.join("|"), parameter.meaning);
     }
     let _ = writeln!(text, "hz=100|250|300|1000: CONFIG_HZ");
-    let choices: Vec<String> = CONFIGS.iter().map(|name| format!("{name}=y")).collect();
+    let choices: Vec<String> = build.configs().map(|name| format!("{name}=y")).collect();
     let _ = writeln!(text, "{}: its preemption model, {} here", choices.join("|"), build.os.preempt.config());
     text
 }

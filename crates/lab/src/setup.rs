@@ -188,7 +188,8 @@ impl KernelSetup {
             }
         }
         if let Some(name) = &self.preempt {
-            build.os.preempt = Preempt::from_name(name).ok_or_else(|| unknown(at, &format!("preempt = {name}")))?;
+            let model = Preempt::from_name(name).filter(|model| build.preempt_models.contains(model));
+            build.os.preempt = model.ok_or_else(|| unknown(at, &format!("preempt = {name}")))?;
         }
         if let Some(name) = &self.idle_governor {
             build.idle.governor =

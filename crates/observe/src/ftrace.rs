@@ -219,7 +219,13 @@ fn flags(event: &Event, context: Context) -> String {
         | Event::CpuFrequency { .. } => '.',
         _ => 'd',
     };
-    let need_resched = if context.need_resched { 'N' } else { '.' };
+    // trace_output.c: trace_print_lat_fmt(). Lazy rescheduling folds nothing into the preempt count.
+    let need_resched = match (context.need_resched, context.need_resched_lazy) {
+        (true, true) => 'B',
+        (true, false) => 'N',
+        (false, true) => 'l',
+        (false, false) => '.',
+    };
     let interrupt = match context.interrupt {
         Interrupt::None => '.',
         Interrupt::Softirq => 's',
@@ -429,17 +435,23 @@ mod tests {
     fn the_state_of_the_cpu_stands_before_the_time() {
         let mut trace = started(Formats::V4_15);
         let wakeup = Event::SchedWakeup { task: PING, target_cpu: CpuId(0) };
-        let states =
-            [(true, Interrupt::Hardirq, "dNh."), (false, Interrupt::Softirq, "d.s."), (true, Interrupt::None, "dN..")];
-        for (need_resched, interrupt, _) in states {
-            trace.context(Context { need_resched, interrupt });
+        let states = [
+            (true, false, Interrupt::Hardirq, "dNh."),
+            (false, false, Interrupt::Softirq, "d.s."),
+            (true, false, Interrupt::None, "dN.."),
+            (false, true, Interrupt::None, "dl.."),
+            (true, true, Interrupt::Hardirq, "dBh."),
+        ];
+        for (need_resched, need_resched_lazy, interrupt, _) in states {
+            trace.context(Context { need_resched, need_resched_lazy, interrupt });
             trace.event(Ns(1_000), CpuId(0), &wakeup);
         }
         // Nobody has told anything of this one.
         trace.event(Ns(1_000), CpuId(0), &wakeup);
         let text = body(trace);
         let seen: Vec<&str> = text.lines().filter_map(|line| line.split_whitespace().nth(2)).collect();
-        assert_eq!(seen, [states[0].2, states[1].2, states[2].2, "d..."]);
+        let expected: Vec<&str> = states.iter().map(|state| state.3).chain(["d..."]).collect();
+        assert_eq!(seen, expected);
     }
 
     #[test]
@@ -459,7 +471,7 @@ mod tests {
             hard(Event::IpiExit(Ipi::Reschedule)),
         ];
         for (i, (interrupt, event)) in events.into_iter().enumerate() {
-            trace.context(Context { need_resched: false, interrupt });
+            trace.context(Context { interrupt, ..Context::default() });
             trace.event(Ns(5_000_000_000 + 1_000 * i as u64), CpuId(1), &event);
         }
         let text = body(trace);

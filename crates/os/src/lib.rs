@@ -89,6 +89,7 @@ impl OsRules {
         pages: PipePages::Ahead,
         net: NetRules::V7_2,
         unbound: workqueue::UnboundPods::CacheShard,
+        preempt: Preempt::Lazy,
         ..OsRules::V6_12
     };
 }
@@ -335,7 +336,7 @@ impl Os {
 
 /// preempt.h: preempt_enable(): whether who executes on `cpu` is preempted there, `rules` allowing it.
 pub(crate) fn preempt_enable<S: Scheduler>(sched: &S, cpu: CpuId, rules: OsRules) -> bool {
-    rules.preempt == Preempt::Full && sched.need_resched(cpu)
+    rules.preempt.preempt_schedule() && sched.need_resched(cpu)
 }
 
 /// kernel/time/hrtimer.c: hrtimer_nanosleep(), and do_nanosleep(), which goes to sleep before anything looks at the clock: also until a time

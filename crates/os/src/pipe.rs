@@ -4,7 +4,6 @@
 //! gives a page back when it has drained it. The mutex is held over the copy; its holder never sleeps in the simulated
 //! calls, so a contender always spins, as an optimistic spinner does while the owner runs.
 
-use crate::preempt::Preempt;
 use crate::wait::WaitQueue;
 use crate::{Os, Step, charge, paths, within};
 use sched::access::Path;
@@ -201,7 +200,7 @@ impl Os {
         let paths = [paths::SYS_WRITE, paths::PIPE_WRITE];
         match self.rules.pipe {
             PipeRules::Single => self.pipe_call(sched, cpu, task, call, paths, Pipe::write_single),
-            PipeRules::Split if self.rules.preempt == Preempt::Full => {
+            PipeRules::Split if self.rules.preempt.preempt_schedule() => {
                 self.pipe_call(sched, cpu, task, call, paths, Pipe::write_split::<S, true>)
             }
             PipeRules::Split => self.pipe_call(sched, cpu, task, call, paths, Pipe::write_split::<S, false>),

@@ -5,14 +5,16 @@
 //! | none | yes | yes | | |
 //! | voluntary | yes | yes | yes | |
 //! | full | yes | | | yes |
+//! | lazy (v6.13) | yes | | | yes, but for fair tasks only once a tick has come since one of them asked for it |
 //!
 //! A path is executed whole (docs/decisions/0003), so what can be seen of it is
 //!
 //! * after a wakeup in the middle of a system call: *full* preempts the waker there (between the waiters of a futex, before it goes to
-//!   sleep on a full pipe, before a dying task is gone), the others at the call's end;
-//! * fork and exit: [`PIECES`] points in each under *voluntary* and *full*, which take interrupts and reschedule there;
-//! * kernel threads, which never are on their way to user mode: under *full* they are preempted like everybody, under the others where
-//!   their programs say `cond_resched` or `might_sleep`, or sleep.
+//!   sleep on a full pipe, before a dying task is gone), the others at the call's end; *lazy* does as *full* for a real-time or deadline
+//!   task, and as the others for a fair one;
+//! * fork and exit: [`PIECES`] points in each under all but *none*, which take interrupts and reschedule there;
+//! * kernel threads, which never are on their way to user mode: under *full* they are preempted like everybody, under *lazy* too, but by
+//!   fair tasks at a tick, under the others where their programs say `cond_resched` or `might_sleep`, or sleep.
 //!
 //! Absent: the points that *none* has in fork and exit (`cond_resched()` at each page table); points while a mutex is held, as in
 //! a long write to a pipe, because contenders do not sleep here; what `preempt_count()` itself costs.
@@ -24,10 +26,11 @@ pub enum Preempt {
     None,
     Voluntary,
     Full,
+    Lazy,
 }
 
 impl Preempt {
-    pub const ALL: [Preempt; 3] = [Preempt::None, Preempt::Voluntary, Preempt::Full];
+    pub const ALL: [Preempt; 4] = [Preempt::None, Preempt::Voluntary, Preempt::Full, Preempt::Lazy];
 
     /// As `preempt=` has it.
     pub fn name(self) -> &'static str {
@@ -35,6 +38,7 @@ impl Preempt {
             Preempt::None => "none",
             Preempt::Voluntary => "voluntary",
             Preempt::Full => "full",
+            Preempt::Lazy => "lazy",
         }
     }
 
@@ -44,6 +48,7 @@ impl Preempt {
             Preempt::None => "CONFIG_PREEMPT_NONE",
             Preempt::Voluntary => "CONFIG_PREEMPT_VOLUNTARY",
             Preempt::Full => "CONFIG_PREEMPT",
+            Preempt::Lazy => "CONFIG_PREEMPT_LAZY",
         }
     }
 
@@ -51,9 +56,16 @@ impl Preempt {
         Preempt::ALL.into_iter().find(|model| model.name() == name)
     }
 
+    /// Whether preempt_enable() and the end of an interrupt look at need_resched in the kernel (CONFIG_PREEMPTION, `preempt_schedule` and
+    /// `irqentry_exit_cond_resched` on).
+    #[inline]
+    pub fn preempt_schedule(self) -> bool {
+        matches!(self, Preempt::Full | Preempt::Lazy)
+    }
+
     /// Whether cond_resched() looks at need_resched: where everything is preempted anyway it is empty.
     pub fn cond_resched(self) -> bool {
-        self != Preempt::Full
+        !self.preempt_schedule()
     }
 
     /// Whether might_sleep() does: `might_resched()`.

@@ -9,9 +9,10 @@
 use crate::access::Path;
 use crate::arch::Arch;
 use crate::core::Sched;
+use crate::core::hrtick::Hrtick;
 use crate::sched::{TaskId, TgId};
 use std::collections::BTreeMap;
-use units::{CpuId, Ns, PerCpu};
+use units::{CpuId, Ns, PerCpu, unlikely};
 
 /// Which object a timer belongs to, as a small number: no two timers of a kind share one.
 trait Slot {
@@ -96,7 +97,10 @@ struct HrTimer {
 #[derive(Clone, Debug)]
 pub struct HrTimers {
     queues: PerCpu<BTreeMap<(u64, u64), SchedTimer>>,
+    /// When the clock is to interrupt for them.
     next: PerCpu<u64>,
+    /// `cpu_base->next_timer` is a lazy one that has been cancelled or put off: the interrupt comes at its old time all the same.
+    stale: PerCpu<bool>,
     timers: [Vec<HrTimer>; Kind::Count as usize],
     sequence: u64,
 }
@@ -109,16 +113,30 @@ impl HrTimers {
         HrTimers {
             queues: PerCpu::from_fn(nr_cpus, |_| BTreeMap::new()),
             next: PerCpu::from_fn(nr_cpus, |_| KTIME_MAX),
+            stale: PerCpu::from_fn(nr_cpus, |_| false),
             timers: Default::default(),
             sequence: 0,
         }
     }
 
-    /// hrtimer.c: hrtimer_get_next_event(): the first expiry on `cpu`; `None` where nothing is armed.
-    #[doc(alias = "hrtimer_get_next_event")]
+    /// When `cpu` is to be interrupted; `None` where nothing is armed.
     #[inline]
     pub fn next_event(&self, cpu: CpuId) -> Option<Ns> {
         (self.next[cpu] != KTIME_MAX).then(|| Ns(self.next[cpu]))
+    }
+
+    /// hrtimer.c: hrtimer_get_next_event(): the first expiry on `cpu`; mostly the same.
+    #[inline]
+    pub fn hrtimer_get_next_event(&self, cpu: CpuId) -> Option<Ns> {
+        if unlikely(self.stale[cpu]) {
+            Some(Ns(self.first(cpu))).filter(|at| at.0 != KTIME_MAX)
+        } else {
+            self.next_event(cpu)
+        }
+    }
+
+    fn first(&self, cpu: CpuId) -> u64 {
+        self.queues[cpu].first_key_value().map_or(KTIME_MAX, |(&(expires, _), _)| expires)
     }
 
     fn get(&self, timer: SchedTimer) -> HrTimer {
@@ -171,16 +189,60 @@ impl HrTimers {
 
     /// Notes the queue's first expiry. Returns whether it is another than before.
     fn update_next(&mut self, cpu: CpuId) -> bool {
-        let next = self.queues[cpu].first_key_value().map_or(KTIME_MAX, |(&(expires, _), _)| expires);
+        let next = self.first(cpu);
+        // Of a timer that is not there any more nobody puts the interrupt off.
+        if unlikely(self.stale[cpu]) && next >= self.next[cpu] {
+            return false;
+        }
+        self.stale[cpu] = false;
         std::mem::replace(&mut self.next[cpu], next) != next
+    }
+
+    /// A lazy timer on `cpu` that was to expire at `expires` does not: if the clock was set for it, it stays so.
+    fn leave_armed(&mut self, cpu: CpuId, expires: u64) {
+        self.stale[cpu] |= self.next[cpu] == expires;
+    }
+}
+
+/// A scheduler whose timers need not tell the clock of everything. One whose do has nothing to add.
+pub trait ProgramsClock {
+    /// The end of the timer interrupt: where a timer had been cancelled without telling the clock, it is told. Returns whether it was.
+    fn hrtimer_rearm(&mut self, _cpu: CpuId) -> bool {
+        false
+    }
+    /// When the first of `cpu`'s timers expires; the clock may come sooner, for one that was put off.
+    fn hrtimer_get_next_event(&self, cpu: CpuId) -> Option<Ns>;
+}
+
+impl<A: Arch> ProgramsClock for Sched<A> {
+    /// hrtimer.c: hrtimer_rearm(): the end of an interrupt of the clock, which looks at all timers.
+    #[inline]
+    fn hrtimer_rearm(&mut self, cpu: CpuId) -> bool {
+        let stale = std::mem::take(&mut self.hrtimers.stale[cpu]);
+        if unlikely(stale) {
+            self.on_cpu(cpu);
+            self.hrtimer_reprogram(cpu);
+        }
+        stale
+    }
+
+    #[inline]
+    fn hrtimer_get_next_event(&self, cpu: CpuId) -> Option<Ns> {
+        self.hrtimers.hrtimer_get_next_event(cpu)
     }
 }
 
 impl<A: Arch> Sched<A> {
     fn hrtimer_reprogram(&mut self, cpu: CpuId) {
-        if self.hrtimers.update_next(cpu) {
+        if self.hrtimers.update_next(cpu) || unlikely(self.hrtimers.stale[cpu]) {
             self.arch.clockevents_program_event(self.this_cpu, cpu);
         }
+    }
+
+    /// hrtimer.c: `timer->is_lazy` (HRTIMER_MODE_LAZY_REARM, v7.1).
+    #[inline]
+    fn is_lazy(&self, timer: SchedTimer) -> bool {
+        matches!(timer, SchedTimer::Hrtick(_)) && self.kernel.core.hrtick == Hrtick::Deadline
     }
 
     /// hrtimer.c: hrtimer_start_range_ns(). Arms `timer` on `cpu` for the absolute time `expires`, wherever it waited before.
@@ -188,7 +250,13 @@ impl<A: Arch> Sched<A> {
     #[doc(alias = "hrtimer_start_range_ns")]
     pub fn hrtimer_start(&mut self, cpu: CpuId, timer: SchedTimer, expires: u64) {
         self.path(Path::hrtimer_start_range_ns);
+        let old = self.hrtimers.expires(timer);
         let before = self.hrtimers.dequeue(timer);
+        if let Some(before) = before
+            && self.is_lazy(timer)
+        {
+            self.hrtimers.leave_armed(before, old);
+        }
         self.hrtimers.enqueue(cpu, timer, expires);
         if let Some(before) = before.filter(|&before| before != cpu) {
             self.hrtimer_reprogram(before);
@@ -205,6 +273,7 @@ impl<A: Arch> Sched<A> {
                 self.hrtimers.enqueue(to, timer, expires);
             }
         }
+        self.hrtimers.stale[dead] = false;
         self.hrtimer_reprogram(dead);
         self.hrtimer_reprogram(to);
     }
@@ -216,6 +285,9 @@ impl<A: Arch> Sched<A> {
             None => false,
             Some(cpu) => {
                 self.path(Path::hrtimer_try_to_cancel);
+                if self.is_lazy(timer) {
+                    self.hrtimers.leave_armed(cpu, self.hrtimers.expires(timer));
+                }
                 self.hrtimer_reprogram(cpu);
                 true
             }
@@ -230,6 +302,11 @@ impl<A: Arch> Sched<A> {
         if self.hrtimers.next[cpu] > now {
             return false;
         }
+        if unlikely(self.hrtimers.stale[cpu]) && self.hrtimers.first(cpu) > now {
+            self.hrtimer_rearm(cpu);
+            return false;
+        }
+        self.hrtimers.stale[cpu] = false;
         let (_, &timer) = self.hrtimers.queues[cpu].first_key_value().expect("something expires next");
         self.hrtimers.dequeue(timer);
         self.hrtimer_function(timer);

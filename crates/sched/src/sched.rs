@@ -4,6 +4,7 @@ pub use crate::arena::Arena;
 pub use crate::callbacks::{BalanceCallback, BalanceCallbacks, IrqWork};
 use crate::core::HotplugState;
 use crate::core::cputime::GroupTicks;
+use crate::core::hrtick::RqHrtick;
 use crate::core::{Clamps, GroupClamps};
 use crate::fair::bandwidth::CfsBandwidth;
 use crate::fair::nohz::NohzFlags;
@@ -462,6 +463,8 @@ pub struct Rq {
     pub cpu: CpuId,
     /// TIF_NEED_RESCHED of whatever runs here.
     pub need_resched: bool,
+    /// TIF_NEED_RESCHED_LAZY of the task that runs here (v6.13).
+    pub need_resched_lazy: bool,
     /// TIF_POLLING_NRFLAG of the idle task: it watches its flags word and needs no interrupt.
     pub polling: bool,
     pub clock_skip_update: ClockSkip,
@@ -531,6 +534,7 @@ pub struct Rq {
     pub wake_list: Vec<TaskId>,
     /// In its root domain's `online`.
     pub online: bool,
+    pub hrtick: RqHrtick,
     // nohz
     /// In `nohz.idle_cpus_mask`: the tick is stopped, or was and has not hit a busy CPU since.
     pub nohz_tick_stopped: bool,

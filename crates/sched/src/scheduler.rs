@@ -5,7 +5,7 @@ use crate::arch::Arch;
 use crate::attr::SchedAttr;
 use crate::autogroup::Session;
 use crate::core::cgroup::GroupFile;
-use crate::core::{Sched, TaskInit};
+use crate::core::{LazilyPreempted, Sched, TaskInit};
 use crate::cpufreq_schedutil::thread::CpufreqThreads;
 use crate::errno::Answer;
 use crate::fair::balance::NohzBalance;
@@ -13,6 +13,7 @@ use crate::fair::cache::TaskCacheWork;
 use crate::fair::numa::{CpuPid, HintingFault, PageTables};
 use crate::features::Feature;
 use crate::foresee::Foresee;
+use crate::hrtimer::ProgramsClock;
 use crate::isolation::FullTick;
 use crate::latencytop::WaitChannel;
 use crate::leave::LeavesToOthers;
@@ -24,7 +25,9 @@ use crate::trace::{Event, Interrupt};
 use units::{CpuId, CpuMask, Ns, unlikely};
 
 /// A scheduler. `cpu` is always the CPU that executes the call; its charges go to that CPU's clock.
-pub trait Scheduler: CpufreqThreads + Foresee + LeavesToOthers + AsksStopper + TaskCacheWork {
+pub trait Scheduler:
+    CpufreqThreads + Foresee + LeavesToOthers + AsksStopper + TaskCacheWork + LazilyPreempted + ProgramsClock
+{
     type Arch: Arch;
 
     fn arch(&self) -> &Self::Arch;

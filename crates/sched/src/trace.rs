@@ -3,7 +3,7 @@
 use crate::arch::Arch;
 use crate::core::Sched;
 use crate::pelt::{SchedAvg, UTIL_AVG_UNCHANGED};
-use crate::sched::{TaskId, TaskState};
+use crate::sched::{Rq, TaskId, TaskState};
 use crate::scheduler::Scheduler;
 use units::{CpuId, CpuMask, Ns, unlikely};
 
@@ -280,6 +280,8 @@ pub enum Interrupt {
 pub struct Context {
     /// What runs there is to be rescheduled (TIF_NEED_RESCHED).
     pub need_resched: bool,
+    /// The same, lazily (TIF_NEED_RESCHED_LAZY).
+    pub need_resched_lazy: bool,
     pub interrupt: Interrupt,
 }
 
@@ -287,8 +289,8 @@ impl<A: Arch> Sched<A> {
     #[cold]
     #[inline(never)]
     pub(crate) fn trace(&mut self, event: Event) {
-        let need_resched = self.rq[self.this_cpu].need_resched;
-        self.arch.trace_context(Context { need_resched, interrupt: self.interrupt });
+        let Rq { need_resched, need_resched_lazy, .. } = self.rq[self.this_cpu];
+        self.arch.trace_context(Context { need_resched, need_resched_lazy, interrupt: self.interrupt });
         self.arch.trace(self.this_cpu, &event);
     }
 
@@ -312,9 +314,9 @@ pub fn trace_interrupt<S: Scheduler>(sched: &mut S, cpu: CpuId, by: Interrupt, e
 #[cold]
 #[inline(never)]
 fn tell_of_interrupt<S: Scheduler>(sched: &mut S, cpu: CpuId, interrupt: Interrupt, event: &Event) {
-    let need_resched = sched.need_resched(cpu);
+    let (need_resched, need_resched_lazy) = (sched.need_resched(cpu), sched.need_resched_lazy(cpu));
     let arch = sched.arch_mut();
-    arch.trace_context(Context { need_resched, interrupt });
+    arch.trace_context(Context { need_resched, need_resched_lazy, interrupt });
     arch.trace(cpu, event);
 }
 

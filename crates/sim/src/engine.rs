@@ -14,6 +14,7 @@ use machine::memory::Fetches;
 use machine::smt::WorkKind;
 use machine::warmth::WorkingSet;
 use os::Os;
+use os::preempt::Preempt;
 use sched::arch::Arch;
 use sched::autogroup::Session;
 use sched::core::Sched;
@@ -132,6 +133,7 @@ impl<const COSTS: bool, S: Scheduler<Arch = Hardware<COSTS>>> Sim<COSTS, S> {
             refused_requests: Vec::new(),
         };
         sim.sched.arch_mut().set_tick(tick_period);
+        sim.sched.sched_dynamic_update(sim.os.rules.preempt == Preempt::Lazy);
         for cpu in (0..nr_cpus).map(CpuId::new) {
             sim.sched.arch_mut().bring_up(cpu);
             sim.sched.idle_loop_enter(cpu);
@@ -332,17 +334,19 @@ impl<const COSTS: bool, S: Scheduler<Arch = Hardware<COSTS>>> Sim<COSTS, S> {
             Run::LeavingIdle | Run::Kernel => {}
         }
         self.sched.arch_mut().begin(cpu, now);
+        let mut in_kernel = !matches!(run, Run::User { .. });
         // Most paths begin where no interrupt waits.
         if unlikely(self.cpus[cpu].interrupt_at() <= now) {
-            if matches!(run, Run::User { .. }) {
+            if !in_kernel {
                 self.track_context(cpu);
             }
             self.interrupts(cpu);
+            in_kernel = true;
         }
         if unlikely(run == Run::LeavingIdle) {
             self.reflect_on_idle(cpu);
         }
-        self.continue_task(cpu);
+        self.continue_task(cpu, in_kernel);
     }
 
     /// Hands over what the last path sent to other CPUs.
@@ -367,7 +371,8 @@ impl<const COSTS: bool, S: Scheduler<Arch = Hardware<COSTS>>> Sim<COSTS, S> {
     /// What the scheduler's timers on `cpu` make of its next interrupt.
     pub(crate) fn reprogram(&mut self, cpu: CpuId) {
         let at = self.sched.next_event(cpu).map_or(Ps::NEVER, Ps::from);
-        self.cpus[cpu].timers.set_sched(at);
+        let expires = self.sched.hrtimer_get_next_event(cpu).map_or(Ps::NEVER, Ps::from);
+        self.cpus[cpu].timers.set_sched(at, expires);
     }
 
     /// `cpu`'s next time stands in the tournament. Returns who won that.
@@ -400,14 +405,13 @@ impl<const COSTS: bool, S: Scheduler<Arch = Hardware<COSTS>>> Sim<COSTS, S> {
         self.tasks[task.index()].as_mut().expect("a running task has a program")
     }
 
-    /// Lets the current task of `cpu` go on: switches if it must, otherwise takes its next step.
+    /// Lets the current task of `cpu` go on: switches if it must, otherwise takes its next step. `in_kernel`: it was there just now.
     #[inline(always)]
-    fn continue_task(&mut self, cpu: CpuId) {
-        let now = self.sched.arch().now(cpu);
+    fn continue_task(&mut self, cpu: CpuId, in_kernel: bool) {
         let Some(task) = self.sched.current(cpu) else {
             return self.leave_or_enter_idle(cpu);
         };
-        if self.must_reschedule(cpu, now) && self.preemptible(task) {
+        if self.is_preempted(cpu, task, in_kernel) {
             self.clear_monitor(cpu);
             return self.switch(cpu, true);
         }

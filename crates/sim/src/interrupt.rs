@@ -162,6 +162,9 @@ impl<const COSTS: bool, S: Scheduler<Arch = Hardware<COSTS>>> Sim<COSTS, S> {
                         break;
                     }
                 }
+                if sim.sched.hrtimer_rearm(cpu) {
+                    sim.reprogram(cpu);
+                }
                 sim.run_local_timers(cpu, now, ticks);
                 let softirq = ticks && sim.tick(cpu, now, Ps(misses.0 * 2 / TICK_PARTS));
                 // tick_program_event()

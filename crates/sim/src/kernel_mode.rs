@@ -12,10 +12,29 @@ use sched::scheduler::Scheduler;
 use units::{CpuId, unlikely};
 
 impl<const COSTS: bool, S: Scheduler<Arch = Hardware<COSTS>>> Sim<COSTS, S> {
+    /// Whether who runs on `cpu`, and is to be rescheduled, is preempted between two of its steps. `exits`: it has been in the kernel.
+    #[inline]
+    pub(crate) fn is_preempted(&self, cpu: CpuId, task: TaskId, exits: bool) -> bool {
+        let now = self.sched.arch().now(cpu);
+        if self.must_reschedule(cpu, now) && self.preemptible(task) {
+            return true;
+        }
+        unlikely(self.sched.need_resched_lazy(cpu)) && exits && self.returns_to_user_mode(task)
+    }
+
+    /// Whether a task is on its way to user mode, and not still in the middle of what it does in the kernel.
+    fn returns_to_user_mode(&self, task: TaskId) -> bool {
+        let context = self.tasks.get(task.index()).and_then(Option::as_ref);
+        context.is_some_and(|context| match &context.pending {
+            Pending::Nothing | Pending::Work(_) | Pending::RunFor(_) | Pending::SpinUntil(_) => context.mm != 0,
+            Pending::Syscall(_) | Pending::Long { .. } | Pending::Executed | Pending::Dying | Pending::Unborn => false,
+        })
+    }
+
     /// Whether who runs may be preempted between two of its steps: always on the way to user mode, which kernel threads never are.
     #[inline]
-    pub(crate) fn preemptible(&self, task: TaskId) -> bool {
-        if self.os.rules.preempt == Preempt::Full {
+    fn preemptible(&self, task: TaskId) -> bool {
+        if self.os.rules.preempt.preempt_schedule() {
             return true;
         }
         let context = self.tasks.get(task.index()).and_then(Option::as_ref);

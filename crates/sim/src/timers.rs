@@ -26,8 +26,10 @@ pub struct Timers {
     /// The next interrupt: the first sleeper's hard expiry, the scheduler's timer, or a device's.
     next: Ps,
     sleeper: Ps,
-    /// The first of the scheduler's own timers, which stand there: only their time is known here.
+    /// When the clock interrupts for the scheduler's own timers, which stand there: only their time is known here.
     sched: Ps,
+    /// When the first of them expires: the clock may come sooner, for one that was put off.
+    sched_expires: Ps,
     /// When the first interrupt of a device comes.
     device: Ps,
     /// The first timeout of the timer wheel.
@@ -47,6 +49,7 @@ impl Default for Timers {
             next: Ps::NEVER,
             sleeper: Ps::NEVER,
             sched: Ps::NEVER,
+            sched_expires: Ps::NEVER,
             device: Ps::NEVER,
             wheel: Ps::NEVER,
             watchdog: Ps::NEVER,
@@ -71,16 +74,20 @@ impl Timers {
         self.next
     }
 
-    /// When the local timer is to interrupt.
+    /// When the local timer is to interrupt, as far as its timers know.
     #[inline]
     pub fn next_timer(&self) -> Ps {
-        self.sleeper.min(self.sched).min(self.wheel).min(self.watchdog)
+        self.sleeper.min(self.sched_expires).min(self.wheel).min(self.watchdog)
+    }
+
+    fn find_next(&mut self) {
+        self.next = self.sleeper.min(self.sched).min(self.wheel).min(self.watchdog).min(self.device);
     }
 
     /// The watchdog's timer fires at `at`.
     pub fn set_watchdog(&mut self, at: Ps) {
         self.watchdog = at;
-        self.next = self.next_timer().min(self.device);
+        self.find_next();
     }
 
     #[inline]
@@ -119,7 +126,7 @@ impl Timers {
 
     fn set_wheel(&mut self) {
         self.wheel = self.timeouts.peek().map_or(Ps::NEVER, |timer| timer.0.hard);
-        self.next = self.next_timer().min(self.device);
+        self.find_next();
     }
 
     /// When the wheel's first timeout fires.
@@ -155,12 +162,12 @@ impl Timers {
     /// The first device's interrupt comes at `at`.
     pub fn set_device(&mut self, at: Ps) {
         self.device = at;
-        self.next = self.next_timer().min(at);
+        self.find_next();
     }
 
     fn set_sleeper(&mut self, hard: Ps) {
         self.sleeper = hard;
-        self.next = self.next_timer().min(self.device);
+        self.find_next();
     }
 
     /// Takes all sleepers' timers out, in the order in which they would fire.
@@ -171,10 +178,10 @@ impl Timers {
         timers
     }
 
-    /// The scheduler's first timer here is due at `at`.
-    pub fn set_sched(&mut self, at: Ps) {
-        self.sched = at;
-        self.next = self.next_timer().min(self.device);
+    /// The scheduler's first timer here expires at `expires`, and the clock comes for it at `at`.
+    pub fn set_sched(&mut self, at: Ps, expires: Ps) {
+        (self.sched, self.sched_expires) = (at, expires);
+        self.find_next();
     }
 
     /// Whether at `now` it is the scheduler's turn: its timer is due, and no sleeper's was before.
@@ -219,10 +226,10 @@ mod tests {
         let us = |n: u64| Ps::from_ns(n * 1000);
         assert!(timers.next() == Ps::NEVER && !timers.sched_first(us(1000)));
         timers.arm(us(10), us(60), TaskId(1), 0);
-        timers.set_sched(us(50));
-        assert_eq!(timers.next(), us(50));
+        timers.set_sched(us(50), us(55));
+        assert_eq!((timers.next(), timers.next_timer()), (us(50), us(55)), "the clock was not told that it is put off");
         assert!(!timers.sched_first(us(49)) && timers.sched_first(us(50)));
-        timers.set_sched(us(61));
+        timers.set_sched(us(61), us(61));
         assert!(timers.next() == us(60) && !timers.sched_first(us(70)));
         timers.expire(us(70));
         assert!(timers.sched_first(us(70)));

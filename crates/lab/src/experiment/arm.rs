@@ -96,9 +96,6 @@ pub struct Arm {
     pub complaints: Vec<String>,
 }
 
-/// Choices of the build that are modelled.
-pub const CONFIGS: &[&str] = &["CONFIG_PREEMPT_NONE", "CONFIG_PREEMPT_VOLUNTARY", "CONFIG_PREEMPT"];
-
 /// Checks and applies what an arm says. `hz` holds where the arm does not set its own.
 pub fn resolve(draft: &DraftArm, nr_cpus: usize, hz: u32) -> Result<Arm, Mistake> {
     check_name(&draft.name)?;
@@ -295,17 +292,23 @@ impl Arm {
     pub(super) fn set_preempt(&mut self, key: &Written, value: &Written) -> Result<(), Mistake> {
         if !self.build.preempt_dynamic {
             let found = format!("the parameter {}, which {} does not have", key.quoted(), self.kernel);
-            return Err(
-                key.mistake(found, format!("the choice of its build: one of {}", listed(CONFIGS.iter().copied())))
-            );
+            return Err(key.mistake(found, format!("the choice of its build: one of {}", listed(self.build.configs()))));
         }
+        let models = self.build.preempt_models;
         match Preempt::from_name(&value.text) {
-            Some(preempt) => self.build.os.preempt = preempt,
-            None if value.text == "lazy" => {
+            Some(preempt) if models.contains(&preempt) => self.build.os.preempt = preempt,
+            Some(other) => {
                 let found = format!("preempt = {}, which {} does not have", value.quoted(), self.kernel);
-                return Err(value.mistake(found, "none, voluntary or full: lazy preemption came with v6.13"));
+                let expected = match other {
+                    Preempt::Lazy => "none, voluntary or full: lazy preemption came with v6.13",
+                    _ => "full or lazy: x86 has had no other models since v7.0",
+                };
+                return Err(value.mistake(found, expected));
             }
-            None => return Err(value.unknown("value of preempt", Preempt::ALL.map(Preempt::name))),
+            None => {
+                let known: Vec<&str> = models.iter().map(|model| model.name()).collect();
+                return Err(value.unknown("value of preempt", known));
+            }
         }
         Ok(())
     }
@@ -315,13 +318,18 @@ impl Arm {
         if value.text != "y" {
             return Err(value.mistake(format!("{} = {}", key.text, value.quoted()), "y: what is chosen"));
         }
+        let configs = self.build.configs();
         match Preempt::ALL.into_iter().find(|preempt| preempt.config() == key.text) {
-            Some(preempt) => self.build.os.preempt = preempt,
-            None if ["CONFIG_PREEMPT_LAZY", "CONFIG_PREEMPT_RT"].contains(&key.text.as_str()) => {
-                let found = format!("{}, which is not modelled", key.quoted());
-                return Err(key.mistake(found, format!("one of {}", listed(CONFIGS.iter().copied()))));
+            Some(preempt) if self.build.preempt_models.contains(&preempt) => self.build.os.preempt = preempt,
+            Some(_) => {
+                let found = format!("{}, which {} does not have", key.quoted(), self.kernel);
+                return Err(key.mistake(found, format!("one of {}", listed(configs))));
             }
-            None => return Err(key.unknown("choice of the build", CONFIGS.iter().copied())),
+            None if key.text == "CONFIG_PREEMPT_RT" => {
+                let found = format!("{}, which is not modelled", key.quoted());
+                return Err(key.mistake(found, format!("one of {}", listed(configs))));
+            }
+            None => return Err(key.unknown("choice of the build", configs)),
         }
         Ok(())
     }

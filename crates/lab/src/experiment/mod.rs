@@ -20,7 +20,7 @@ mod trace;
 mod workload;
 mod workload_table;
 
-pub use arm::{Arm, CONFIGS, resolve as resolve_arm};
+pub use arm::{Arm, resolve as resolve_arm};
 pub use draft::{Draft, DraftArm, DraftFigure, DraftSetting, DraftWorkload, SettingKind};
 pub use figure::{Figure, Measure, Over, Tasks, Tolerance, Values};
 pub use iterations::{Adaptive, Plan};

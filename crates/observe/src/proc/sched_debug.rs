@@ -198,11 +198,10 @@ impl<A: Arch> SchedDebug<'_, A> {
         out.field("left_vruntime", SplitNs(left));
         out.field("zero_vruntime", split_ns(q.zero_vruntime));
         if self.formats >= Formats::V7_2 {
-            let bits = q.avg_vruntime.unsigned_abs().checked_ilog2().map_or(-1, i64::from);
-            out.field("sum_w_vruntime", format!("{} ({bits} bits)", q.avg_vruntime));
-            out.field("sum_weight", q.avg_load);
-            // Weights are halved only with PARANOID_AVG, which is off and not modelled.
-            out.field("sum_shift", 0);
+            let bits = q.sum_w_vruntime.unsigned_abs().checked_ilog2().map_or(-1, i64::from);
+            out.field("sum_w_vruntime", format!("{} ({bits} bits)", q.sum_w_vruntime));
+            out.field("sum_weight", q.sum_weight);
+            out.field("sum_shift", q.sum_shift);
         }
         out.field("avg_vruntime", split_ns(self.sched.shown_avg_vruntime(cfs)));
         out.field("right_vruntime", SplitNs(right));

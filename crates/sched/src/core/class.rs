@@ -30,6 +30,8 @@ behaviour! {
             "where the CPU has no task of any class";
         NoFairTask = "no-fair-task", since "v6.12", commit "924e2904da9b",
             "where the CPU has no fair task, though one of a higher class waits";
+        InPick = "in-pick", since "v7.2", commit "",
+            "not before: when it is asked for a task, has none, and so nobody else has (after v6.12, by v7.2)";
     }
 }
 
@@ -249,6 +251,17 @@ impl<A: Arch> Sched<A> {
     #[inline(never)]
     fn pick_then_put(&mut self, cpu: CpuId, prev: Option<TaskId>) -> Option<TaskId> {
         self.prev_balance(cpu, prev);
+        loop {
+            let picked = self.pick_of_classes(cpu, prev);
+            // Since v7.2 new-idle balancing comes last of all; it drops the lock (RETRY_TASK).
+            if picked.is_some() || self.kernel.core.balance_fair != BalanceFair::InPick || self.only_fair_tasks(cpu) {
+                return picked.or_else(|| self.pick_next_task_idle(cpu, prev));
+            }
+        }
+    }
+
+    /// core.c: for_each_active_class(). `None`: the idle task is left.
+    fn pick_of_classes(&mut self, cpu: CpuId, prev: Option<TaskId>) -> Option<TaskId> {
         if self.rq[cpu].stop_queued {
             let stop = self.rq[cpu].stop;
             return if stop == prev { stop } else { self.pick_next_task_stop(cpu, prev) };
@@ -266,9 +279,14 @@ impl<A: Arch> Sched<A> {
         if let Some(p) = self.pick_task_rt(cpu) {
             return Some(self.put_prev_set_next_task(cpu, prev, p));
         }
-        match self.pick_fair_here(cpu, prev) {
-            Some(p) => Some(p),
-            None => self.pick_next_task_idle(cpu, prev),
+        self.pick_fair_last(cpu, prev)
+    }
+
+    /// The fair class is asked by another way than the usual one.
+    pub(crate) fn pick_fair_last(&mut self, cpu: CpuId, prev: Option<TaskId>) -> Option<TaskId> {
+        match self.kernel.core.balance_fair {
+            BalanceFair::NothingRuns | BalanceFair::NoFairTask => self.pick_fair_here(cpu, prev),
+            BalanceFair::InPick => self.pick_next_task_fair(cpu, prev),
         }
     }
 
@@ -296,7 +314,7 @@ impl<A: Arch> Sched<A> {
         if !found && class <= SchedClass::Rt {
             found = self.balance_rt(cpu, prev);
         }
-        if !found && class <= SchedClass::Fair {
+        if !found && class <= SchedClass::Fair && self.kernel.core.balance_fair != BalanceFair::InPick {
             self.balance_fair(cpu);
         }
     }
@@ -306,7 +324,7 @@ impl<A: Arch> Sched<A> {
         let rq = &self.rq[cpu];
         let has_task = match self.kernel.core.balance_fair {
             BalanceFair::NothingRuns => rq.nr_running > 0,
-            BalanceFair::NoFairTask => self.cfs_rq[rq.cfs].nr_running > 0,
+            BalanceFair::NoFairTask | BalanceFair::InPick => self.cfs_rq[rq.cfs].nr_running > 0,
         };
         if !has_task {
             self.idle_balance(cpu);
@@ -355,6 +373,17 @@ impl<A: Arch> Sched<A> {
             SchedClass::Rt => self.task_tick_rt(cpu, curr),
             SchedClass::Dl => self.task_tick_dl(cpu, curr, queued),
             SchedClass::Stop | SchedClass::Idle => {}
+        }
+    }
+
+    /// `rq->curr->sched_class->update_curr()`
+    pub(crate) fn class_update_curr(&mut self, cpu: CpuId) {
+        match (self.curr_class(cpu), self.rq[cpu].curr) {
+            (SchedClass::Fair, Some(curr)) => self.update_curr(self.se[self.task[curr].se].cfs_rq),
+            (SchedClass::Rt, _) => self.update_curr_rt(cpu),
+            (SchedClass::Dl, _) => self.update_curr_dl(cpu),
+            (SchedClass::Idle, _) => self.update_curr_idle(cpu),
+            (SchedClass::Stop | SchedClass::Fair, _) => {}
         }
     }
 

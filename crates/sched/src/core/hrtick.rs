@@ -1,14 +1,49 @@
 //! core.c: CONFIG_SCHED_HRTICK: a timer of each run queue that ends a slice to the microsecond, not at the next tick. Off unless
-//! the features HRTICK (fair class) or HRTICK_DL (deadline class, v5.10) are on.
+//! the features HRTICK (fair class) or HRTICK_DL (deadline class, v5.10) are on, as they are since v7.1.
 
 use super::Sched;
 use crate::arch::Arch;
+use crate::behaviour;
 use crate::features::Feature;
 use crate::hrtimer::SchedTimer;
 use units::{CpuId, unlikely};
 
+behaviour! {
+    /// When the timer is set that ends a slice (HRTICK).
+    pub enum Hrtick = "core.hrtick" {
+        SliceLeft = "slice-left", since "v2.6.25", commit "",
+            "to what is left of the slice in real time; at each pick, coming and going, and it is cancelled as schedule() begins; while it runs \
+             no tick ends a slice (but for DOUBLE_TICK)";
+        Deadline = "deadline", since "v7.1", commit "",
+            "to when the virtual deadline is reached, interrupts left out; as schedule() ends, and when a second task comes; only if it is not \
+             armed already for a time within 5 us of that, on another CPU by an interrupt. Put off or cancelled, the interrupt comes all the \
+             same (LAZY_REARM)";
+    }
+}
+
 /// Nanoseconds; a shorter rest of a slice is not worth a timer.
 const SHORTEST: u64 = 10_000;
+/// Nanoseconds; nor is a difference as small as that.
+const SAME: u64 = 5_000;
+
+/// sched.h: `rq->hrtick_sched`, HRTICK_SCHED_*.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum HrtickSched {
+    #[default]
+    None,
+    /// In the middle of schedule().
+    Defer,
+    /// The same, and at its end the timer is to be armed for so many ns.
+    Start(u64),
+}
+
+/// `rq->hrtick_sched`, `rq->hrtick_time`, and whether `rq->hrtick_csd` is on its way.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct RqHrtick {
+    sched: HrtickSched,
+    time: u64,
+    csd: bool,
+}
 
 impl<A: Arch> Sched<A> {
     /// kernel/sched/sched.h: hrtick_enabled_fair(), which until v5.9 was `hrtick_enabled()`.
@@ -23,11 +58,17 @@ impl<A: Arch> Sched<A> {
     pub(crate) fn hrtick_ends_the_slice(&self, cpu: CpuId) -> bool {
         self.sched_feat(Feature::HRTICK)
             && !self.sched_feat(Feature::DOUBLE_TICK)
-            && self.hrtimers.is_queued(SchedTimer::Hrtick(cpu))
+            && self.kernel.core.hrtick == Hrtick::SliceLeft
+            && self.hrtick_active(cpu)
+    }
+
+    /// kernel/sched/sched.h: hrtick_active().
+    pub(crate) fn hrtick_active(&self, cpu: CpuId) -> bool {
+        self.hrtimers.is_queued(SchedTimer::Hrtick(cpu))
     }
 
     /// core.c: hrtick_clear().
-    pub(super) fn hrtick_clear(&mut self, cpu: CpuId) {
+    fn hrtick_clear(&mut self, cpu: CpuId) {
         self.hrtimer_cancel(SchedTimer::Hrtick(cpu));
     }
 
@@ -43,9 +84,81 @@ impl<A: Arch> Sched<A> {
     }
 
     /// core.c: hrtick_start(). `delay` in ns of real time.
-    /// Differs: another CPU's timer is armed at once; the kernel sends that CPU an interrupt in which it arms it.
+    /// Differs: until v7.0 another CPU's timer is armed at once; the kernel sends that CPU an interrupt in which it arms it.
     pub(crate) fn hrtick_start(&mut self, cpu: CpuId, delay: u64) {
+        let delay = (delay as i64).max(SHORTEST as i64) as u64;
         let now = self.arch.sched_clock(self.this_cpu).0;
-        self.hrtimer_start(cpu, SchedTimer::Hrtick(cpu), now + delay.max(SHORTEST));
+        match self.kernel.core.hrtick {
+            Hrtick::SliceLeft => self.hrtimer_start(cpu, SchedTimer::Hrtick(cpu), now + delay),
+            Hrtick::Deadline => self.hrtick_start_if_needed(cpu, now, delay),
+        }
+    }
+
+    /// The same since v7.1: not in the middle of schedule(), and not for nothing.
+    fn hrtick_start_if_needed(&mut self, cpu: CpuId, now: u64, delay: u64) {
+        let hrtick = &mut self.rq[cpu].hrtick;
+        if hrtick.sched != HrtickSched::None {
+            hrtick.sched = HrtickSched::Start(delay);
+            return;
+        }
+        hrtick.time = now + delay;
+        if cpu == self.this_cpu {
+            return self.hrtick_cond_restart(cpu);
+        }
+        if self.hrtick_needs_rearm(cpu) && !std::mem::replace(&mut self.rq[cpu].hrtick.csd, true) {
+            self.smp_call_function_single_async(cpu);
+        }
+    }
+
+    /// core.c: hrtick_needs_rearm().
+    fn hrtick_needs_rearm(&self, cpu: CpuId) -> bool {
+        let timer = SchedTimer::Hrtick(cpu);
+        !self.hrtimers.is_queued(timer) || self.rq[cpu].hrtick.time.abs_diff(self.hrtimers.expires(timer)) > SAME
+    }
+
+    /// core.c: hrtick_cond_restart().
+    fn hrtick_cond_restart(&mut self, cpu: CpuId) {
+        if self.hrtick_needs_rearm(cpu) {
+            self.hrtimer_start(cpu, SchedTimer::Hrtick(cpu), self.rq[cpu].hrtick.time);
+        }
+    }
+
+    /// core.c: __hrtick_start(): what another CPU wants of this one, if any does.
+    #[inline]
+    pub(super) fn __hrtick_start(&mut self, cpu: CpuId) {
+        if unlikely(self.rq[cpu].hrtick.csd) {
+            self.rq[cpu].hrtick.csd = false;
+            self.rq_lock(cpu);
+            self.hrtick_cond_restart(cpu);
+            self.rq_unlock(cpu);
+        }
+    }
+
+    /// core.c: hrtick_schedule_enter(), or until v7.0 hrtick_clear().
+    #[inline(never)]
+    pub(super) fn hrtick_schedule_enter(&mut self, cpu: CpuId) {
+        match self.kernel.core.hrtick {
+            Hrtick::SliceLeft => self.hrtick_clear(cpu),
+            Hrtick::Deadline => self.rq[cpu].hrtick.sched = HrtickSched::Defer,
+        }
+    }
+
+    /// core.c: hrtick_schedule_exit(). A timer that was armed for another task, and that nobody needed to move, stays.
+    #[inline(never)]
+    pub(super) fn hrtick_schedule_exit(&mut self, cpu: CpuId) {
+        match std::mem::take(&mut self.rq[cpu].hrtick.sched) {
+            HrtickSched::Start(delay) => {
+                self.rq[cpu].hrtick.time = self.arch.sched_clock(cpu).0 + delay;
+                self.hrtick_cond_restart(cpu);
+            }
+            HrtickSched::Defer if self.idle_rq(cpu) => self.hrtick_clear(cpu),
+            HrtickSched::Defer | HrtickSched::None => {}
+        }
+    }
+
+    /// core.c: idle_rq().
+    pub(crate) fn idle_rq(&self, cpu: CpuId) -> bool {
+        let rq = &self.rq[cpu];
+        rq.curr.is_none() && rq.nr_running == 0 && rq.wake_list.is_empty()
     }
 }

@@ -10,11 +10,12 @@ mod clock;
 pub mod cputime;
 mod fork;
 mod hotplug;
-mod hrtick;
+pub mod hrtick;
 mod iowait;
 mod irq_work;
 mod numa;
 mod pi;
+mod resched;
 pub mod schedule;
 mod sysctl_write;
 mod ttwu;
@@ -25,6 +26,7 @@ pub(crate) use average::update_avg;
 pub use boot::Boot;
 pub use hotplug::{Hotplug, HotplugState};
 pub use iowait::IowaitCount;
+pub use resched::{LazilyPreempted, MoveQueued, ReschedLazy};
 pub use ttwu::{WakeCurrent, WakeList, WakeQueue, WakeRunning};
 pub use uclamp::{ClampId, Clamps, GroupClamps, UclampState, UtilClamp};
 
@@ -33,6 +35,7 @@ use crate::arch::Arch;
 use crate::attr::SchedAttr;
 use crate::autogroup::Autogroups;
 use crate::cpu_topology::CpuTopology;
+use crate::deadline::server::ServerIdle;
 use crate::deadline::{DlRq, SchedDlEntity};
 use crate::fair::bandwidth::Bandwidth;
 use crate::fair::load::{FrequencyInvariance, Released};
@@ -72,6 +75,8 @@ pub struct Sched<A: Arch> {
     pub(crate) arithmetic: Released,
     /// Some task has been a SCHED_IDLE one, or some group idle as a whole.
     pub(crate) sched_idle_used: bool,
+    /// Static key `sk_dynamic_preempt_lazy`: `preempt=lazy`.
+    preempt_lazy: bool,
     pub rq: PerCpu<Rq>,
     pub cfs_rq: Arena<CfsRqId, CfsRq>,
     pub se: Arena<SeId, SchedEntity>,
@@ -225,6 +230,7 @@ impl<A: Arch> Sched<A> {
             uclamp: UclampState::init_uclamp(nr_cpus),
             sched_energy_present: false,
             sched_idle_used: false,
+            preempt_lazy: false,
             select_rq_mask: CpuMask::new(nr_cpus),
             running_idle: CpuMask::all(nr_cpus),
             hrtimers: HrTimers::new(nr_cpus),
@@ -359,11 +365,11 @@ impl<A: Arch> Sched<A> {
         }
         let after = self.kernel.core.uclamp == UtilClamp::AfterEnqueue;
         if !after {
-            self.uclamp_rq_inc(cpu, p);
+            self.uclamp_rq_inc(cpu, p, flags);
         }
         self.class_enqueue_task(cpu, p, flags);
         if after {
-            self.uclamp_rq_inc(cpu, p);
+            self.uclamp_rq_inc(cpu, p, flags);
         }
         self.psi_enqueue(p, flags);
     }
@@ -458,29 +464,6 @@ impl<A: Arch> Sched<A> {
         if unlikely(self.arch.tracing()) {
             self.trace(Event::NrRunning { cpu, nr_running: self.rq[cpu].nr_running });
         }
-    }
-
-    /// core.c: resched_curr(). Marks what runs on `cpu` for rescheduling, and tells that CPU if it is another one.
-    pub(crate) fn resched_curr(&mut self, cpu: CpuId) {
-        if self.rq[cpu].need_resched {
-            return;
-        }
-        self.path(Path::resched_curr);
-        self.write_need_resched(cpu);
-        self.rq[cpu].need_resched = true;
-        if cpu == self.this_cpu {
-            return;
-        }
-        if self.rq[cpu].polling {
-            self.wake_idle_without_ipi(cpu);
-        } else {
-            self.arch.send_ipi(self.this_cpu, cpu, Ipi::Reschedule);
-        }
-    }
-
-    /// core.c: resched_curr_lazy(). The same where it is not urgent.
-    pub(crate) fn resched_curr_lazy(&mut self, cpu: CpuId) {
-        self.resched_curr(cpu);
     }
 
     /// core.c: send_call_function_single_ipi(). Has `cpu` look at what was put into its queue of calls; until v5.7 ttwu_queue_remote()'s end, which has it
@@ -580,8 +563,12 @@ impl<A: Arch> Sched<A> {
         }
         self.rq_lock(cpu);
         self.update_rq_clock(cpu);
+        self.promote_lazy_resched(cpu);
         if let Some(curr) = self.rq[cpu].curr {
             self.task_tick(cpu, curr, false);
+        } else if self.kernel.dl.server_idle == ServerIdle::Accounted {
+            // task_tick_idle()
+            self.update_curr_idle(cpu);
         }
         self.update_cpu_load_active(cpu);
         self.path(Path::calc_global_load_tick);

@@ -5,6 +5,7 @@ use super::{HotplugState, Sched};
 use crate::access::Path;
 use crate::arch::Arch;
 use crate::behaviour;
+use crate::deadline::server::ServerIdle;
 use crate::features::Feature;
 use crate::profile::ProfileType;
 use crate::sched::*;
@@ -23,6 +24,15 @@ behaviour! {
     }
 }
 
+behaviour! {
+    /// When a time without tasks is over for the CPU's average of them (avg_idle).
+    pub enum AvgIdle = "core.avg_idle" {
+        AtWakeup = "at-wakeup", since "v2.6.33", commit "", "with the wakeup that ends it, of whatever class, as the woken task is queued there";
+        AtSwitch = "at-switch", since "v7.2", commit "",
+            "as the idle task is switched away from, whoever brought the next one (after v6.12, by v7.2)";
+    }
+}
+
 impl<A: Arch> Sched<A> {
     /// core.c: __schedule(). Returns what runs next; `None` is the idle task.
     ///
@@ -37,10 +47,11 @@ impl<A: Arch> Sched<A> {
             self.rq[cpu].sched_count += 1;
         }
         self.profile_hits(ProfileType::Sched, Path::schedule, 1);
-        if unlikely(self.sched_feat(Feature::HRTICK) || self.sched_feat(Feature::HRTICK_DL)) {
-            self.hrtick_clear(cpu);
-        }
         self.rq_lock(cpu);
+        let hrtick = unlikely(self.sched_feat(Feature::HRTICK) || self.sched_feat(Feature::HRTICK_DL));
+        if hrtick {
+            self.hrtick_schedule_enter(cpu);
+        }
         let rq = &mut self.rq[cpu];
         if rq.clock_skip_update == ClockSkip::Requested {
             rq.clock_skip_update = ClockSkip::Active;
@@ -55,6 +66,7 @@ impl<A: Arch> Sched<A> {
         let stays_idle = self.kernel.core.schedule_idle == ScheduleIdle::Stays && prev.is_none();
         let next = if stays_idle && self.rq[cpu].nr_running == 0 { None } else { self.pick_next_task(cpu, prev) };
         self.rq[cpu].need_resched = false;
+        self.rq[cpu].need_resched_lazy = false;
         self.rq[cpu].clock_skip_update = ClockSkip::No;
         if prev == next {
             self.rq_unlock(cpu);
@@ -63,6 +75,9 @@ impl<A: Arch> Sched<A> {
             self.context_switch(cpu, prev, next);
         }
         self.balance_callbacks(cpu);
+        if unlikely(hrtick) {
+            self.hrtick_schedule_exit(cpu);
+        }
         if unlikely(self.rq[cpu].hotplug != HotplugState::Up) {
             self.schedule_on_dying_cpu(cpu);
         }
@@ -143,7 +158,28 @@ impl<A: Arch> Sched<A> {
     #[inline]
     pub(super) fn put_prev_task_idle(&mut self, cpu: CpuId) {
         if self.has_fair_server() && self.rq[cpu].curr.is_none() {
-            self.dl_server_update_idle_time(cpu);
+            self.put_idle_with_server(cpu);
+        }
+    }
+
+    #[inline(never)]
+    fn put_idle_with_server(&mut self, cpu: CpuId) {
+        match self.kernel.dl.server_idle {
+            ServerIdle::Discounted => self.dl_server_update_idle_time(cpu),
+            ServerIdle::Accounted => self.update_curr_idle(cpu),
+        }
+        if self.kernel.core.avg_idle == AvgIdle::AtSwitch && self.rq[cpu].idle_stamp != 0 {
+            self.update_rq_avg_idle(cpu);
+        }
+    }
+
+    /// idle.c: update_curr_idle(). Time without tasks is the fair server's too, since v7.2.
+    pub(crate) fn update_curr_idle(&mut self, cpu: CpuId) {
+        let rq = &mut self.rq[cpu];
+        let delta_exec = rq.clock_task.wrapping_sub(rq.idle.exec_start);
+        if delta_exec as i64 > 0 {
+            rq.idle.exec_start = rq.clock_task;
+            self.dl_server_update_idle(cpu, delta_exec);
         }
     }
 

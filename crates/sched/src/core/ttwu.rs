@@ -4,6 +4,7 @@
 //! `ttwu_pending` is that `wake_list` is not empty: v6.1 clears it before the tasks are queued and v6.12 after
 //! (d6962c4fe8f9), which nobody sees from outside, because a path is never interrupted here.
 
+use super::schedule::AvgIdle;
 use super::{IowaitCount, Sched, update_avg};
 use crate::access::Path;
 use crate::arch::Arch;
@@ -252,16 +253,22 @@ impl<A: Arch> Sched<A> {
     #[inline(always)]
     fn has_woken(&mut self, cpu: CpuId, p: TaskId) {
         self.task_woken(cpu, p);
-        if self.rq[cpu].idle_stamp != 0 {
-            self.write_rq_idle(cpu);
-            let rq = &mut self.rq[cpu];
-            let delta = rq.clock.wrapping_sub(rq.idle_stamp);
-            let max = 2 * rq.max_idle_balance_cost;
-            update_avg(&mut rq.avg_idle, delta);
-            rq.avg_idle = rq.avg_idle.min(max);
-            rq.idle_stamp = 0;
+        if self.rq[cpu].idle_stamp != 0 && self.kernel.core.avg_idle == AvgIdle::AtWakeup {
+            self.update_rq_avg_idle(cpu);
             self.renew_wake_avg_idle(cpu);
         }
+    }
+
+    /// core.c: update_rq_avg_idle(), of a CPU that had begun to count: so long it was without tasks.
+    #[inline(always)]
+    pub(super) fn update_rq_avg_idle(&mut self, cpu: CpuId) {
+        self.write_rq_idle(cpu);
+        let rq = &mut self.rq[cpu];
+        let delta = rq.clock.wrapping_sub(rq.idle_stamp);
+        let max = 2 * rq.max_idle_balance_cost;
+        update_avg(&mut rq.avg_idle, delta);
+        rq.avg_idle = rq.avg_idle.min(max);
+        rq.idle_stamp = 0;
     }
 
     /// What searches for an idle CPU may spend from now on (SIS_PROP), where it is counted.
@@ -336,6 +343,7 @@ impl<A: Arch> Sched<A> {
         }
         self.sched_ttwu_pending();
         self.__cfsb_csd_unthrottle(self.this_cpu);
+        self.__hrtick_start(self.this_cpu);
         if of_all_calls {
             self.leave();
         }

@@ -31,6 +31,8 @@ behaviour! {
             "before the task is queued (groups: v5.4, 2480c093130f)";
         AfterEnqueue = "after-enqueue", since "v6.12", commit "dfa0a574cbc4",
             "after the task is queued, and not of a sleeper whose dequeue is delayed";
+        BeforeIfAwake = "before-if-awake", since "v7.2", commit "",
+            "before the task is queued, though not of a sleeper whose dequeue is delayed (after v6.12, by v7.2)";
     }
 }
 
@@ -281,13 +283,20 @@ impl<A: Arch> Sched<A> {
 
     /// core.c: uclamp_rq_inc(). A task comes to a run queue.
     #[inline]
-    pub(super) fn uclamp_rq_inc(&mut self, cpu: CpuId, p: TaskId) {
-        if self.uclamp_is_used() && self.uclamp_enabled(p) {
+    pub(super) fn uclamp_rq_inc(&mut self, cpu: CpuId, p: TaskId, flags: QueueFlags) {
+        if self.uclamp_is_used() {
+            self.uclamp_rq_inc_used(cpu, p, flags);
+        }
+    }
+
+    /// Of those whose dequeue is delayed only who wakes is counted.
+    #[cold]
+    fn uclamp_rq_inc_used(&mut self, cpu: CpuId, p: TaskId, flags: QueueFlags) {
+        if self.class_uclamp_enabled(p) && (flags.delayed || !self.se[self.task[p].se].sched_delayed) {
             self.count_clamps(cpu, p);
         }
     }
 
-    #[cold]
     fn count_clamps(&mut self, cpu: CpuId, p: TaskId) {
         self.write_rq_uclamp(cpu);
         for id in ClampId::BOTH {
@@ -314,13 +323,17 @@ impl<A: Arch> Sched<A> {
         }
     }
 
-    /// `p->sched_class->uclamp_enabled`, and its dequeue is not delayed.
-    fn uclamp_enabled(&self, p: TaskId) -> bool {
-        let enabled = match self.task[p].sched_class {
+    /// `p->sched_class->uclamp_enabled`
+    fn class_uclamp_enabled(&self, p: TaskId) -> bool {
+        match self.task[p].sched_class {
             SchedClass::Fair | SchedClass::Rt => true,
             SchedClass::Dl | SchedClass::Stop | SchedClass::Idle => false,
-        };
-        enabled && !self.se[self.task[p].se].sched_delayed
+        }
+    }
+
+    /// The same, and its dequeue is not delayed.
+    fn uclamp_enabled(&self, p: TaskId) -> bool {
+        self.class_uclamp_enabled(p) && !self.se[self.task[p].se].sched_delayed
     }
 
     /// core.c: uclamp_update_active(). A queued task's clamps have changed.

@@ -9,6 +9,7 @@
 //!
 //! (Abeni and Buttazzo, Integrating Multimedia Applications in Hard Real-Time Systems, 1998.)
 
+use super::server::ServerIdle;
 use super::{DlSe, SchedDlEntity};
 use crate::arch::Arch;
 use crate::behaviour;
@@ -332,13 +333,22 @@ impl<A: Arch> Sched<A> {
             DlSe::Task(p) => self.dl_scaled_delta_exec(cpu, p, delta_exec),
             DlSe::FairServer(_) => delta_exec,
         };
+        let accounted = self.kernel.dl.server_idle == ServerIdle::Accounted;
+        let idle = accounted && self.idle_rq(cpu);
         let entity = self.dl_mut(se);
         entity.runtime -= scaled as i64;
+        entity.dl_defer_idle &= idle;
         if entity.dl_defer && entity.dl_throttled && entity.dl_runtime_exceeded() {
+            if entity.dl_defer_idle {
+                // It has been put off for that already: its timer will find out whether anybody came.
+                entity.runtime = 0;
+                return;
+            }
             // Fair tasks have had the server's share by themselves.
             entity.dl_defer_running = false;
             self.cancel_dl_timer(se);
             self.replenish_dl_new_period(se);
+            self.dl_mut(se).dl_defer_idle = idle;
             self.start_dl_timer(se);
             return;
         }
@@ -354,6 +364,10 @@ impl<A: Arch> Sched<A> {
             let replenish = QueueFlags { replenish: true, ..QueueFlags::default() };
             match se {
                 DlSe::Task(p) => self.enqueue_task_dl(cpu, p, replenish),
+                DlSe::FairServer(_) if accounted => {
+                    self.replenish_dl_new_period(se);
+                    self.start_dl_timer(se);
+                }
                 DlSe::FairServer(_) => self.enqueue_dl_entity(se, replenish, false),
             }
         }

@@ -36,6 +36,7 @@ use budget::{Constrained, NewBudget, Overflow, RuntimeScale};
 use changes::{DlLeaveAsleep, DlPrioChanged, DlSwitchedTo};
 use fentry::fentry;
 use migrate::{DlFit, LaterChoice, OfflineMigration};
+use server::ServerIdle;
 use units::CpuId;
 
 behaviour! {
@@ -66,6 +67,7 @@ pub struct DlRules {
     pub leave_asleep: DlLeaveAsleep,
     pub offline_migration: OfflineMigration,
     pub cpus_of_rt: DlCpus,
+    pub server_idle: ServerIdle,
 }
 
 impl DlRules {
@@ -87,6 +89,7 @@ impl DlRules {
         leave_asleep: DlLeaveAsleep::KeepsRunning,
         offline_migration: OfflineMigration::Kept,
         cpus_of_rt: DlCpus::AsFree,
+        server_idle: ServerIdle::Discounted,
     };
     pub const V4_15: DlRules = DlRules {
         tracking: BandwidthTracking::Running,
@@ -115,7 +118,7 @@ impl DlRules {
         ..DlRules::V6_1
     };
 
-    pub const V7_2: DlRules = DlRules { ..DlRules::V6_12 };
+    pub const V7_2: DlRules = DlRules { server_idle: ServerIdle::Accounted, ..DlRules::V6_12 };
 }
 
 /// Whose deadline entity: a task's, or the one that runs a CPU's fair tasks.
@@ -150,6 +153,8 @@ pub struct SchedDlEntity {
     pub dl_defer: bool,
     pub dl_defer_armed: bool,
     pub dl_defer_running: bool,
+    /// It was put off because the CPU idled (v7.2).
+    pub dl_defer_idle: bool,
     /// In the tree (`!RB_EMPTY_NODE(&dl_se->rb_node)`).
     pub queued: bool,
     pub pushable: bool,

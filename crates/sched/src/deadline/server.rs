@@ -8,6 +8,7 @@ use super::bandwidth::to_ratio;
 use super::{DlSe, SchedDlEntity};
 use crate::access::Path;
 use crate::arch::Arch;
+use crate::behaviour;
 use crate::core::Sched;
 use crate::core::class::Pick;
 use crate::cpudeadline::dl_time_before;
@@ -16,6 +17,16 @@ use crate::rt::bandwidth::RtBandwidth;
 use crate::sched::*;
 use fentry::fentry;
 use units::CpuId;
+
+behaviour! {
+    /// What the fair server makes of time in which its CPU idles.
+    pub enum ServerIdle = "dl.server_idle" {
+        Discounted = "discounted", since "v6.12", commit "", "it is taken off its budget, down to nothing, as a task comes";
+        Accounted = "accounted", since "v7.2", commit "",
+            "it counts, at each tick too, as if fair tasks had run: the server is put off, once, and then stops until one comes; what runs is \
+             looked at before it starts, and before its time has come (after v6.12, by v7.2)";
+    }
+}
 
 /// Nanoseconds.
 const RUNTIME: u64 = 50_000_000;
@@ -55,8 +66,15 @@ impl<A: Arch> Sched<A> {
 
     /// deadline.c: dl_server_start(). The CPU has fair tasks.
     pub(crate) fn dl_server_start(&mut self, cpu: CpuId) {
-        if !self.has_fair_server() || self.dl[cpu].fair_server.dl_server_active {
+        if !self.has_fair_server() {
             return;
+        }
+        self.dl[cpu].fair_server.dl_defer_idle = false;
+        if self.dl[cpu].fair_server.dl_server_active {
+            return;
+        }
+        if self.kernel.dl.server_idle == ServerIdle::Accounted {
+            self.class_update_curr(cpu);
         }
         self.path(Path::dl_server_start);
         let se = DlSe::FairServer(cpu);
@@ -69,7 +87,7 @@ impl<A: Arch> Sched<A> {
 
     /// The part of enqueue_task_fair() that sees the CPU's first fair task.
     pub(crate) fn fair_server_wakes(&mut self, cpu: CpuId) {
-        if self.rq[cpu].nr_running == 0 {
+        if self.rq[cpu].nr_running == 0 && self.kernel.dl.server_idle == ServerIdle::Discounted {
             self.dl_server_update_idle_time(cpu);
         }
         self.dl_server_start(cpu);
@@ -86,12 +104,24 @@ impl<A: Arch> Sched<A> {
         if !self.has_fair_server() {
             return;
         }
+        if self.kernel.dl.server_idle == ServerIdle::Accounted && !self.dl[cpu].fair_server.dl_server_active {
+            return;
+        }
         self.path(Path::dl_server_stop);
         let se = DlSe::FairServer(cpu);
         self.dequeue_dl_entity(se, QueueFlags { sleep: true, ..QueueFlags::default() }, false);
         self.cancel_dl_timer(se);
         let server = &mut self.dl[cpu].fair_server;
         (server.dl_defer_armed, server.dl_throttled, server.dl_server_active) = (false, false, false);
+        server.dl_defer_idle = false;
+    }
+
+    /// deadline.c: dl_server_update_idle(). Nobody ran for `delta_exec` ns, where one of the server's tasks could have.
+    pub(crate) fn dl_server_update_idle(&mut self, cpu: CpuId, delta_exec: u64) {
+        let server = &self.dl[cpu].fair_server;
+        if server.dl_server_active && server.dl_defer {
+            self.update_curr_dl_se(cpu, DlSe::FairServer(cpu), delta_exec);
+        }
     }
 
     /// deadline.c: dl_server_update(). A fair task has run `delta_exec` ns, for the server or by itself.
@@ -129,6 +159,9 @@ impl<A: Arch> Sched<A> {
         self.rq_lock(cpu);
         if self.dl[cpu].fair_server.dl_throttled {
             self.update_rq_clock(cpu);
+            if self.kernel.dl.server_idle == ServerIdle::Accounted && self.stops_idle_server(cpu) {
+                return self.rq_unlock(cpu);
+            }
             let clock = self.rq[cpu].clock;
             let server = &mut self.dl[cpu].fair_server;
             let chance = server.deadline.wrapping_sub(server.runtime as u64);
@@ -152,6 +185,16 @@ impl<A: Arch> Sched<A> {
         self.rq_unlock(cpu);
     }
 
+    /// The part of dl_server_timer() since v7.2 that asks what has run until now. Whether nobody has since the server was put off.
+    fn stops_idle_server(&mut self, cpu: CpuId) -> bool {
+        self.class_update_curr(cpu);
+        let idle = self.dl[cpu].fair_server.dl_defer_idle;
+        if idle {
+            self.dl_server_stop(cpu);
+        }
+        idle
+    }
+
     /// deadline.c: inactive_task_timer() of a server.
     pub(crate) fn dl_server_inactive_timer(&mut self, cpu: CpuId) {
         self.rq_lock(cpu);
@@ -165,7 +208,7 @@ impl<A: Arch> Sched<A> {
 
     /// The server is first: `server_pick_task()`, or it stops where there is no fair task, and the next entity is asked.
     pub(crate) fn pick_by_server(&mut self, cpu: CpuId, prev: Option<TaskId>) -> Pick {
-        match self.pick_fair_here(cpu, prev) {
+        match self.pick_fair_last(cpu, prev) {
             Some(p) => Pick::Task(p),
             None => {
                 self.dl_server_stop(cpu);

@@ -7,7 +7,7 @@
 use super::rules::{Pick, WakingVruntime};
 use crate::arch::Arch;
 use crate::behaviour;
-use crate::core::Sched;
+use crate::core::{MoveQueued, Sched};
 use crate::fair::bandwidth::MoveRunning;
 use crate::fair::load::{Arithmetic, Step, TgLoadAvg, UpdateLoad, reweight_averages, with_arithmetic};
 use crate::load_weight::LoadResolution;
@@ -448,6 +448,8 @@ impl<A: Arch> Sched<A> {
         let cpu = self.task[p].cpu;
         if self.kernel.bandwidth.move_running == MoveRunning::Reschedules && self.rq[cpu].curr == Some(p) {
             self.resched_curr(cpu);
+        } else if self.kernel.core.move_queued == MoveQueued::Preempts && self.task[p].on_rq == OnRq::Queued {
+            self.check_preempt_curr(cpu, p, WakeFlags::NONE);
         }
     }
 

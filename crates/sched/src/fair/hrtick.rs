@@ -4,6 +4,7 @@ use super::rules::Pick;
 use crate::arch::Arch;
 use crate::behaviour;
 use crate::core::Sched;
+use crate::core::hrtick::Hrtick;
 use crate::sched::*;
 use units::CpuId;
 
@@ -18,6 +19,9 @@ behaviour! {
 impl<A: Arch> Sched<A> {
     /// fair.c: hrtick_start_fair(). The task that runs, or is about to, on `cpu` has so much of its slice left.
     fn hrtick_start_fair(&mut self, cpu: CpuId, p: TaskId) {
+        if self.kernel.core.hrtick == Hrtick::Deadline {
+            return self.hrtick_start_to_deadline(cpu, p);
+        }
         let se = self.task[p].se;
         let cfs = self.se[se].cfs_rq;
         let queue = match self.kernel.core.hrtick_tasks {
@@ -39,7 +43,29 @@ impl<A: Arch> Sched<A> {
         }
     }
 
-    /// What pick_next_task_fair() does about it.
+    /// The same since v7.1: the time until the task's deadline, if nothing but interrupts took it off the CPU.
+    fn hrtick_start_to_deadline(&mut self, cpu: CpuId, p: TaskId) {
+        if self.cfs_rq[self.rq[cpu].cfs].h_nr_running <= 1 {
+            return;
+        }
+        let SchedEntity { deadline, vruntime, load, .. } = self.se[self.task[p].se];
+        let vdelta = deadline.wrapping_sub(vruntime);
+        if (vdelta as i64) < 0 {
+            if self.rq[cpu].curr == Some(p) {
+                self.resched_curr(cpu);
+            }
+            return;
+        }
+        let delta = load.weight.wrapping_mul(vdelta) / self.kernel.load_resolution.nice_0_load();
+        // In units of 1/1024.
+        let scale = match self.cpu_util_irq(cpu) {
+            util @ 1..1024 => 1024 * 1024 / (1024 - util),
+            _ => 1024,
+        };
+        self.hrtick_start(cpu, scale.wrapping_mul(delta) / 1024);
+    }
+
+    /// What pick_next_task_fair() does about it, since v6.12 set_next_task_fair().
     #[inline]
     pub(super) fn hrtick_picked(&mut self, cpu: CpuId, p: TaskId) {
         if self.hrtick_enabled_fair(cpu) {
@@ -47,12 +73,26 @@ impl<A: Arch> Sched<A> {
         }
     }
 
-    /// fair.c: hrtick_update(). CFS's slice changes with the length of the queue, as long as that is short; EEVDF's timer is set
-    /// whenever somebody comes or goes.
+    /// fair.c: hrtick_update(), of somebody who comes. CFS's slice changes with the length of the queue, as long as that is short; EEVDF's timer
+    /// is set whenever somebody comes or goes, since v7.1 where somebody comes and none is set.
     #[inline]
     pub(super) fn hrtick_update(&mut self, cpu: CpuId) {
-        if self.hrtick_enabled_fair(cpu)
-            && let Some(curr) = self.rq[cpu].curr
+        if self.hrtick_enabled_fair(cpu) && !(self.kernel.core.hrtick == Hrtick::Deadline && self.hrtick_active(cpu)) {
+            self.hrtick_curr(cpu);
+        }
+    }
+
+    /// The same of somebody who goes, until v7.0.
+    #[inline]
+    pub(super) fn hrtick_dequeued(&mut self, cpu: CpuId) {
+        if self.hrtick_enabled_fair(cpu) && self.kernel.core.hrtick == Hrtick::SliceLeft {
+            self.hrtick_curr(cpu);
+        }
+    }
+
+    #[inline(never)]
+    fn hrtick_curr(&mut self, cpu: CpuId) {
+        if let Some(curr) = self.rq[cpu].curr
             && self.task[curr].sched_class == SchedClass::Fair
             && (self.kernel.entity.pick == Pick::Eevdf
                 || !self.is_past_nr_latency(self.cfs_rq[self.se[self.task[curr].se].cfs_rq].nr_running))

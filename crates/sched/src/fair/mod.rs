@@ -116,7 +116,7 @@ impl<A: Arch> Sched<A> {
             return false;
         }
         self.util_est_update_after(cpu, p, flags.sleep);
-        self.hrtick_update(cpu);
+        self.hrtick_dequeued(cpu);
         true
     }
 
@@ -153,7 +153,7 @@ impl<A: Arch> Sched<A> {
         if let Some(p) = p
             && flags.delayed
         {
-            self.hrtick_update(cpu);
+            self.hrtick_dequeued(cpu);
             self.__block_task(cpu, p);
         }
         dequeued

@@ -19,10 +19,11 @@ use crate::behaviour;
 use crate::behaviour::Variant;
 use crate::core::cgroup::CgroupRules;
 use crate::core::class::{BalanceFair, PickOrder};
-use crate::core::schedule::ScheduleIdle;
+use crate::core::hrtick::Hrtick;
+use crate::core::schedule::{AvgIdle, ScheduleIdle};
 use crate::core::{
-    AffinityDest, AffinityOffline, CpuAllowed, Hotplug, IowaitCount, UtilClamp, WakeCurrent, WakeList, WakeQueue,
-    WakeRunning,
+    AffinityDest, AffinityOffline, CpuAllowed, Hotplug, IowaitCount, MoveQueued, ReschedLazy, UtilClamp, WakeCurrent,
+    WakeList, WakeQueue, WakeRunning,
 };
 use crate::cpufreq::CpufreqRules;
 use crate::deadline::DlRules;
@@ -81,6 +82,10 @@ pub struct CoreRules {
     pub affinity_offline: AffinityOffline,
     pub stop_wait: StopWait,
     pub hotplug: Hotplug,
+    pub resched_lazy: ReschedLazy,
+    pub hrtick: Hrtick,
+    pub avg_idle: AvgIdle,
+    pub move_queued: MoveQueued,
 }
 
 /// One kernel version: every behaviour that differs between versions, its debug toggles and its memory layout.
@@ -213,13 +218,14 @@ behaviours! {
     core: CoreRules {
         clock, wake_list, wake_queue, wake_current, wake_running, uclamp, iowait_count, change_order, nice_change,
         idle_weight, nice_resched, alone_changed, hrtick_tasks, pick_order, balance_fair, schedule_idle,
-        policy_change, cpu_allowed, affinity_dest, affinity_offline, stop_wait, hotplug,
+        policy_change, cpu_allowed, affinity_dest, affinity_offline, stop_wait, hotplug, resched_lazy, hrtick, avg_idle, move_queued,
     }
     cpufreq: CpufreqRules { update_util, schedutil, sugov_thread, sugov_busy, sugov_remote }
     rt: RtRules { bandwidth, period_start, period_clock, push_ipi, overload, lowest_choice, fit, statistics, switched_to, task }
     dl: DlRules {
         tracking, admission, period_limits, reclaim, overflow, constrained, new_budget, runtime_scale, later_choice, fit,
         prio_changed, switched_to, leave_asleep, offline_migration, rebuild, new_limit, cpus_of_rt,
+        server_idle,
     }
     domains: DomainRules {
         flag_numbering, cluster_level, package_level, node_level, numa_distances, numa_type, reclaim_distance, tuning,

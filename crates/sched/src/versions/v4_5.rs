@@ -4,10 +4,11 @@ use super::{ClockUpdate, CoreRules, Kernel};
 use crate::autogroup::AutogroupRules;
 use crate::core::cgroup::CgroupRules;
 use crate::core::class::{BalanceFair, PickOrder};
-use crate::core::schedule::ScheduleIdle;
+use crate::core::hrtick::Hrtick;
+use crate::core::schedule::{AvgIdle, ScheduleIdle};
 use crate::core::{
-    AffinityDest, AffinityOffline, CpuAllowed, Hotplug, IowaitCount, UtilClamp, WakeCurrent, WakeList, WakeQueue,
-    WakeRunning,
+    AffinityDest, AffinityOffline, CpuAllowed, Hotplug, IowaitCount, MoveQueued, ReschedLazy, UtilClamp, WakeCurrent,
+    WakeList, WakeQueue, WakeRunning,
 };
 use crate::cpufreq::CpufreqRules;
 use crate::deadline::DlRules;
@@ -57,6 +58,10 @@ pub const V4_5_RC1: Kernel = Kernel {
         affinity_offline: AffinityOffline::Dropped,
         stop_wait: StopWait::Sleeps,
         hotplug: Hotplug::StopMachine,
+        resched_lazy: ReschedLazy::Absent,
+        hrtick: Hrtick::SliceLeft,
+        avg_idle: AvgIdle::AtWakeup,
+        move_queued: MoveQueued::Waits,
     },
     load_resolution: LoadResolution::Shown,
     pelt: Pelt::ByPeriod,

@@ -3,6 +3,10 @@
 use super::{CoreRules, Kernel, V6_12};
 use crate::autogroup::AutogroupRules;
 use crate::core::cgroup::CgroupRules;
+use crate::core::class::BalanceFair;
+use crate::core::hrtick::Hrtick;
+use crate::core::schedule::AvgIdle;
+use crate::core::{MoveQueued, ReschedLazy, UtilClamp};
 use crate::cpufreq::CpufreqRules;
 use crate::deadline::DlRules;
 use crate::fair::balance::BalanceRules;
@@ -20,7 +24,15 @@ use crate::topology::DomainRules;
 
 pub const V7_2: Kernel = Kernel {
     name: "v7.2",
-    core: CoreRules { ..V6_12.core },
+    core: CoreRules {
+        uclamp: UtilClamp::BeforeIfAwake,
+        balance_fair: BalanceFair::InPick,
+        resched_lazy: ReschedLazy::Lazy,
+        hrtick: Hrtick::Deadline,
+        avg_idle: AvgIdle::AtSwitch,
+        move_queued: MoveQueued::Preempts,
+        ..V6_12.core
+    },
     cpufreq: CpufreqRules::V7_2,
     domains: DomainRules::V7_2,
     load: LoadRules::V7_2,

@@ -35,6 +35,8 @@ fn preemption_is_a_choice_of_the_build_or_of_the_command_line() {
     let preempt = |text: &str| arm(text).unwrap().build.os.preempt;
     assert_eq!((preempt("a=v4.16"), preempt("a=v6.1")), (Preempt::None, Preempt::Voluntary));
     assert_eq!(preempt("a=v4.16,CONFIG_PREEMPT=y"), Preempt::Full);
+    assert_eq!((preempt("a=v7.2"), preempt("a=v7.2,preempt=full")), (Preempt::Lazy, Preempt::Full));
+    assert_eq!(preempt("a=v7.2,CONFIG_PREEMPT_LAZY=y,preempt=full"), Preempt::Full);
     // The command line overrides what was built, wherever it stands.
     assert_eq!(preempt("a=v6.12,preempt=none,CONFIG_PREEMPT=y"), Preempt::None);
     let build = arm("a=v6.12,preempt=none").unwrap();
@@ -115,6 +117,16 @@ fn wrong_settings_are_named() {
             "the parameter `preempt`, which v4.15 does not have; expected the choice of its build",
         ),
         ("a=v6.12,preempt=lazy", "preempt = `lazy`, which v6.12 does not have; expected none, voluntary or full: lazy"),
+        ("a=v7.2,preempt=voluntary", "preempt = `voluntary`, which v7.2 does not have; expected full or lazy: x86"),
+        ("a=v7.2,preempt=lazi", "found the unknown value of preempt `lazi`; expected `lazy`, perhaps"),
+        (
+            "a=v7.2,CONFIG_PREEMPT_NONE=y",
+            "found `CONFIG_PREEMPT_NONE`, which v7.2 does not have; expected one of CONFIG_PREEMPT, CONFIG_PREEMPT_LAZY",
+        ),
+        (
+            "a=v4.15,CONFIG_PREEMPT_LAZY=y",
+            "found `CONFIG_PREEMPT_LAZY`, which v4.15 does not have; expected one of CONFIG_PREEMPT_NONE",
+        ),
         ("a=v6.1,preempt=ful", "found the unknown value of preempt `ful`; expected `full`, perhaps"),
         ("a=v6.1,preempt", "found `preempt` without a value"),
         ("a=v4.15,CONFIG_PREEMPT=n", "found CONFIG_PREEMPT = `n`; expected y"),
