@@ -108,7 +108,7 @@ fn while_it_is_throttled_nothing_of_it_is_runnable_and_others_run() {
         let tg = s.limited(ROOT_TASK_GROUP, "a", 20);
         let p = s.task_in(tg, CPU0, 0);
         s.reschedule(CPU0);
-        s.run_ms(1, 60);
+        s.run_ms(1, 40);
         let cfs = s.tg[tg].cfs_rq[0];
         assert!(s.cfs_rq_throttled(cfs) && s.throttled_hierarchy(cfs));
         assert_eq!((s.rq[CPU0].curr, s.rq[CPU0].nr_running), (None, 0));
@@ -120,11 +120,11 @@ fn while_it_is_throttled_nothing_of_it_is_runnable_and_others_run() {
         let late = s.task_in(tg, CPU0, 0);
         let queued = if by_task { (2, 1) } else { (1, 2) };
         assert_eq!((s.rq[CPU0].nr_running, s.cfs_rq[cfs].h_nr_running), queued);
-        s.run_ms(1, 20);
+        s.run_ms(1, 15);
         assert_eq!((s.se_of(late).sum_exec_runtime, s.rq[CPU0].nr_running), (0, 1), "{}", kernel.name);
         let left: Vec<_> = s.throttled_limbo_list(cfs).collect();
         assert_eq!(left, if by_task { vec![late, p] } else { vec![] });
-        s.run_ms(1, 80);
+        s.run_ms(1, 100);
         assert!(s.se_of(late).sum_exec_runtime > 0);
     }
 }
@@ -272,7 +272,11 @@ fn new_domains_leave_throttled_queues_alone_by_v7_2() {
         s.set_partitions(&[CpuMask::single(CPU0), CpuMask::single(CPU1)]).expect("they do not overlap");
         assert_eq!(s.cfs_rq_throttled(s.tg[tg].cfs_rq[0]), stays, "{}", kernel.name);
         // One that goes offline is another matter.
-        s.cpu_down(CPU0).expect("another is up");
+        s.cpu_active_mask.clear(CPU0);
+        s.rq_lock(CPU0);
+        s.update_rq_clock(CPU0);
+        s.unthrottle_offline_cfs_rqs(CPU0);
+        s.rq_unlock(CPU0);
         assert!(!s.cfs_rq_throttled(s.tg[tg].cfs_rq[0]), "{}", kernel.name);
     }
 }
