@@ -150,6 +150,8 @@ pub struct QueueFlags {
     pub delayed: bool,
     /// DEQUEUE_SPECIAL: a state that bears no spurious wakeup, so the dequeue must not be delayed (since v6.12).
     pub special: bool,
+    /// DEQUEUE_THROTTLE: the task's queue is throttled, and it leaves for that (since v6.18).
+    pub throttle: bool,
 }
 
 /// sched.h: struct load_weight. `weight` in units of NICE_0_LOAD / 1024 as the version scales it; `inv_weight` is
@@ -316,6 +318,10 @@ pub struct TaskCold {
     pub autogroup: Option<u32>,
     /// PF_EXITING
     pub exiting: bool,
+    /// It is to leave a throttled queue on its way to user mode (v6.18).
+    pub(crate) sched_throttle_work: bool,
+    /// It has left one, and waits for the queue's runtime; `on_rq` is as before (v6.18).
+    pub(crate) throttled: bool,
     /// Which CPU counts it as waiting for a device, where that goes on until it runs.
     pub iowait_cpu: CpuId,
     /// The first of those who wait for what it holds and lend it their priority (rt_mutex).
@@ -350,6 +356,8 @@ pub struct CfsRq {
     pub of_group: bool,
     /// How often weights are halved for the average vruntime (v7.2: PARANOID_AVG).
     pub sum_shift: u8,
+    /// The clock of its load averages stands still. Until v6.17 that is while `throttle_count` is not 0.
+    pub pelt_clock_throttled: bool,
     pub tg: TgId,
     pub nr_running: u32,
     #[doc(alias = "h_nr_queued")]
@@ -362,7 +370,7 @@ pub struct CfsRq {
     pub runnable_weight: u64,
     pub min_vruntime: u64,
     pub tasks_timeline: crate::fair::timeline::Timeline,
-    /// How many of this queue and those above are throttled: its clock stands still while any is.
+    /// How many of this queue and those above are throttled: its clock stands still while any is (v6.18: and nothing is queued).
     pub throttle_count: i32,
     /// Those of `h_nr_running` that are [`SchedEntity::sched_delayed`] (v6.12).
     pub h_nr_delayed: u32,

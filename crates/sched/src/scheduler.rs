@@ -169,6 +169,18 @@ pub trait Scheduler:
     /// `pi_task`, the first of those who wait for what `task` holds, lends it its priority and its deadline; `None`: nobody does any more.
     fn rt_mutex_setprio(&mut self, _cpu: CpuId, _task: TaskId, _pi_task: Option<TaskId>) {}
 
+    // Quotas by which tasks leave a queue that has used up its own. A scheduler without them leaves these as they are.
+
+    /// Whether `task` is to call `throttle_cfs_rq_work` on its way to user mode.
+    fn throttle_work_pending(&self, _task: TaskId) -> bool {
+        false
+    }
+    /// The running task leaves its queue if that is throttled. Returns whether it did: it does not come to user mode before it has been
+    /// switched away.
+    fn throttle_cfs_rq_work(&mut self, _cpu: CpuId) -> bool {
+        false
+    }
+
     // NUMA balancing. A scheduler without it leaves these as they are.
 
     /// topology.h: cpu_to_node().
@@ -581,6 +593,16 @@ impl<A: Arch> Scheduler for Sched<A> {
     fn task_numa_work(&mut self, cpu: CpuId, tables: &mut dyn PageTables) {
         self.on_cpu(cpu);
         Sched::task_numa_work(self, tables);
+    }
+
+    #[inline]
+    fn throttle_work_pending(&self, task: TaskId) -> bool {
+        self.task_has_throttle_work(task)
+    }
+
+    fn throttle_cfs_rq_work(&mut self, cpu: CpuId) -> bool {
+        self.on_cpu(cpu);
+        Sched::throttle_cfs_rq_work(self)
     }
 
     fn vma_set_access_pid_bit(&mut self, cpu: CpuId, area: u32) {

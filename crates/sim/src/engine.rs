@@ -437,7 +437,7 @@ impl<const COSTS: bool, S: Scheduler<Arch = Hardware<COSTS>>> Sim<COSTS, S> {
         self.switch(cpu, false);
     }
 
-    fn clear_monitor(&mut self, cpu: CpuId) {
+    pub(crate) fn clear_monitor(&mut self, cpu: CpuId) {
         self.cpus[cpu].monitor_at = Ps::NEVER;
     }
 

@@ -47,6 +47,24 @@ impl<const COSTS: bool, S: Scheduler<Arch = Hardware<COSTS>>> Sim<COSTS, S> {
         })
     }
 
+    /// kernel/task_work.c: task_work_run() on the way to user mode, of a task that has run on a throttled queue: whether it left that, and is
+    /// switched away. (What NUMA balancing has queued so is done where user mode begins: [`os::Os::exit_to_user_mode`].)
+    ///
+    /// As in exit_to_user_mode_loop(), a task that must reschedule does that first, and looks again when it comes back.
+    #[cold]
+    pub(crate) fn throttled_on_exit(&mut self, cpu: CpuId, task: TaskId) -> bool {
+        let exits = match self.context(task).pending {
+            Pending::Nothing | Pending::Work(_) | Pending::RunFor(_) | Pending::SpinUntil(_) => true,
+            Pending::Syscall(_) | Pending::Long { .. } | Pending::Executed | Pending::Dying | Pending::Unborn => false,
+        };
+        let throttled = exits && self.sched.throttle_cfs_rq_work(cpu);
+        if throttled {
+            self.clear_monitor(cpu);
+            self.switch(cpu, false);
+        }
+        throttled
+    }
+
     /// A system call's way into the kernel and back.
     #[inline]
     pub(crate) fn enter_kernel(&mut self, cpu: CpuId) {

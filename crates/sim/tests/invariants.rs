@@ -114,6 +114,19 @@ fn what_was_found_once_is_found_no_more() {
     }
 }
 
+/// The same where tasks leave throttled queues one by one, of which what came to another queue or class meanwhile is the hard part.
+#[test]
+fn they_hold_where_tasks_are_throttled() {
+    let mut throttled = 0;
+    for seed in 1..=600 {
+        let case = Case { disputes: true, ..Case::random_among(seed, &["v7.2"]) }.with_limits();
+        let case = if seed % 3 == 0 { case.with_administration() } else { case };
+        let Ok((seen, _)) = run(&case) else { panic!("seed {seed}: {case:?}") };
+        throttled += u32::from(seen.group_is_throttled);
+    }
+    assert!(throttled > 200, "{throttled}");
+}
+
 #[test]
 fn random_cases_reach_every_corner() {
     // The rarest of them comes about once in a thousand.

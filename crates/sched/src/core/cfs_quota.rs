@@ -4,7 +4,7 @@ use super::Sched;
 use super::cgroup::{Hierarchy, QuotaAbove};
 use crate::arch::Arch;
 use crate::errno::{Answer, Errno, Refusal};
-use crate::fair::bandwidth::{RUNTIME_INF, Refill};
+use crate::fair::bandwidth::{RUNTIME_INF, Refill, Throttle};
 use crate::sched::*;
 use units::CpuId;
 
@@ -102,10 +102,15 @@ impl<A: Arch> Sched<A> {
         for cpu in (0..self.nr_cpus()).map(CpuId::new).filter(|&cpu| self.rq[cpu].online).collect::<Vec<_>>() {
             let cfs = self.tg[tg].cfs_rq[cpu.index()];
             self.rq_lock(cpu);
+            let by_task = self.kernel.bandwidth.throttle == Throttle::Task;
             let queue = self.cfs_rq_runtime_mut(cfs);
             queue.runtime_enabled = runtime_enabled;
-            queue.runtime_remaining = 0;
+            // Without any it would not be unthrottled.
+            queue.runtime_remaining = i64::from(by_task);
             if queue.throttled {
+                if by_task {
+                    self.update_rq_clock(cpu);
+                }
                 self.unthrottle_cfs_rq(cfs);
             }
             self.rq_unlock(cpu);

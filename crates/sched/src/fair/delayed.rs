@@ -21,7 +21,7 @@ impl<A: Arch> Sched<A> {
             debug_assert!(self.se[se].sched_delayed);
             return false;
         }
-        let delay = flags.sleep && !flags.special;
+        let delay = flags.sleep && !flags.special && !flags.throttle;
         debug_assert!(!(delay && self.se[se].sched_delayed));
         delay && self.sched_feat(Feature::DELAY_DEQUEUE) && !self.entity_eligible(cfs, se)
     }
@@ -49,7 +49,7 @@ impl<A: Arch> Sched<A> {
         while let Some(se) = level {
             let cfs = self.se[se].cfs_rq;
             count(&mut self.cfs_rq[cfs].h_nr_delayed);
-            if self.cfs_rq_throttled(cfs) {
+            if self.queue_is_off(cfs) {
                 return;
             }
             level = self.se[se].parent;

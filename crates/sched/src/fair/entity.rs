@@ -420,6 +420,7 @@ impl<A: Arch> Sched<A> {
         }
         if self.cfs_rq[cfs].nr_running == 0 {
             self.update_idle_cfs_rq_clock_pelt(cfs);
+            self.fell_empty(cfs);
         }
         true
     }

@@ -76,7 +76,7 @@ impl<A: Arch> Sched<A> {
     #[inline]
     pub(crate) fn update_cfs_shares(&mut self, cfs: CfsRqId) {
         let cfs_rq = &self.cfs_rq[cfs];
-        if cfs_rq.tg != ROOT_TASK_GROUP && !self.throttled_hierarchy(cfs) {
+        if cfs_rq.tg != ROOT_TASK_GROUP && !self.hierarchy_is_off(cfs) {
             self.update_cfs_shares_of(cfs, cfs_rq.tg, cfs_rq.rq);
         }
     }
@@ -112,7 +112,7 @@ impl<A: Arch> Sched<A> {
     #[doc(alias = "update_cfs_shares")]
     pub(crate) fn update_cfs_group(&mut self, se: SeId) {
         if let Some(group) = self.se[se].my_q
-            && !self.throttled_hierarchy(group)
+            && !self.hierarchy_is_off(group)
         {
             self.update_cfs_group_of(se, group);
         }
@@ -123,7 +123,7 @@ impl<A: Arch> Sched<A> {
     pub(crate) fn update_cfs_group_in(&mut self, step: Step, se: SeId, queued: bool) {
         match (step, self.se[se].my_q) {
             (Step::Any, _) => self.update_cfs_group(se),
-            (Step::Group(arithmetic), Some(group)) if !self.throttled_hierarchy(group) => {
+            (Step::Group(arithmetic), Some(group)) if !self.hierarchy_is_off(group) => {
                 self.update_cfs_group_in_line(arithmetic, se, group, queued);
             }
             (Step::Group(_), _) => {}

@@ -149,7 +149,7 @@ impl<A: Arch> Sched<A> {
         }
         self.enqueue_entity(cfs, se, flags, step);
         self.cfs_rq[cfs].count_enqueue(&mut walk.change);
-        if self.cfs_rq_throttled(cfs) {
+        if self.queue_is_off(cfs) {
             return false;
         }
         walk.level = self.se[se].parent;
@@ -187,7 +187,7 @@ impl<A: Arch> Sched<A> {
                     true => self.cfs_rq[cfs].count_enqueue(&mut change),
                     false => self.cfs_rq[cfs].count_dequeue(&mut change),
                 }
-                if self.cfs_rq_throttled(cfs) {
+                if self.queue_is_off(cfs) {
                     return false;
                 }
                 level = self.se[se].parent;
@@ -200,7 +200,7 @@ impl<A: Arch> Sched<A> {
     /// the shortest of this level.
     #[inline(always)]
     fn update_level_above(&mut self, known: Arithmetic, cfs: CfsRqId, se: SeId, slice: Option<u32>) -> Option<u32> {
-        if self.cfs_rq_throttled(cfs) && self.kernel.bandwidth.throttle_levels == ThrottleLevels::CountsOnly {
+        if self.queue_is_off(cfs) && self.kernel.bandwidth.throttle_levels == ThrottleLevels::CountsOnly {
             return slice;
         }
         let step = Step::Group(known);
@@ -302,7 +302,7 @@ impl<A: Arch> Sched<A> {
         }
         self.cfs_rq[cfs].count_dequeue(&mut walk.change);
         let empty = self.cfs_rq[cfs].load.weight == 0;
-        if unlikely(self.cfs_rq_throttled(cfs)) {
+        if unlikely(self.queue_is_off(cfs)) {
             return Left::Throttled;
         }
         walk.level = self.se[se].parent;
@@ -312,7 +312,7 @@ impl<A: Arch> Sched<A> {
         walk.slice = (eevdf && walk.level.is_some()).then(|| self.cfs_rq_min_slice(cfs));
         if let Some(parent) = walk.level
             && task_sleep
-            && !self.throttled_hierarchy(cfs)
+            && !self.hierarchy_is_off(cfs)
         {
             self.prefer_whence_slept(parent);
         }

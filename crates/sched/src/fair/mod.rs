@@ -80,6 +80,9 @@ impl<A: Arch> Sched<A> {
     pub(crate) fn enqueue_task_fair(&mut self, cpu: CpuId, p: TaskId, flags: QueueFlags) {
         let se = self.task[p].se;
         self.read_se_links(se);
+        if self.enqueue_throttled_task(p) {
+            return;
+        }
         if !self.util_est_stays(p, flags) {
             self.util_est_enqueue(cpu, p);
         }
@@ -108,6 +111,9 @@ impl<A: Arch> Sched<A> {
     #[inline(always)]
     #[fentry]
     pub(crate) fn dequeue_task_fair(&mut self, cpu: CpuId, p: TaskId, flags: QueueFlags) -> bool {
+        if self.dequeue_throttled_task(p, flags) {
+            return true;
+        }
         if !self.util_est_stays(p, flags) {
             self.util_est_dequeue(cpu, p);
         }
@@ -251,7 +257,7 @@ impl<A: Arch> Sched<A> {
             return Some(p);
         }
         let (mut se, mut pse) = (self.task[p].se, self.task[prev].se);
-        loop {
+        let common = loop {
             let (cfs, pcfs) = (self.se[se].cfs_rq, self.se[pse].cfs_rq);
             let (depth, pdepth) = (self.se[se].depth, self.se[pse].depth);
             if depth <= pdepth {
@@ -261,11 +267,15 @@ impl<A: Arch> Sched<A> {
                 self.set_next_entity(cfs, se, true);
             }
             if cfs == pcfs {
-                return Some(p);
+                break cfs;
             }
             let up = |se: SeId| self.se[se].parent.expect("the walk ends on the root queue");
             (se, pse) = (if depth >= pdepth { up(se) } else { se }, if depth <= pdepth { up(pse) } else { pse });
+        };
+        if unlikely(self.cfs_bandwidth_used()) {
+            self.account_next(p, common);
         }
+        Some(p)
     }
 
     /// fair.c: pick_task_fair() (v5.14; before, a part of `pick_next_task_fair()`). Who is next, level by level, with what runs among
@@ -322,7 +332,11 @@ impl<A: Arch> Sched<A> {
             se = self.set_next_groups(se, group);
         }
         self.set_next_entity(self.se[se].cfs_rq, se, true);
-        self.task_of(se)
+        let p = self.task_of(se);
+        if unlikely(self.cfs_bandwidth_used()) {
+            self.account_next(p, root);
+        }
+        p
     }
 
     /// fair.c: pick_next_entity(). `curr` is what runs, if it may go on. `None`: see [`Sched::pick_next_entity_eevdf`].
@@ -358,13 +372,16 @@ impl<A: Arch> Sched<A> {
 
     /// An entity and all above it become `curr` of their queues.
     fn set_next_entities(&mut self, se: SeId, first: bool) {
-        let mut level = Some(se);
+        let (mut level, mut throttled) = (Some(se), false);
         while let Some(se) = level {
             let cfs = self.se[se].cfs_rq;
             self.set_next_entity(cfs, se, first);
             // A queue that must not run may have got a task that runs.
-            self.account_cfs_rq_runtime(cfs, 0);
+            throttled |= self.account_cfs_rq_runtime(cfs, 0);
             level = self.se[se].parent;
+        }
+        if unlikely(throttled) {
+            self.task_throttle_setup_work(self.task_of(se));
         }
     }
 

@@ -292,7 +292,7 @@ impl<A: Arch> Sched<A> {
     /// `check_preempt_wakeup_fair()` from v6.6 to v6.18: if `p` is who would be picked.
     fn check_preempt_wakeup_eevdf(&mut self, cpu: CpuId, curr: TaskId, p: TaskId, wake_flags: WakeFlags) {
         let (se, pse) = (self.task[curr].se, self.task[p].se);
-        if self.throttled_hierarchy(self.se[pse].cfs_rq) {
+        if self.enqueue_was_throttled(p) {
             return;
         }
         if self.sched_feat(Feature::NEXT_BUDDY) && !wake_flags.fork && !self.se[pse].sched_delayed {
@@ -325,7 +325,7 @@ impl<A: Arch> Sched<A> {
     fn check_preempt_wakeup_cfs(&mut self, cpu: CpuId, curr: TaskId, p: TaskId, wake_flags: WakeFlags) {
         let (se, pse) = (self.task[curr].se, self.task[p].se);
         // Its enqueue may have found that nothing is left to run it with.
-        if self.throttled_hierarchy(self.se[pse].cfs_rq) {
+        if self.enqueue_was_throttled(p) {
             return;
         }
         let scale = self.is_past_nr_latency(self.cfs_rq[self.se[se].cfs_rq].nr_running);

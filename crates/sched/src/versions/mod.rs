@@ -269,6 +269,7 @@ behaviours! {
     bandwidth: BandwidthRules {
         expiry, refill, distribute, throttle_asks, throttle_levels, throttled_accounting, slack_timer, period_overrun,
         period_offset, throttled_leaf, throttled_clock, throttled_time, new_group_throttled, move_running,
+        throttle, unthrottle_offline,
     }
 }
 

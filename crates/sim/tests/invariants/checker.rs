@@ -8,6 +8,7 @@ use super::program::Ledger;
 use super::structures::{competition, groups, sorted, task_lists, tasks, unsettle, who_runs};
 use machine::hardware::Hardware;
 use sched::core::{ClampId, Sched};
+use sched::fair::bandwidth::Throttle;
 use sched::fair::rules::Pick;
 use sched::fair::timeline::entity_before;
 use sched::hrtimer::SchedTimer;
@@ -299,7 +300,12 @@ impl Checker {
                 assert_eq!(cfs.runnable_weight, held.runnable, "{id:?}.runnable_weight");
             }
             assert_eq!(cfs.tasks_timeline.len() as u32, held.waiting, "{id:?}.tasks_timeline");
-            let listed = cfs.on_list || cfs.throttle_count != 0;
+            let listed = cfs.on_list || cfs.pelt_clock_throttled;
+            let by_task = sched.kernel.bandwidth.throttle == Throttle::Task;
+            assert!(
+                !by_task || cfs.nr_running == 0 || !cfs.pelt_clock_throttled,
+                "{id:?} has load and its time stands still"
+            );
             assert!(cfs.nr_running == 0 || listed, "{id:?} has load and is not on the leaf list");
             let owner = &sched.tg[cfs.tg].name;
             if self.owner[id.index()] != *owner {

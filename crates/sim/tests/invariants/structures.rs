@@ -4,6 +4,7 @@ use super::checker::waits_for_budget;
 use machine::hardware::Hardware;
 use sched::core::Sched;
 use sched::deadline::changes::{DlPrioChanged, DlSwitchedTo};
+use sched::fair::bandwidth::Throttle;
 use sched::fair::rules::{LagLimit, Pick};
 use sched::fair::timeline::entity_before;
 use sched::sched::{CfsRqId, OnRq, SchedClass, SchedEntity, SeId, TaskId, TaskState};
@@ -139,7 +140,7 @@ pub fn tasks<const COSTS: bool>(sched: &Sched<Hardware<COSTS>>, stranded: &mut V
             SchedClass::Rt => sched.rt_se[p].on_rq,
             // A throttled one is on no queue, and its timer brings it back.
             SchedClass::Dl => sched.on_dl_rq(p) || waits_for_budget(sched, p),
-            SchedClass::Fair | SchedClass::Idle => sched.se[task.se].on_rq,
+            SchedClass::Fair | SchedClass::Idle => sched.se[task.se].on_rq || waits_for_runtime(sched, p),
         };
         assert_eq!(queued, task.on_rq == OnRq::Queued, "{p:?} ({:?}) is {:?}", task.state, task.on_rq);
         let asleep = matches!(task.state, TaskState::Interruptible | TaskState::Uninterruptible);
@@ -196,6 +197,18 @@ pub fn is_overlooked<const COSTS: bool>(sched: &Sched<Hardware<COSTS>>) -> bool 
     silent && tasks.any(|(p, task)| waits(p, task.cpu))
 }
 
+/// Whether a task has left its queue because that is throttled: then it waits there until it is not, and does not run.
+fn waits_for_runtime<const COSTS: bool>(sched: &Sched<Hardware<COSTS>>, p: TaskId) -> bool {
+    let (task, se) = (&sched.task[p], &sched.se[sched.task[p].se]);
+    let listed = sched.throttled_limbo_list(se.cfs_rq).filter(|&other| other == p).count();
+    // One that left the class meanwhile, and came back asleep, learns when it wakes whether it still is.
+    let waits = sched.task_is_throttled(p) && task.on_rq == OnRq::Queued && !se.on_rq;
+    assert_eq!(listed, usize::from(waits), "{p:?} is throttled, and listed as such");
+    let rests = !se.on_rq && !task.on_cpu && task.state == TaskState::Running;
+    assert!(!waits || rests && sched.cfs_rq[se.cfs_rq].throttle_count != 0, "{p:?} ({:?}) is throttled", task.state);
+    waits
+}
+
 /// A group's load is the sum of what its queues said they contribute.
 pub fn groups<const COSTS: bool>(sched: &Sched<Hardware<COSTS>>, limited: bool) {
     for (id, tg) in sched.tg.iter() {
@@ -203,7 +216,7 @@ pub fn groups<const COSTS: bool>(sched: &Sched<Hardware<COSTS>>, limited: bool) 
         assert_eq!(tg.load_avg, parts, "{id:?}.load_avg");
         for (cpu, &se) in tg.se.iter().enumerate() {
             let queue = sched.se[se].my_q.expect("a group's entity has a queue");
-            let throttled = sched.cfs_rq_runtime(queue).throttled;
+            let throttled = sched.cfs_rq_runtime(queue).throttled && sched.kernel.bandwidth.throttle == Throttle::Queue;
             let needed = sched.cfs_rq[queue].nr_running > 0 && !throttled || sched.se[se].sched_delayed;
             assert_eq!(sched.se[se].on_rq, needed, "entity of {id:?} on CPU {cpu}");
             // One that was never queued may have the weight it was made with; nobody weighs one that was queued while throttled (with

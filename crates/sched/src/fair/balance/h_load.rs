@@ -60,7 +60,7 @@ impl<A: Arch> Sched<A> {
         while let Some(cfs_rq) = next {
             next = self.cfs_rq[cfs_rq].leaf_cfs_rq_list.next.get().map(CfsRqId);
             // Throttled queues do not count.
-            if self.throttled_hierarchy(cfs_rq) {
+            if self.hierarchy_is_off(cfs_rq) {
                 continue;
             }
             if self.update_cfs_rq_load_avg(cfs_rq) {

@@ -9,9 +9,12 @@
 //!                        runtime_remaining of each CPU's queue (CfsRqRuntime) ── used up ─▶ throttled (throttle.rs)
 //! ```
 //!
-//! A throttled queue's entity leaves its parent's queue; what is queued below stays where it is, and its averages stand still.
+//! Either a throttled queue's entity leaves its parent's queue (by_queue.rs): what is queued below stays where it is, and its averages stand
+//! still. Or the queue stays, and the tasks leave it (by_task.rs).
 //! All of it stands behind [`Sched::cfs_bandwidth_used`]: without a quota anywhere nothing is read, written or charged.
 
+mod by_queue;
+mod by_task;
 mod rules;
 mod throttle;
 mod timers;
@@ -20,6 +23,7 @@ pub use rules::*;
 
 use crate::arch::Arch;
 use crate::core::Sched;
+use crate::fair::rules::Pick;
 use crate::sched::*;
 use fentry::fentry;
 use std::collections::VecDeque;
@@ -110,6 +114,10 @@ pub(crate) struct Bandwidth {
     queues: Vec<CfsRqRuntime>,
     /// `rq->cfsb_csd_list` of each CPU: queues that other CPUs want unthrottled (v6.3).
     csd: Vec<Vec<CfsRqId>>,
+    /// By queue, its `throttled_limbo_list`: tasks that have left it until it has runtime, the last one first (v6.18).
+    limbo: Vec<VecDeque<TaskId>>,
+    /// Some task has been given such work once.
+    works: bool,
     /// Groups whose period timer was scaled up because it could not keep pace, for reports.
     pub scaled_periods: Vec<TgId>,
 }
@@ -123,8 +131,10 @@ impl Bandwidth {
     pub(crate) fn init_cfs_rq_runtime(&mut self, cfs: CfsRqId) {
         if self.queues.len() <= cfs.index() {
             self.queues.resize(cfs.index() + 1, CfsRqRuntime::default());
+            self.limbo.resize(cfs.index() + 1, VecDeque::new());
         }
         self.queues[cfs.index()] = CfsRqRuntime::default();
+        debug_assert!(self.limbo[cfs.index()].is_empty());
     }
 }
 
@@ -156,6 +166,11 @@ impl<A: Arch> Sched<A> {
         self.tg[tg].cfs_bandwidth.throttled_cfs_rq.iter().copied()
     }
 
+    /// The tasks that have left a throttled queue, in the order in which they will come back.
+    pub fn throttled_limbo_list(&self, cfs: CfsRqId) -> impl Iterator<Item = TaskId> + '_ {
+        self.bandwidth.limbo[cfs.index()].iter().copied()
+    }
+
     #[inline]
     pub(crate) fn cfs_rq_runtime_mut(&mut self, cfs: CfsRqId) -> &mut CfsRqRuntime {
         &mut self.bandwidth.queues[cfs.index()]
@@ -178,29 +193,38 @@ impl<A: Arch> Sched<A> {
         unlikely(self.cfs_bandwidth_used()) && self.cfs_rq[cfs].throttle_count != 0
     }
 
-    /// fair.c: throttled_lb_pair(). Load balancing leaves a group alone that is throttled on either side.
+    /// fair.c: cfs_rq_pelt_clock_throttled().
+    #[inline]
+    pub(crate) fn cfs_rq_pelt_clock_throttled(&self, cfs: CfsRqId) -> bool {
+        unlikely(self.cfs_bandwidth_used()) && self.cfs_rq[cfs].pelt_clock_throttled
+    }
+
+    /// fair.c: throttled_lb_pair(), since v6.18 lb_throttled_hierarchy(). Load balancing leaves a group alone that is throttled on either side;
+    /// or only on the one where tasks would go.
+    #[doc(alias = "lb_throttled_hierarchy")]
     #[inline]
     pub(crate) fn throttled_lb_pair(&self, tg: TgId, src_cpu: CpuId, dest_cpu: CpuId) -> bool {
         if !self.cfs_bandwidth_used() {
             return false;
         }
         let queues = &self.tg[tg].cfs_rq;
-        self.throttled_hierarchy(queues[src_cpu.index()]) || self.throttled_hierarchy(queues[dest_cpu.index()])
+        self.hierarchy_is_off(queues[src_cpu.index()]) || self.throttled_hierarchy(queues[dest_cpu.index()])
     }
 
     // A queue's share of the runtime.
 
-    /// fair.c: account_cfs_rq_runtime().
+    /// fair.c: account_cfs_rq_runtime(). Returns whether the queue is throttled; false where it will only come to that (until v6.17).
     #[inline]
-    pub(crate) fn account_cfs_rq_runtime(&mut self, cfs: CfsRqId, delta_exec: u64) {
-        if unlikely(self.cfs_bandwidth_used()) && self.cfs_rq_runtime(cfs).runtime_enabled {
-            self.__account_cfs_rq_runtime(cfs, delta_exec);
-        }
+    pub(crate) fn account_cfs_rq_runtime(&mut self, cfs: CfsRqId, delta_exec: u64) -> bool {
+        unlikely(self.cfs_bandwidth_used())
+            && self.cfs_rq_runtime(cfs).runtime_enabled
+            && self.__account_cfs_rq_runtime(cfs, delta_exec)
     }
 
-    /// fair.c: __account_cfs_rq_runtime(). A queue that can get no more asks its CPU to reschedule, which throttles it.
+    /// fair.c: __account_cfs_rq_runtime(). A queue that can get no more is throttled (v6.18), or asks its CPU to reschedule, which throttles
+    /// it.
     #[fentry]
-    fn __account_cfs_rq_runtime(&mut self, cfs: CfsRqId, delta_exec: u64) {
+    fn __account_cfs_rq_runtime(&mut self, cfs: CfsRqId, delta_exec: u64) -> bool {
         self.write_cfs_rq_runtime(cfs);
         self.cfs_rq_runtime_mut(cfs).runtime_remaining -= delta_exec as i64;
         if self.kernel.bandwidth.expiry == RuntimeExpiry::ByClock {
@@ -208,14 +232,18 @@ impl<A: Arch> Sched<A> {
         }
         let queue = self.cfs_rq_runtime(cfs);
         if queue.runtime_remaining > 0 {
-            return;
+            return false;
+        }
+        if self.kernel.bandwidth.throttle == Throttle::Task {
+            return queue.throttled || self.throttle_cfs_rq(cfs);
         }
         if queue.throttled && self.kernel.bandwidth.throttled_accounting == ThrottledAccounting::Nothing {
-            return;
+            return false;
         }
         if !self.assign_cfs_rq_runtime(cfs) && self.cfs_rq[cfs].curr.is_some() {
             self.resched_curr(self.cfs_rq[cfs].rq);
         }
+        false
     }
 
     /// fair.c: expire_cfs_rq_runtime(), until v5.3. What a queue got in a past period is void.
@@ -273,11 +301,19 @@ impl<A: Arch> Sched<A> {
     /// fair.c: return_cfs_rq_runtime(). A queue that falls idle keeps a millisecond and gives the rest back.
     #[inline]
     pub(crate) fn return_cfs_rq_runtime(&mut self, cfs: CfsRqId) {
-        if unlikely(self.cfs_bandwidth_used())
-            && self.cfs_rq_runtime(cfs).runtime_enabled
-            && self.cfs_rq[cfs].nr_running == 0
-        {
+        if unlikely(self.cfs_bandwidth_used()) && self.cfs_rq[cfs].nr_running == 0 {
+            self.return_cfs_rq_runtime_used(cfs);
+        }
+    }
+
+    #[inline(never)]
+    fn return_cfs_rq_runtime_used(&mut self, cfs: CfsRqId) {
+        if self.cfs_rq_runtime(cfs).runtime_enabled {
             self.__return_cfs_rq_runtime(cfs);
+        }
+        if self.kernel.entity.pick == Pick::Cfs {
+            // Where no kernel throttles tasks: elsewhere a little later.
+            self.fell_empty(cfs);
         }
     }
 
@@ -308,11 +344,14 @@ impl<A: Arch> Sched<A> {
     // Where a queue without runtime is noticed.
 
     /// fair.c: check_enqueue_throttle(). Something was queued on an empty queue: if nothing is left to run it with, it does not
-    /// even become runnable.
+    /// even become runnable; since v6.18 it does, and time goes on for what is queued.
     #[inline]
     pub(crate) fn check_enqueue_throttle(&mut self, cfs: CfsRqId) {
         if unlikely(self.cfs_bandwidth_used()) {
             self.check_enqueue_throttle_used(cfs);
+            if self.kernel.bandwidth.throttle == Throttle::Task {
+                self.first_queued_task(cfs);
+            }
         }
     }
 
@@ -322,15 +361,16 @@ impl<A: Arch> Sched<A> {
             return;
         }
         self.account_cfs_rq_runtime(cfs, 0);
-        if self.cfs_rq_runtime(cfs).runtime_remaining <= 0 {
+        let queue = self.cfs_rq_runtime(cfs);
+        if queue.runtime_remaining <= 0 && !queue.throttled {
             self.throttle_cfs_rq(cfs);
         }
     }
 
-    /// fair.c: check_cfs_rq_runtime(). Throttles a queue that ran out of runtime. Returns whether it is throttled.
+    /// fair.c: check_cfs_rq_runtime(), until v6.17. Throttles a queue that ran out of runtime. Returns whether it is throttled.
     #[inline]
     pub(crate) fn check_cfs_rq_runtime(&mut self, cfs: CfsRqId) -> bool {
-        if !self.cfs_bandwidth_used() {
+        if !self.cfs_bandwidth_used() || self.kernel.bandwidth.throttle == Throttle::Task {
             return false;
         }
         let queue = self.cfs_rq_runtime(cfs);
@@ -359,14 +399,20 @@ impl<A: Arch> Sched<A> {
 
     /// fair.c: unthrottle_offline_cfs_rqs(): whatever is throttled on a CPU that goes away must be found and moved.
     pub fn unthrottle_offline_cfs_rqs(&mut self, cpu: CpuId) {
+        let inactive = self.kernel.bandwidth.unthrottle_offline == UnthrottleOffline::Inactive;
+        if inactive && self.cpu_active_mask.contains(cpu) {
+            return;
+        }
         for tg in self.groups_below_root() {
             let cfs = self.tg[tg].cfs_rq[cpu.index()];
             let queue = self.cfs_rq_runtime_mut(cfs);
             if !queue.runtime_enabled {
                 continue;
             }
-            queue.runtime_remaining = 1;
             queue.runtime_enabled = false;
+            if queue.throttled || !inactive {
+                queue.runtime_remaining = 1;
+            }
             if queue.throttled {
                 self.unthrottle_cfs_rq(cfs);
             }

@@ -32,6 +32,28 @@ behaviour! {
 }
 
 behaviour! {
+    /// Who leaves for it where a queue is throttled.
+    ///
+    /// With the tasks: the averages go on while something is queued, unthrottling asks for runtime again, a quota that is written leaves each
+    /// queue a nanosecond, and balancing only spares CPUs where tasks would be throttled. What [`ThrottledLeaf`], [`ThrottledClock`],
+    /// [`ThrottledAccounting`], [`ThrottleAsks`] and [`ThrottleLevels`] answer is not asked then.
+    pub enum Throttle = "bandwidth.throttle" {
+        Queue = "queue", since "v3.2", commit "",
+            "the queue, at the next reschedule, with all that is below it, whatever that is in the middle of";
+        Task = "task", since "v6.18", commit "",
+            "each of its tasks that runs, on its way to user mode: not within a system call, nor kernel threads at all";
+    }
+}
+
+behaviour! {
+    /// Throttled queues of a CPU that goes on while the scheduling domains are built anew.
+    pub enum UnthrottleOffline = "bandwidth.unthrottle_offline" {
+        All = "all", since "v4.3", commit "", "are unthrottled, as those of one that goes offline";
+        Inactive = "inactive", since "v7.2", commit "", "stay throttled (after v6.12, by v7.2)";
+    }
+}
+
+behaviour! {
     /// What a queue that ran out of runtime does before it is throttled.
     pub enum ThrottleAsks = "bandwidth.throttle_asks" {
         AtOnce = "at-once", since "v3.2", commit "",
@@ -128,6 +150,8 @@ behaviour! {
 /// How quotas are enforced, in one kernel version.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct BandwidthRules {
+    pub throttle: Throttle,
+    pub unthrottle_offline: UnthrottleOffline,
     pub expiry: RuntimeExpiry,
     pub refill: Refill,
     pub distribute: Distribute,
@@ -146,6 +170,8 @@ pub struct BandwidthRules {
 
 impl BandwidthRules {
     pub const V4_5: BandwidthRules = BandwidthRules {
+        throttle: Throttle::Queue,
+        unthrottle_offline: UnthrottleOffline::All,
         expiry: RuntimeExpiry::ByClock,
         refill: Refill::Quota,
         distribute: Distribute::Lump,
@@ -189,5 +215,9 @@ impl BandwidthRules {
         ..BandwidthRules::V6_1
     };
 
-    pub const V7_2: BandwidthRules = BandwidthRules { ..BandwidthRules::V6_12 };
+    pub const V7_2: BandwidthRules = BandwidthRules {
+        throttle: Throttle::Task,
+        unthrottle_offline: UnthrottleOffline::Inactive,
+        ..BandwidthRules::V6_12
+    };
 }

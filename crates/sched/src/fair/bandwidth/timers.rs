@@ -2,6 +2,7 @@
 
 use super::{
     CfsBandwidth, DEFAULT_CFS_PERIOD, Distribute, PeriodOffset, PeriodOverrun, RUNTIME_INF, Refill, SlackTimer,
+    Throttle,
 };
 use crate::access::Path;
 use crate::arch::Arch;
@@ -220,10 +221,12 @@ impl<A: Arch> Sched<A> {
         }
     }
 
-    /// fair.c: distribute_cfs_runtime(), from v6.3.
+    /// fair.c: distribute_cfs_runtime(), from v6.3. Where what was queued on a throttled queue runs on (v6.18) that is charged before; and the
+    /// queue of this CPU waits on the list of all that are to be unthrottled here, of which others may be a part.
     #[doc(alias = "distribute_cfs_runtime")]
     fn distribute_cfs_runtime_own_cpu(&mut self, tg: TgId) -> bool {
-        let mut local = None;
+        let by_task = self.kernel.bandwidth.throttle == Throttle::Task;
+        let (mut local, mut flushes) = (None, false);
         let mut throttled = false;
         let mut remaining = 1;
         for cfs in self.tg[tg].cfs_bandwidth.throttled_cfs_rq.clone() {
@@ -234,9 +237,15 @@ impl<A: Arch> Sched<A> {
             let cpu = self.cfs_rq[cfs].rq;
             self.rq_lock(cpu);
             if !self.cfs_rq_runtime(cfs).throttled_csd {
+                if by_task && self.cfs_rq[cfs].curr.is_some() {
+                    self.update_rq_clock(cpu);
+                    self.update_curr(cfs);
+                }
                 remaining = self.take_from_pool(tg, cfs);
                 if self.cfs_rq_runtime(cfs).runtime_remaining <= 0 {
                     throttled = true;
+                } else if cpu == self.this_cpu && by_task {
+                    flushes = self.queue_cfsb_csd(cfs);
                 } else if cpu == self.this_cpu {
                     local = Some(cfs);
                 } else {
@@ -244,6 +253,9 @@ impl<A: Arch> Sched<A> {
                 }
             }
             self.rq_unlock(cpu);
+        }
+        if flushes {
+            self.__cfsb_csd_unthrottle(self.this_cpu);
         }
         if let Some(cfs) = local {
             let cpu = self.cfs_rq[cfs].rq;
@@ -272,13 +284,18 @@ impl<A: Arch> Sched<A> {
     /// fair.c: unthrottle_cfs_rq_async(), __unthrottle_cfs_rq_async(). The queue's CPU is told by an interrupt.
     #[doc(alias = "__unthrottle_cfs_rq_async")]
     fn unthrottle_cfs_rq_async(&mut self, cfs: CfsRqId) {
+        if self.queue_cfsb_csd(cfs) {
+            self.smp_call_function_single_async(self.cfs_rq[cfs].rq);
+        }
+    }
+
+    /// Lists a queue with those that its CPU is to unthrottle. Returns whether it is the first.
+    fn queue_cfsb_csd(&mut self, cfs: CfsRqId) -> bool {
         let cpu = self.cfs_rq[cfs].rq;
         self.cfs_rq_runtime_mut(cfs).throttled_csd = true;
-        let first = self.bandwidth.csd[cpu.index()].is_empty();
-        self.bandwidth.csd[cpu.index()].push(cfs);
-        if first {
-            self.smp_call_function_single_async(cpu);
-        }
+        let list = &mut self.bandwidth.csd[cpu.index()];
+        list.push(cfs);
+        list.len() == 1
     }
 
     /// fair.c: __cfsb_csd_unthrottle(). This CPU unthrottles what others refilled.
@@ -292,6 +309,9 @@ impl<A: Arch> Sched<A> {
     #[fentry(__cfsb_csd_unthrottle)]
     fn cfsb_csd_unthrottle_pending(&mut self, cpu: CpuId) {
         self.rq_lock(cpu);
+        if self.kernel.bandwidth.throttle == Throttle::Task {
+            self.update_rq_clock(cpu);
+        }
         for cfs in std::mem::take(&mut self.bandwidth.csd[cpu.index()]) {
             self.cfs_rq_runtime_mut(cfs).throttled_csd = false;
             if self.cfs_rq_runtime(cfs).throttled {

@@ -69,16 +69,16 @@ impl<A: Arch> Sched<A> {
     fn propagate_entity_cfs_rq(&mut self, se: SeId) {
         let listed = self.kernel.load.leaf_list == LeafList::Connected;
         let cfs = self.se[se].cfs_rq;
-        if listed && !self.throttled_hierarchy(cfs) {
+        if listed && !self.cfs_rq_pelt_clock_throttled(cfs) {
             self.list_add_leaf_cfs_rq(cfs);
         }
-        if listed && self.cfs_rq_throttled(cfs) {
+        if listed && self.queue_is_off(cfs) {
             return;
         }
         let mut level = self.se[se].parent;
         while let Some(se) = level {
             let cfs = self.se[se].cfs_rq;
-            let throttled = self.cfs_rq_throttled(cfs);
+            let throttled = self.queue_is_off(cfs);
             if throttled && !listed {
                 return;
             }
@@ -86,7 +86,7 @@ impl<A: Arch> Sched<A> {
             if throttled {
                 return;
             }
-            if listed && !self.throttled_hierarchy(cfs) {
+            if listed && !self.cfs_rq_pelt_clock_throttled(cfs) {
                 self.list_add_leaf_cfs_rq(cfs);
             }
             level = self.se[se].parent;

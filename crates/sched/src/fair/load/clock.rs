@@ -29,7 +29,7 @@ fn running_clock(pelt: Pelt, rq: &Rq) -> u64 {
 #[inline]
 pub(super) fn queue_clock(pelt: Pelt, rq: &Rq, cfs_rq: &CfsRq) -> u64 {
     let clock = match pelt {
-        _ if cfs_rq.throttle_count != 0 => cfs_rq.throttled_clock_pelt,
+        _ if cfs_rq.pelt_clock_throttled => cfs_rq.throttled_clock_pelt,
         _ => running_clock(pelt, rq),
     };
     clock.wrapping_sub(cfs_rq.throttled_clock_pelt_time).max(1)
@@ -103,8 +103,8 @@ impl<A: Arch> Sched<A> {
             return;
         }
         let cfs_rq = &mut self.cfs_rq[cfs];
-        let throttled = cfs_rq.throttle_count != 0;
-        cfs_rq.throttled_pelt_idle = if throttled { u64::MAX } else { cfs_rq.throttled_clock_pelt_time };
+        let stands_still = cfs_rq.pelt_clock_throttled;
+        cfs_rq.throttled_pelt_idle = if stands_still { u64::MAX } else { cfs_rq.throttled_clock_pelt_time };
     }
 
     /// clock.c: sched_clock_cpu(). Any CPU's, in ns.

@@ -364,7 +364,7 @@ impl<A: Arch> Sched<A> {
     }
 
     /// `p->flags & PF_EXITING`
-    fn is_exiting(&self, p: TaskId) -> bool {
+    pub(in crate::fair) fn is_exiting(&self, p: TaskId) -> bool {
         self.task[p].exiting || self.task[p].state == TaskState::Dead
     }
 }

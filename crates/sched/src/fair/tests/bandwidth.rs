@@ -4,13 +4,36 @@ use super::*;
 use crate::core::cfs_quota::Quota;
 use crate::core::cgroup::{GroupFile, Hierarchy, QuotaAbove};
 use crate::errno::Errno;
-use crate::fair::bandwidth::RUNTIME_INF;
+use crate::fair::bandwidth::{RUNTIME_INF, Throttle};
 use crate::rt::bandwidth::RtBandwidth;
-use crate::versions::{V4_16, V6_1, V6_12};
+use crate::versions::{V4_16, V6_1, V6_12, V7_2};
 
-const ALL: [Kernel; 4] = [V4_5_RC1, V4_15, V6_1, V6_12];
+const ALL: [Kernel; 5] = [V4_5_RC1, V4_15, V6_1, V6_12, V7_2];
+
+/// All of them, and each with the other way to throttle.
+fn mixed() -> Vec<Kernel> {
+    let other = |mut kernel: Kernel| {
+        kernel.bandwidth.throttle = match kernel.bandwidth.throttle {
+            Throttle::Queue => Throttle::Task,
+            Throttle::Task => Throttle::Queue,
+        };
+        kernel
+    };
+    ALL.into_iter().chain(ALL.map(other)).collect()
+}
 
 impl Sched<Hand> {
+    /// Milliseconds on CPU 0, of which what runs there is in one system call.
+    fn run_ms_in_kernel(&mut self, ms: usize) {
+        for _ in 0..ms {
+            self.pass(MS);
+            self.on_cpu(CPU0);
+            while self.hrtimer_run() {}
+            self.tick_in_kernel(CPU0);
+            self.assert_counts();
+        }
+    }
+
     /// A group with a quota (ms) of each 100 ms.
     fn limited(&mut self, parent: TgId, name: &str, quota_ms: u64) -> TgId {
         let tg = self.sched_create_group(parent, name, 1024);
@@ -61,7 +84,7 @@ impl Sched<Hand> {
 
 #[test]
 fn a_hog_runs_its_quota_of_each_period() {
-    for kernel in ALL {
+    for kernel in mixed() {
         let mut s = machine(kernel, 1);
         let tg = s.limited(ROOT_TASK_GROUP, "a", 20);
         let p = s.task_in(tg, CPU0, 0);
@@ -79,29 +102,188 @@ fn a_hog_runs_its_quota_of_each_period() {
 
 #[test]
 fn while_it_is_throttled_nothing_of_it_is_runnable_and_others_run() {
-    for kernel in ALL {
+    for kernel in mixed() {
+        let by_task = kernel.bandwidth.throttle == Throttle::Task;
         let mut s = machine(kernel, 1);
         let tg = s.limited(ROOT_TASK_GROUP, "a", 20);
         let p = s.task_in(tg, CPU0, 0);
         s.reschedule(CPU0);
-        s.run_ms(1, 60);
+        s.run_ms(1, 40);
         let cfs = s.tg[tg].cfs_rq[0];
         assert!(s.cfs_rq_throttled(cfs) && s.throttled_hierarchy(cfs));
         assert_eq!((s.rq[CPU0].curr, s.rq[CPU0].nr_running), (None, 0));
-        assert_eq!((s.cfs_rq[cfs].nr_running, s.task[p].on_rq), (1, OnRq::Queued));
+        assert_eq!((s.cfs_rq[cfs].nr_running, s.task[p].on_rq), (u32::from(!by_task), OnRq::Queued));
+        assert_eq!((s.se_of(p).on_rq, s.task_is_throttled(p)), (!by_task, by_task));
         let other = s.task(CPU0, 0);
         assert_eq!(s.reschedule(CPU0), Some(other));
-        // Who joins a throttled group waits with it.
+        // Who joins a throttled group waits with it, or until it is picked.
         let late = s.task_in(tg, CPU0, 0);
-        assert_eq!((s.rq[CPU0].nr_running, s.cfs_rq[cfs].h_nr_running), (1, 2));
+        let queued = if by_task { (2, 1) } else { (1, 2) };
+        assert_eq!((s.rq[CPU0].nr_running, s.cfs_rq[cfs].h_nr_running), queued);
+        s.run_ms(1, 15);
+        assert_eq!((s.se_of(late).sum_exec_runtime, s.rq[CPU0].nr_running), (0, 1), "{}", kernel.name);
+        let left: Vec<_> = s.throttled_limbo_list(cfs).collect();
+        assert_eq!(left, if by_task { vec![late, p] } else { vec![] });
         s.run_ms(1, 100);
         assert!(s.se_of(late).sum_exec_runtime > 0);
     }
 }
 
 #[test]
+fn a_task_in_a_system_call_is_not_throttled_before_it_ends_since_v6_18() {
+    for kernel in mixed() {
+        let mut s = machine(kernel, 1);
+        let tg = s.limited(ROOT_TASK_GROUP, "a", 20);
+        let p = s.task_in(tg, CPU0, 0);
+        s.reschedule(CPU0);
+        let cfs = s.tg[tg].cfs_rq[0];
+        // Long enough for the runtime of two periods, whenever the first one ends.
+        s.run_ms_in_kernel(95);
+        assert!(s.cfs_rq_throttled(cfs));
+        if kernel.bandwidth.throttle == Throttle::Queue {
+            assert_eq!((s.rq[CPU0].curr, s.se_of(p).on_rq), (None, true), "{}", kernel.name);
+            continue;
+        }
+        assert_eq!((s.rq[CPU0].curr, s.rq[CPU0].nr_running), (Some(p), 1), "{}", kernel.name);
+        assert_eq!(s.cfs_rq_runtime(cfs).throttled_clock_self_time, 0, "nobody waits");
+        // Time goes on for what is queued.
+        let clock = s.cfs_rq_clock_pelt(cfs);
+        s.run_ms_in_kernel(2);
+        assert!(s.cfs_rq_throttled(cfs) && s.cfs_rq_clock_pelt(cfs) > clock, "{}", kernel.name);
+        assert!(s.se_of(p).sum_exec_runtime >= 96 * MS);
+        s.to_user_mode(CPU0);
+        assert_eq!((s.rq[CPU0].curr, s.rq[CPU0].nr_running, s.task_is_throttled(p)), (None, 0, true));
+        let clock = s.cfs_rq_clock_pelt(cfs);
+        // It has had at least 55 ms too much, which two more periods do not make up for.
+        s.run_ms(1, 150);
+        assert!(s.task_is_throttled(p) && s.cfs_rq_clock_pelt(cfs) == clock, "{}", kernel.name);
+        s.run_ms(1, 400);
+        assert!(s.se_of(p).sum_exec_runtime > 98 * MS);
+        assert!(s.stat(tg).2 >= 150 && s.cfs_rq_runtime(cfs).throttled_clock_self_time >= 150 * MS);
+    }
+}
+
+#[test]
+fn neither_kernel_threads_nor_who_exits_leave_a_throttled_queue() {
+    for exits in [false, true] {
+        let mut s = machine(V7_2, 1);
+        let tg = s.limited(ROOT_TASK_GROUP, "a", 20);
+        let init = TaskInit { mm: u32::from(exits), ..crate::testing::task_in(tg, "k") };
+        s.on_cpu(CPU0);
+        let p = s.sched_fork(None, init);
+        s.wake_up_new_task(p);
+        s.reschedule(CPU0);
+        s.task[p].exiting = exits;
+        s.run_ms(1, 60);
+        assert!(s.cfs_rq_throttled(s.tg[tg].cfs_rq[0]));
+        assert_eq!((s.rq[CPU0].curr, s.task_has_throttle_work(p)), (Some(p), false));
+        // Even if it got the work before.
+        s.task_cold[p].sched_throttle_work = true;
+        assert!(!exits || !s.throttle_cfs_rq_work());
+    }
+}
+
+#[test]
+fn a_quota_above_is_noticed_where_a_level_changes_hands() {
+    let mut s = machine(V7_2, 1);
+    let above = s.limited(ROOT_TASK_GROUP, "a", 20);
+    let below = s.sched_create_group(above, "b", 1024);
+    let tasks = [s.task_in(below, CPU0, 0), s.task_in(below, CPU0, 0)];
+    s.reschedule(CPU0);
+    s.run_ms(1, 60);
+    // One was told when the queue was throttled; for the other one the queue of `above` has had the same entity all the time.
+    let (queue, runs) = (s.tg[below].cfs_rq[0], s.rq[CPU0].curr.expect("one runs"));
+    assert!(s.cfs_rq_throttled(s.tg[above].cfs_rq[0]) && tasks.contains(&runs));
+    assert_eq!(s.throttled_limbo_list(queue).count(), 1);
+    assert!(!s.task_has_throttle_work(runs));
+    // Somebody else comes in between.
+    let other = s.task(CPU0, 0);
+    s.run_ms(1, 20);
+    assert_eq!(s.rq[CPU0].curr, Some(other));
+    assert_eq!(s.throttled_limbo_list(queue).count(), 2);
+}
+
+#[test]
+fn a_throttled_task_moves_from_one_queue_to_another() {
+    let mut s = machine(V7_2, 2);
+    let (a, b) = (s.limited(ROOT_TASK_GROUP, "a", 5), s.limited(ROOT_TASK_GROUP, "b", 5));
+    let (p, q) = (s.task_in(a, CPU0, 0), s.task_in(b, CPU0, 0));
+    s.reschedule(CPU0);
+    s.run_ms(1, 40);
+    assert!(s.task_is_throttled(p) && s.task_is_throttled(q));
+    // Into a throttled group it goes on waiting; not so elsewhere.
+    s.on_cpu(CPU0);
+    s.sched_move_task(p, b);
+    let waiting: Vec<_> = s.throttled_limbo_list(s.tg[b].cfs_rq[0]).collect();
+    assert_eq!((waiting, s.rq[CPU0].nr_running), (vec![p, q], 0));
+    assert_eq!(s.throttled_limbo_list(s.tg[a].cfs_rq[0]).count(), 0);
+    let util = s.cfs_rq[s.tg[b].cfs_rq[0]].avg.util_avg;
+    s.set_cpus_allowed_ptr(p, CpuMask::single(CPU1)).expect("it may go there");
+    s.on_cpu(CPU1);
+    s.scheduler_ipi();
+    assert_eq!((s.task[p].cpu, s.task_is_throttled(p), s.se_of(p).on_rq), (CPU1, false, true));
+    // Its average has left with it, though it was not taken off there.
+    assert!(s.cfs_rq[s.tg[b].cfs_rq[0]].avg.util_avg < util);
+    // Another class knows of no quota, and forgets nothing.
+    s.on_cpu(CPU0);
+    s.sched_setscheduler(q, Policy::Fifo, 1).expect("it may");
+    assert_eq!((s.rq[CPU0].nr_running, s.throttled_limbo_list(s.tg[b].cfs_rq[0]).count()), (1, 0));
+    s.sched_setscheduler(q, Policy::Normal, 0).expect("it may");
+    assert_eq!((s.rq[CPU0].nr_running, s.throttled_limbo_list(s.tg[b].cfs_rq[0]).count()), (0, 1));
+    s.assert_counts();
+}
+
+#[test]
+fn who_runs_elsewhere_is_interrupted_to_be_throttled() {
+    let mut s = machine(V7_2, 2);
+    let tg = s.limited(ROOT_TASK_GROUP, "a", 20);
+    let p = s.task_in(tg, CPU0, 0);
+    s.reschedule(CPU0);
+    s.arch.interrupts.clear();
+    s.on_cpu(CPU1);
+    s.task_throttle_setup_work(p);
+    s.task_throttle_setup_work(p);
+    assert_eq!(s.arch.interrupts, [(CPU1, CPU0)]);
+}
+
+#[test]
+fn balancing_takes_tasks_off_throttled_queues_since_v6_18() {
+    for kernel in mixed() {
+        let mut s = machine(kernel, 2);
+        let tg = s.limited(ROOT_TASK_GROUP, "a", 5);
+        s.task_in(tg, CPU0, 0);
+        s.reschedule(CPU0);
+        s.run_ms(2, 40);
+        assert!(s.cfs_rq_throttled(s.tg[tg].cfs_rq[0]) && !s.cfs_rq_throttled(s.tg[tg].cfs_rq[1]));
+        assert!(s.throttled_lb_pair(tg, CPU1, CPU0));
+        assert_eq!(s.throttled_lb_pair(tg, CPU0, CPU1), kernel.bandwidth.throttle == Throttle::Queue);
+    }
+}
+
+#[test]
+fn new_domains_leave_throttled_queues_alone_by_v7_2() {
+    for (kernel, stays) in [(V6_12, false), (V7_2, true)] {
+        let mut s = machine(kernel, 2);
+        let tg = s.limited(ROOT_TASK_GROUP, "a", 5);
+        s.task_in(tg, CPU0, 0);
+        s.reschedule(CPU0);
+        s.run_ms(2, 40);
+        s.on_cpu(CPU1);
+        s.set_partitions(&[CpuMask::single(CPU0), CpuMask::single(CPU1)]).expect("they do not overlap");
+        assert_eq!(s.cfs_rq_throttled(s.tg[tg].cfs_rq[0]), stays, "{}", kernel.name);
+        // One that goes offline is another matter.
+        s.cpu_active_mask.clear(CPU0);
+        s.rq_lock(CPU0);
+        s.update_rq_clock(CPU0);
+        s.unthrottle_offline_cfs_rqs(CPU0);
+        s.rq_unlock(CPU0);
+        assert!(!s.cfs_rq_throttled(s.tg[tg].cfs_rq[0]), "{}", kernel.name);
+    }
+}
+
+#[test]
 fn averages_stand_still_while_a_queue_is_throttled() {
-    for kernel in ALL {
+    for kernel in mixed() {
         let mut s = machine(kernel, 1);
         let tg = s.limited(ROOT_TASK_GROUP, "a", 20);
         let p = s.task_in(tg, CPU0, 0);
@@ -124,7 +306,7 @@ fn averages_stand_still_while_a_queue_is_throttled() {
 
 #[test]
 fn the_tighter_of_two_nested_quotas_rules() {
-    for kernel in ALL {
+    for kernel in mixed() {
         for (outer, inner, expected) in [(20, 50, 200), (50, 20, 200)] {
             let mut s = machine(kernel, 1);
             // cgroup v1 takes no quota below a smaller one, nor does v2 before v4.16.
@@ -156,7 +338,7 @@ fn cgroup_v2_takes_more_below_than_above_since_v4_16() {
 
 #[test]
 fn queues_of_several_cpus_share_one_budget() {
-    for kernel in ALL {
+    for kernel in mixed() {
         let mut s = machine(kernel, 2);
         let tg = s.limited(ROOT_TASK_GROUP, "a", 40);
         let tasks = [s.task_in(tg, CPU0, 0), s.task_in(tg, CPU1, 0)];
@@ -173,7 +355,7 @@ fn queues_of_several_cpus_share_one_budget() {
 
 #[test]
 fn what_an_idle_queue_gives_back_others_get_before_the_period_ends() {
-    for kernel in ALL {
+    for kernel in mixed() {
         let mut s = machine(kernel, 2);
         let tg = s.limited(ROOT_TASK_GROUP, "a", 40);
         s.sysctl.sched_cfs_bandwidth_slice = 15_000;
@@ -258,7 +440,7 @@ fn a_period_without_use_stops_the_timer() {
 
 #[test]
 fn groups_with_quotas_come_and_go() {
-    for kernel in ALL {
+    for kernel in mixed() {
         let mut s = machine(kernel, 1);
         let tg = s.limited(ROOT_TASK_GROUP, "a", 5);
         let p = s.task_in(tg, CPU0, 0);
