@@ -62,7 +62,7 @@ struct Row {
 /// Where groups have their directories.
 const CGROUP: &str = "/sys/fs/cgroup";
 
-const ALL: RangeInclusive<Formats> = Formats::V4_5..=Formats::V6_12;
+const ALL: RangeInclusive<Formats> = Formats::V4_5..=Formats::V7_2;
 
 /// What can be read, in which kernels.
 const FILES: &[Row] = &[
@@ -77,18 +77,14 @@ const FILES: &[Row] = &[
     Row { name: "/proc/sched_debug", kernels: Formats::V4_5..=Formats::V4_15, file: |_| ProcFile::SchedDebug },
     Row {
         name: "/proc/pressure/cpu",
-        kernels: Formats::V6_1..=Formats::V6_12,
+        kernels: Formats::V6_1..=Formats::V7_2,
         file: |_| ProcFile::Pressure(PsiRes::Cpu),
     },
-    Row {
-        name: "/proc/pressure/io",
-        kernels: Formats::V6_1..=Formats::V6_12,
-        file: |_| ProcFile::Pressure(PsiRes::Io),
-    },
+    Row { name: "/proc/pressure/io", kernels: Formats::V6_1..=Formats::V7_2, file: |_| ProcFile::Pressure(PsiRes::Io) },
     // Moved there in v5.13.
     Row {
         name: "/sys/kernel/debug/sched/debug",
-        kernels: Formats::V6_1..=Formats::V6_12,
+        kernels: Formats::V6_1..=Formats::V7_2,
         file: |_| ProcFile::SchedDebug,
     },
 ];

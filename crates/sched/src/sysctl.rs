@@ -1,5 +1,5 @@
 //! kernel/sysctl.c and sched/debug.c: the scheduler's run-time tunables: default, unit and meaning in one line each. Which exist,
-//! and under what name, is the kernel version's affair ([`V4`], [`V4_10`], [`V6_1`], [`V6_12`]): until v5.12 they are sysctls, later most
+//! and under what name, is the kernel version's affair ([`V4`], [`V4_10`], [`V6_1`], [`V6_12`], [`V7_2`]): until v5.12 they are sysctls, later most
 //! of them are files below `/sys/kernel/debug`.
 //!
 //! Absent: `sched_tunable_scaling`; the factor stays the logarithmic one.
@@ -206,9 +206,24 @@ pub const V6_12: TunableNames = &[
     ("sched/numa_balancing/scan_size_mb", Tunable::numa_balancing_scan_size),
 ];
 
+/// The same of v7.2: itmt.c's is no sysctl any more.
+pub const V7_2: TunableNames = &{
+    let mut names = [V6_12[0]; V6_12.len()];
+    let mut i = 0;
+    while i < names.len() {
+        names[i] = match V6_12[i].1 {
+            Tunable::sched_itmt_enabled => ("x86/sched_itmt_enabled", Tunable::sched_itmt_enabled),
+            _ => V6_12[i],
+        };
+        i += 1;
+    }
+    names
+};
+
 /// A tunable's name without its place: what a user may leave out.
 pub fn short_name(name: &str) -> &str {
-    name.strip_prefix("kernel.").or_else(|| name.strip_prefix("sched/")).unwrap_or(name)
+    let places = ["kernel.", "sched/", "x86/"];
+    places.iter().find_map(|place| name.strip_prefix(place)).unwrap_or(name)
 }
 
 /// fair.c: get_update_sysctl_factor(), with the default logarithmic scaling.
@@ -259,8 +274,15 @@ mod tests {
     }
 
     #[test]
+    fn itmts_switch_is_a_sysctl_until_v7_2() {
+        let place = |names: TunableNames| names.iter().find(|(_, of)| *of == Tunable::sched_itmt_enabled).unwrap().0;
+        assert_eq!([V6_12, V7_2].map(place), ["kernel.sched_itmt_enabled", "x86/sched_itmt_enabled"]);
+        assert_eq!([V6_12, V7_2].map(|names| short_name(place(names))), ["sched_itmt_enabled"; 2]);
+    }
+
+    #[test]
     fn names_are_unique_within_a_version_even_shortened() {
-        for names in [V4, V4_10, V6_1, V6_12] {
+        for names in [V4, V4_10, V6_1, V6_12, V7_2] {
             let mut short: Vec<_> = names.iter().map(|(name, _)| short_name(name)).collect();
             short.sort_unstable();
             short.dedup();

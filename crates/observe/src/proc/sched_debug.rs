@@ -143,17 +143,21 @@ impl<A: Arch> SchedDebug<'_, A> {
         } else {
             self.vruntimes(out, cfs);
         }
-        out.field("nr_running", q.nr_running);
+        out.field(if self.formats < Formats::V7_2 { "nr_running" } else { "nr_queued" }, q.nr_running);
         match self.formats {
             Formats::V4_5 | Formats::V4_15 => {}
             Formats::V6_1 => out.field("h_nr_running", q.h_nr_running),
             Formats::V6_12 | Formats::V7_2 => {
                 out.field("h_nr_runnable", q.h_nr_running - q.h_nr_delayed);
                 out.field("h_nr_queued", q.h_nr_running);
-                out.field("h_nr_delayed", q.h_nr_delayed);
             }
         }
-        if self.formats >= Formats::V6_1 {
+        if self.formats == Formats::V6_12 {
+            out.field("h_nr_delayed", q.h_nr_delayed);
+        }
+        if self.formats >= Formats::V7_2 {
+            out.field("h_nr_idle", q.idle_h_nr_running);
+        } else if self.formats >= Formats::V6_1 {
             out.field("idle_nr_running", q.idle_nr_running);
             out.field("idle_h_nr_running", q.idle_h_nr_running);
         }
@@ -181,6 +185,8 @@ impl<A: Arch> SchedDebug<'_, A> {
     }
 
     /// The same since v6.6; `zero_vruntime` took the place of `min_vruntime` in 6.12.y.
+    ///
+    /// Differs: v7.2 shifts weights where their sum would not fit, which does not happen here (`sum_shift`).
     fn virtual_times(&self, out: &mut Block, cfs: CfsRqId) {
         let q = &self.sched.cfs_rq[cfs];
         let timeline = &q.tasks_timeline;
@@ -190,6 +196,13 @@ impl<A: Arch> SchedDebug<'_, A> {
         out.field("left_deadline", SplitNs(left_deadline));
         out.field("left_vruntime", SplitNs(left));
         out.field("zero_vruntime", split_ns(q.zero_vruntime));
+        if self.formats >= Formats::V7_2 {
+            let sum = q.avg_vruntime;
+            let bits = sum.unsigned_abs().checked_ilog2().map_or(-1, |bits| bits as i32);
+            out.field("sum_w_vruntime", format!("{sum} ({bits} bits)"));
+            out.field("sum_weight", q.avg_load);
+            out.field("sum_shift", 0);
+        }
         out.field("avg_vruntime", split_ns(self.sched.shown_avg_vruntime(cfs)));
         out.field("right_vruntime", SplitNs(right));
         out.field("spread", SplitNs(right.wrapping_sub(left)));

@@ -14,6 +14,7 @@ use crate::fair::wake::WakeRules;
 use crate::features::{Feature, Features};
 use crate::isolation::IsolationRules;
 use crate::rt::RtRules;
+use crate::sysctl;
 use crate::topology::DomainRules;
 
 pub const V7_2: Kernel = Kernel {
@@ -34,6 +35,7 @@ pub const V7_2: Kernel = Kernel {
     isolation: IsolationRules::V7_2,
     features: Features::new(FEATURES),
     feature_table: FEATURES,
+    tunables: sysctl::V7_2,
     ..V6_12
 };
 
