@@ -93,6 +93,20 @@ fn sched_debug_has_the_lines_of_recorded_kernels() {
 }
 
 #[test]
+fn sched_debug_of_v7_2_has_the_fields_of_its_tree() {
+    let place = folder("sched-debug-v7");
+    let text = file(&place, HOGS, "v7.2", "/sys/kernel/debug/sched/debug");
+    let blocks = blocks(&text);
+    let queue = blocks.iter().find(|(head, _)| head.starts_with("cfs_rq[1]:/")).expect("CPU 1's");
+    let expected = "left_deadline left_vruntime zero_vruntime sum_w_vruntime sum_weight sum_shift avg_vruntime right_vruntime spread \
+                    nr_queued h_nr_runnable h_nr_queued h_nr_idle load load_avg runnable_avg util_avg util_est removed.load_avg \
+                    removed.util_avg removed.runnable_avg tg_load_avg_contrib tg_load_avg throttled throttle_count";
+    assert_eq!(names(queue).join(" "), expected);
+    let sum = &queue.1.iter().find(|(name, _)| name == "sum_w_vruntime").expect("it is there").1;
+    assert!(sum.ends_with(" bits)"), "{sum}");
+}
+
+#[test]
 fn sched_debug_of_older_kernels_has_the_fields_of_their_trees() {
     let place = folder("sched-debug-v4");
     let script = format!("{HOGS}task other cpus=1 group=/g: spin 3s\n");
@@ -330,7 +344,7 @@ fn a_profile_of_the_scheduler_has_readprofiles_lines() {
     let machine = ["proc", "--machine", "pack:1 l3:1 core:2 pu:1", "--workload", "script:file=script.txt"];
     for (arm, part) in [
         ("a=v6.1,profile=sleep", "profile=sleep, which does nothing in v6.1"),
-        ("a=v4.15,psi=1", "`psi`, which v4.15 does not have; expected a kernel that has it (v6.1, v6.12)"),
+        ("a=v4.15,psi=1", "`psi`, which v4.15 does not have; expected a kernel that has it (v6.1, v6.12, v7.2)"),
         ("a=v6.1,psi=2", "found the unknown value of psi `2`"),
     ] {
         let said = program::run(&place, &[&machine[..], &["--arm", arm, "--file", "/proc/profile"]].concat());
@@ -471,7 +485,7 @@ fn fields_of(event: &str, kernel: &str) -> Vec<&'static str> {
         "sched_process_exec" => vec!["filename", "pid", "old_pid"],
         "sched_process_exit" | "sched_process_free" | "sched_process_wait" => vec!["comm", "pid", "prio"],
         "sched_stat_wait" | "sched_stat_sleep" | "sched_stat_blocked" => vec!["comm", "pid", "delay"],
-        "sched_stat_runtime" if kernel == "v6.12" => vec!["comm", "pid", "runtime"],
+        "sched_stat_runtime" if matches!(kernel, "v6.12" | "v7.2") => vec!["comm", "pid", "runtime"],
         "sched_stat_runtime" => vec!["comm", "pid", "runtime", "vruntime"],
         "sched_wake_idle_without_ipi" => vec!["cpu"],
         "cpu_idle" | "cpu_frequency" => vec!["state", "cpu_id"],
@@ -488,7 +502,7 @@ fn ftraces_text_has_each_kernels_columns_and_fields() {
     let place = folder("ftrace");
     fs::write(place.join("script.txt"), PAIR.replace("sleep 700ms", "exec; sleep 7ms")).unwrap();
     for (kernel, columns, timer) in
-        [("v4.5-rc1", 4, "239"), ("v4.16", 4, "237"), ("v6.1", 5, "236"), ("v6.12", 5, "236")]
+        [("v4.5-rc1", 4, "239"), ("v4.16", 4, "237"), ("v6.1", 5, "236"), ("v6.12", 5, "236"), ("v7.2", 5, "236")]
     {
         let machine =
             ["trace", "--machine", "pack:1 l3:1 core:2 pu:1", "--workload", "script:file=script.txt", "--quiet"];

@@ -25,7 +25,7 @@ type Row = (&'static str, &'static str, &'static str);
 
 /// Each version's chains, where they differ from the one before it.
 const VERSIONS: &[(&str, &[Row])] =
-    &[("v4.5-rc1", V4_5), ("v4.15", V4_15), ("v4.16", V4_16), ("v6.1", V6_1), ("v6.12", V6_12), ("v7.2", &[])];
+    &[("v4.5-rc1", V4_5), ("v4.15", V4_15), ("v4.16", V4_16), ("v6.1", V6_1), ("v6.12", V6_12), ("v7.2", V7_2)];
 
 /// Priced functions that a version's source declares inline, or calls from one place alone: their time is their callers'.
 const INLINED: &[(&str, &[&str])] = &[("v4.5-rc1", &["entity_tick", "update_load_avg"])];
@@ -167,6 +167,17 @@ const V6_12: &[Row] = &[
     ("", "check_preempt_wakeup", "check_preempt_wakeup_fair*"),
     ("", "check_preempt_curr_rt", "wakeup_preempt_rt*"),
     ("", "check_preempt_curr_dl", "wakeup_preempt_dl*"),
+];
+
+const V7_2: &[Row] = &[
+    ("", "pipe_read", "anon_pipe_read*"),
+    ("", "pipe_write", "anon_pipe_write*"),
+    ("", "futex_wait", "__x64_sys_futex do_futex futex_wait* __futex_wait futex_do_wait"),
+    ("task", "schedule", "__exit_to_user_mode_loop schedule __schedule*"),
+    ("", "check_preempt_wakeup", "wakeup_preempt_fair*"),
+    ("", "assign_cfs_rq_runtime", "__assign_cfs_rq_runtime*"),
+    ("", "do_unlinkat", "filename_unlinkat*"),
+    ("", "do_renameat2", "filename_renameat2*"),
 ];
 
 /// Work in user space that has a price of its own: its function, and the library that it is in.
@@ -373,6 +384,11 @@ mod tests {
             "pipe-test entry_SYSCALL_64_after_hwframe;do_syscall_64;__x64_sys_read;ksys_read;vfs_read;pipe_read;\
              prepare_to_wait_event;schedule;__schedule"
         );
+        assert_eq!(
+            named("v7.2", &sleeper),
+            "pipe-test entry_SYSCALL_64_after_hwframe;do_syscall_64;__x64_sys_read;ksys_read;vfs_read;anon_pipe_read;\
+             prepare_to_wait_event;schedule;__schedule"
+        );
         // A function's own time is booked on its own frame, not on what it passes through.
         let own = kernel(1, &[ENTRY_SYSCALL, SYS_READ]);
         assert_eq!(named("v4.16", &own), "pipe-test entry_SYSCALL_64_after_hwframe;do_syscall_64;sys_read");
@@ -485,6 +501,11 @@ mod tests {
             ("entry_SYSCALL_64_fastpath", "v6.12", Some("entry_SYSCALL_64_after_hwframe")),
             ("ksys_read", "v4.16", Some("sys_read")),
             ("intel_idle", "v4.15", Some("intel_idle")),
+            ("pipe_read", "v7.2", Some("anon_pipe_read")),
+            ("anon_pipe_write", "v6.12", Some("pipe_write")),
+            ("check_preempt_wakeup_fair", "v7.2", Some("wakeup_preempt_fair")),
+            ("wakeup_preempt_fair", "v6.1", Some("check_preempt_wakeup")),
+            ("sched_balance_newidle", "v7.2", Some("sched_balance_newidle")),
             // A caller, which has no price and so no other name.
             ("vfs_read", "v6.12", Some("vfs_read")),
             ("do_softirq_own_stack", "v6.1", None),

@@ -132,11 +132,22 @@ const NEVER_PASSED: &[(&str, Formats, Option<Formats>, &str)] = &[
         None,
         "energy is computed, as in the kernel, but nothing is told of it",
     ),
+    ("sched_skip_cpuset_numa", Formats::V7_2, None, "no group is kept off a task's own nodes"),
+    ("sched_entry_tp", Formats::V7_2, None, "what it would tell stands in sched_switch"),
+    ("sched_exit_tp", Formats::V7_2, None, "what it would tell stands in sched_switch"),
+    ("sched_set_state_tp", Formats::V7_2, None, "states are set, as in the kernel, but nothing is told of it"),
+    ("sched_set_need_resched_tp", Formats::V7_2, None, "flags are set, as in the kernel, but nothing is told of it"),
+    ("sched_dl_throttle_tp", Formats::V7_2, None, DEADLINES),
+    ("sched_dl_replenish_tp", Formats::V7_2, None, DEADLINES),
+    ("sched_dl_update_tp", Formats::V7_2, None, DEADLINES),
+    ("sched_dl_server_start_tp", Formats::V7_2, None, DEADLINES),
+    ("sched_dl_server_stop_tp", Formats::V7_2, None, DEADLINES),
     ("call_function_entry", Formats::V4_5, None, CALLS),
     ("call_function_exit", Formats::V4_5, None, CALLS),
 ];
 
 /// Why these are absent.
+const DEADLINES: &str = "deadline tasks and servers act, as in the kernel, but tell nothing of it";
 const CALLS: &str = "no CPU has many others do something at once (`call_function_single_*` is told)";
 
 impl Tracepoint {

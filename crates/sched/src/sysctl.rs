@@ -229,7 +229,7 @@ pub const V7_2: TunableNames = &[
     ("sched/nr_migrate", Tunable::sched_nr_migrate),
     ("kernel.sched_cfs_bandwidth_slice_us", Tunable::sched_cfs_bandwidth_slice),
     ("kernel.sched_energy_aware", Tunable::sched_energy_aware),
-    ("kernel.sched_itmt_enabled", Tunable::sched_itmt_enabled),
+    ("x86/sched_itmt_enabled", Tunable::sched_itmt_enabled),
     ("kernel.sched_util_clamp_min", Tunable::sched_uclamp_util_min),
     ("kernel.sched_util_clamp_max", Tunable::sched_uclamp_util_max),
     ("kernel.sched_util_clamp_min_rt_default", Tunable::sched_uclamp_util_min_rt_default),
@@ -256,7 +256,8 @@ pub const V7_2: TunableNames = &[
 
 /// A tunable's name without its place: what a user may leave out.
 pub fn short_name(name: &str) -> &str {
-    name.strip_prefix("kernel.").or_else(|| name.strip_prefix("sched/")).unwrap_or(name)
+    let places = ["kernel.", "sched/", "x86/"];
+    places.iter().find_map(|place| name.strip_prefix(place)).unwrap_or(name)
 }
 
 /// fair.c: get_update_sysctl_factor(), with the default logarithmic scaling.
@@ -304,6 +305,13 @@ mod tests {
             assert!(changed.eq([&tunable]));
             assert_eq!(sysctl.get(tunable), 123);
         }
+    }
+
+    #[test]
+    fn itmts_switch_is_a_sysctl_until_v7_2() {
+        let place = |names: TunableNames| names.iter().find(|(_, of)| *of == Tunable::sched_itmt_enabled).unwrap().0;
+        assert_eq!([V6_12, V7_2].map(place), ["kernel.sched_itmt_enabled", "x86/sched_itmt_enabled"]);
+        assert_eq!([V6_12, V7_2].map(|names| short_name(place(names))), ["sched_itmt_enabled"; 2]);
     }
 
     #[test]

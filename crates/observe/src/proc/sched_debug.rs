@@ -152,7 +152,6 @@ impl<A: Arch> SchedDebug<'_, A> {
             Formats::V6_12 => {
                 out.field("h_nr_runnable", runnable);
                 out.field("h_nr_queued", q.h_nr_running);
-                out.field("h_nr_delayed", q.h_nr_delayed);
             }
             Formats::V7_2 => {
                 out.field("h_nr_runnable", runnable);
@@ -188,6 +187,8 @@ impl<A: Arch> SchedDebug<'_, A> {
     }
 
     /// The same since v6.6; `zero_vruntime` took the place of `min_vruntime` in 6.12.y.
+    ///
+    /// Differs: v7.2 shifts weights where their sum would not fit, which does not happen here (`sum_shift`).
     fn virtual_times(&self, out: &mut Block, cfs: CfsRqId) {
         let q = &self.sched.cfs_rq[cfs];
         let timeline = &q.tasks_timeline;
