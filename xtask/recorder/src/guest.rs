@@ -89,15 +89,7 @@ pub fn machine(topology: &Topology) -> Result<Vec<String>, String> {
     let model = "Skylake-Client-v1,l3-cache=on,-rdrand,-rdseed";
     let several = if dies == 1 { "" } else { ",level=0xd" };
     let model = format!("{model}{several}");
-    let words = [
-        "-M",
-        "pc,hpet=off",
-        "-cpu",
-        &model,
-        "-m",
-        MEMORY,
-        "-smp",
-    ];
+    let words = ["-M", "pc,hpet=off", "-cpu", &model, "-m", MEMORY, "-smp"];
     let mut words: Vec<String> = words.map(String::from).to_vec();
     let dies = if dies == 1 { String::new() } else { format!("dies={dies},") };
     words.push(format!("{cpus},sockets={sockets},{dies}cores={cores},threads={threads}"));
