@@ -245,7 +245,10 @@ impl Case {
                 },
             ));
         }
-        let preempt = Preempt::ALL[pick(3)];
+        let preempt = match (self.kernel, pick(3)) {
+            ("v7.2", 0 | 1) => Preempt::Lazy,
+            (_, choice) => Preempt::ALL[choice],
+        };
         // Before v6.6 nobody counts in time what a single task without a tick uses of a quota.
         let counted = self.limits.is_empty() || self.kernel == "v6.12";
         self.administration = Some(Administration { preempt, nohz_full: pick(2) == 0 && counted, changes });

@@ -142,7 +142,7 @@ impl Scenario {
                     scenario.settings.push((key.to_string(), value.to_string()));
                 }
                 "at" => scenario.timeline.push(change(rest, &scenario.kernel)),
-                "preempt" => scenario.preempt = Preempt::from_name(rest).expect("none, voluntary or full"),
+                "preempt" => scenario.preempt = Preempt::from_name(rest).expect("none, voluntary, full or lazy"),
                 "nohz_full" => scenario.nohz_full = cpus(rest),
                 "isolcpus" => scenario.isolated = cpus(rest),
                 "relax_domain_level" => scenario.domains.relax_domain_level = Some(rest.parse().expect("a level")),
