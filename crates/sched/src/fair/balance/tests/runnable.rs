@@ -37,7 +37,7 @@ fn who_had_more_than_its_share_competes_elsewhere_only_after_a_failure() {
         let p = tasks[1];
         sched.cool_down();
         let se = sched.task[p].se;
-        sched.se[se].vruntime += 1_000_000_000;
+        sched.se[se].vruntime = sched.se[se].vruntime.wrapping_add(1_000_000_000);
         assert!(may_go(&mut sched, p, MigrationType::Task), "{}: nobody is there", sched.kernel.name);
         sched.hogs(CPU1, 1);
         assert_eq!(may_go(&mut sched, p, MigrationType::Task), at_once, "{}", sched.kernel.name);

@@ -338,7 +338,9 @@ fn searches_that_are_seldom_count_as_successful() {
     let ratio = |kernel: Kernel, success, ms, rate| {
         let mut sched = flat(kernel, 2);
         let sd = sched.lowest_domain(CPU0);
-        sched.features.set(Feature::NI_RATE, rate);
+        if sched.features.has(Feature::NI_RATE) {
+            sched.features.set(Feature::NI_RATE, rate);
+        }
         let now = sched.arch.now;
         let domain = &mut sched.domains[sd];
         (domain.newidle_call, domain.newidle_success, domain.newidle_stamp) = (1023, success, now);
