@@ -40,6 +40,7 @@ pub mod stats;
 pub mod stop_task;
 pub mod syscalls;
 pub mod sysctl;
+pub mod task_work;
 #[cfg(test)]
 mod testing;
 pub mod topology;

@@ -10,7 +10,7 @@ use crate::cpufreq_schedutil::thread::CpufreqThreads;
 use crate::errno::Answer;
 use crate::fair::balance::NohzBalance;
 use crate::fair::cache::TaskCacheWork;
-use crate::fair::numa::{CpuPid, HintingFault, PageTables};
+use crate::fair::numa::{CpuPid, HintingFault};
 use crate::features::Feature;
 use crate::foresee::Foresee;
 use crate::hrtimer::ProgramsClock;
@@ -21,12 +21,13 @@ use crate::profile::ProfileType;
 use crate::sched::{DEFAULT_PRIO, Policy, SchedClass, TaskId, TaskState, TgId, WakeFlags};
 use crate::stop_task::AsksStopper;
 use crate::sysctl::Tunable;
+use crate::task_work::TaskWork;
 use crate::trace::{Event, Interrupt};
 use units::{CpuId, CpuMask, Ns, unlikely};
 
 /// A scheduler. `cpu` is always the CPU that executes the call; its charges go to that CPU's clock.
 pub trait Scheduler:
-    CpufreqThreads + Foresee + LeavesToOthers + AsksStopper + TaskCacheWork + LazilyPreempted + ProgramsClock
+    CpufreqThreads + Foresee + LeavesToOthers + AsksStopper + TaskWork + TaskCacheWork + LazilyPreempted + ProgramsClock
 {
     type Arch: Arch;
 
@@ -169,18 +170,6 @@ pub trait Scheduler:
     /// `pi_task`, the first of those who wait for what `task` holds, lends it its priority and its deadline; `None`: nobody does any more.
     fn rt_mutex_setprio(&mut self, _cpu: CpuId, _task: TaskId, _pi_task: Option<TaskId>) {}
 
-    // Quotas by which tasks leave a queue that has used up its own. A scheduler without them leaves these as they are.
-
-    /// Whether `task` is to call `throttle_cfs_rq_work` on its way to user mode.
-    fn throttle_work_pending(&self, _task: TaskId) -> bool {
-        false
-    }
-    /// The running task leaves its queue if that is throttled. Returns whether it did: it does not come to user mode before it has been
-    /// switched away.
-    fn throttle_cfs_rq_work(&mut self, _cpu: CpuId) -> bool {
-        false
-    }
-
     // NUMA balancing. A scheduler without it leaves these as they are.
 
     /// topology.h: cpu_to_node().
@@ -195,12 +184,6 @@ pub trait Scheduler:
     fn exit_numa_mm(&mut self, _mm: u32) -> bool {
         false
     }
-    /// Whether `task` is to call `task_numa_work` on its way to user mode.
-    fn numa_work_pending(&self, _task: TaskId) -> bool {
-        false
-    }
-    /// The running task takes a stretch of its memory away.
-    fn task_numa_work(&mut self, _cpu: CpuId, _tables: &mut dyn PageTables) {}
     /// The running task was seen to touch that area.
     fn vma_set_access_pid_bit(&mut self, _cpu: CpuId, _area: u32) {}
     /// Whether a page of `src_nid`, which the running task touches and `page` touched before, comes to this node. `page` becomes
@@ -583,26 +566,6 @@ impl<A: Arch> Scheduler for Sched<A> {
 
     fn exit_numa_mm(&mut self, mm: u32) -> bool {
         Sched::exit_numa_mm(self, mm)
-    }
-
-    #[inline]
-    fn numa_work_pending(&self, task: TaskId) -> bool {
-        self.numa.task(task).is_some_and(|task| task.numa_work)
-    }
-
-    fn task_numa_work(&mut self, cpu: CpuId, tables: &mut dyn PageTables) {
-        self.on_cpu(cpu);
-        Sched::task_numa_work(self, tables);
-    }
-
-    #[inline]
-    fn throttle_work_pending(&self, task: TaskId) -> bool {
-        self.task_has_throttle_work(task)
-    }
-
-    fn throttle_cfs_rq_work(&mut self, cpu: CpuId) -> bool {
-        self.on_cpu(cpu);
-        Sched::throttle_cfs_rq_work(self)
     }
 
     fn vma_set_access_pid_bit(&mut self, cpu: CpuId, area: u32) {

@@ -2,7 +2,7 @@
 
 use machine::hardware::Hardware;
 use sched::core::Sched;
-use sched::fair::bandwidth::{NewGroupThrottled, RUNTIME_INF};
+use sched::fair::bandwidth::{NewGroupThrottled, RUNTIME_INF, Throttle};
 use sched::hrtimer::SchedTimer;
 use sched::sched::{TaskId, TgId};
 use sim::engine::LinuxSim;
@@ -39,6 +39,8 @@ struct Unnoticed {
 
 impl Budgets {
     /// Who is throttled is listed, waits for a timer that will come, and holds back what is below; and no group uses more than it may.
+    /// (Not where tasks are throttled, and the group has others below it: who is picked in one of those after another that was throttled there
+    /// is not told. v7.2's set_next_task_fair() asks for runtime only on levels that change hands.)
     /// `written`: how often anybody wrote a group's limits, which fills it up and forgives what it owes. Whether somebody runs whose
     /// quota is not noticed.
     pub fn check<const COSTS: bool>(&mut self, sim: &LinuxSim<COSTS>, written: u64) -> bool {
@@ -68,6 +70,9 @@ impl Budgets {
             let late = (2 * sched.tick_nsec + 1_000_000) * sched.nr_cpus() as u64;
             let most = cfs_b.quota * periods + cfs_b.burst + late + (now - budget.since) / 20 + budget.forgiven;
             let ran = used - budget.used;
+            if !sched.tg[tg].children.is_empty() && sched.kernel.bandwidth.throttle == Throttle::Task {
+                continue;
+            }
             assert!(ran <= most, "{tg:?} ran {ran} ns in {periods} periods, with {} ns for each", cfs_b.quota);
         }
         self.0.iter().any(|budget| !budget.unnoticed.is_empty())

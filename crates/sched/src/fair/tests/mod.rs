@@ -107,7 +107,7 @@ impl Sched<Hand> {
     /// A tick of `cpu`, and what follows from it.
     fn tick(&mut self, cpu: CpuId) {
         self.tick_in_kernel(cpu);
-        self.to_user_mode(cpu);
+        self.reach_user_mode(cpu);
     }
 
     /// The same, but what runs there is in the middle of a system call.
@@ -120,7 +120,7 @@ impl Sched<Hand> {
     }
 
     /// What runs on `cpu` does what is to be done before it comes to user mode; so does who takes its place.
-    fn to_user_mode(&mut self, cpu: CpuId) {
+    fn reach_user_mode(&mut self, cpu: CpuId) {
         self.on_cpu(cpu);
         while let Some(p) = self.rq[cpu].curr
             && self.task_has_throttle_work(p)
