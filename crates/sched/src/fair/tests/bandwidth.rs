@@ -455,7 +455,9 @@ fn groups_with_quotas_come_and_go() {
         assert_eq!(s.reschedule(CPU0), Some(p));
         s.sched_destroy_group(tg);
         assert!(!s.cfs_bandwidth_used());
-        assert_eq!(s.hrtimers.next_event(CPU0), None);
+        // The fair server's timer of v7.2 is nearly a second away.
+        let soon = s.rq[CPU0].clock + 500_000_000;
+        assert!(s.hrtimers.next_event(CPU0).is_none_or(|at| at.0 > soon), "{}", s.kernel.name);
         s.run_ms(1, 200);
         s.assert_counts();
     }
