@@ -143,19 +143,17 @@ fn sched_debug_of_older_kernels_has_the_fields_of_their_trees() {
 #[test]
 fn sched_debug_of_v7_2_has_the_queue_fields_of_its_tree() {
     let place = folder("sched-debug-v7");
-    let text = file(&place, HOGS, "v7.2", "/sys/kernel/debug/sched/debug");
-    let blocks = blocks(&text);
+    let blocks = blocks(&file(&place, HOGS, "v7.2", "/sys/kernel/debug/sched/debug"));
     let (_, fields) = blocks.iter().find(|(head, _)| head == "cfs_rq[1]:/").expect("the queue of the hogs");
-    let names: Vec<&str> = fields.iter().map(|(name, _)| name.as_str()).collect();
     let expected = "left_deadline left_vruntime zero_vruntime sum_w_vruntime sum_weight sum_shift avg_vruntime right_vruntime spread \
                     nr_queued h_nr_runnable h_nr_queued h_nr_idle load load_avg runnable_avg util_avg util_est removed.load_avg \
                     removed.util_avg removed.runnable_avg tg_load_avg_contrib tg_load_avg throttled throttle_count";
-    assert_eq!(names, expected.split_whitespace().collect::<Vec<_>>());
+    assert!(fields.iter().map(|(name, _)| name.as_str()).eq(expected.split_whitespace()), "{fields:?}");
     let value = |name: &str| fields.iter().find(|(field, _)| field == name).expect(name).1.as_str();
     assert_eq!([value("nr_queued"), value("h_nr_queued"), value("h_nr_idle")], ["3", "3", "0"]);
     let (sum, bits) = value("sum_w_vruntime").split_once(" (").expect("a number and its length");
-    let bits: i64 = bits.strip_suffix(" bits)").expect("bits").parse().expect("a number");
-    assert_eq!(sum.parse::<i64>().expect("a number").unsigned_abs().checked_ilog2().map_or(-1, i64::from), bits);
+    let length = sum.parse::<i64>().expect("a number").unsigned_abs().checked_ilog2().map_or(-1, i64::from);
+    assert_eq!(format!("{length} bits)"), bits);
 }
 
 /// `some avg10=1.23 avg60=... total=N`, by the name of its line.

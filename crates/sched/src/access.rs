@@ -4,6 +4,7 @@
 //! accessors below: a cache line read, written, or updated atomically, a lock taken or released. The algorithms call them where
 //! the kernel touches the line for the first time in a function; lines that only one CPU ever uses are not worth a charge.
 
+mod balance;
 mod cache;
 mod glance;
 mod level;
@@ -16,9 +17,7 @@ pub use path::Path;
 
 use crate::arch::Arch;
 use crate::core::Sched;
-use crate::layout::{
-    BALANCE_RUNNING, CfsRqLine, GlobalLine, Line, RqLine, SeLine, Statistic, TaskGroupField, TaskLine,
-};
+use crate::layout::{CfsRqLine, GlobalLine, Line, RqLine, SeLine, Statistic, TaskGroupField, TaskLine};
 use crate::sched::{CfsRqId, SeId, TaskId, TgId};
 use crate::topology::{SdId, SdsId, SgcId};
 use units::CpuId;
@@ -569,42 +568,6 @@ impl<A: Arch> Sched<A> {
     #[inline]
     pub(crate) fn read_jiffies(&mut self) {
         self.read(GlobalLine::Jiffies.line());
-    }
-
-    /// Looks at `nohz.nr_cpus`, `nohz.idle_cpus_mask`.
-    #[inline]
-    pub(crate) fn read_nohz(&mut self) {
-        self.read(self.layout.global(GlobalLine::NohzMask));
-    }
-
-    /// Looks at `nohz.next_balance`, `nohz.has_blocked_load`, where the mask lies elsewhere.
-    #[inline]
-    pub(crate) fn read_nohz_balance(&mut self) {
-        self.read(self.layout.global(GlobalLine::NohzBalance));
-    }
-
-    /// Changes one of these.
-    #[inline]
-    pub(crate) fn write_nohz_balance(&mut self) {
-        self.write(self.layout.global(GlobalLine::NohzBalance));
-    }
-
-    /// Enters or leaves `nohz.idle_cpus_mask`.
-    #[inline]
-    pub(crate) fn atomic_nohz(&mut self) {
-        self.arch.atomic(self.this_cpu, self.layout.global(GlobalLine::NohzMask));
-    }
-
-    /// Tries to take `sched_balance_running`.
-    #[inline]
-    pub(crate) fn atomic_balance_running(&mut self) {
-        self.arch.atomic(self.this_cpu, BALANCE_RUNNING);
-    }
-
-    /// Lets go of `sched_balance_running`.
-    #[inline]
-    pub(crate) fn write_balance_running(&mut self) {
-        self.write(BALANCE_RUNNING);
     }
 
     /// Looks at `rd->overload` of a CPU's root domain.

@@ -52,7 +52,7 @@ use crate::rt::{RtRq, SchedRtEntity};
 use crate::sched::*;
 use crate::stats::SchedstatsState;
 use crate::sysctl::Sysctl;
-use crate::topology::{DomainParameters, DomainShared, Domains, RootDomain, build_sched_domains};
+use crate::topology::{DomainParameters, Domains, RootDomain, build_sched_domains};
 use crate::trace::{Event, Interrupt, Ipi};
 use crate::versions::Kernel;
 use cgroup::Hierarchy;
@@ -174,18 +174,7 @@ impl<A: Arch> Sched<A> {
         let (setup, sched_core_priority) = boot.domain_setup();
         let balanced = online.iter().filter(|&cpu| !boot.isolated.contains(cpu)).collect();
         let mut domains = build_sched_domains(&boot.topology, &balanced, &boot.kernel.domains, &setup);
-        // What the load balancing of an idle machine has found by the time it has booted (update_idle_cpu_scan).
-        for cpu in (0..nr_cpus).map(CpuId::new) {
-            if let Some(shared) = domains.sd_llc_shared[cpu] {
-                domains[shared].nr_idle_scan = domains.sd_llc_size[cpu];
-            }
-            if let Some(sd) = domains.sd_asym_cpucapacity[cpu]
-                && let (Some(shared), true) =
-                    (domains[sd].shared, domains.rules.shared == DomainShared::CacheAndCapacities)
-            {
-                domains[shared].nr_idle_scan = domains[sd].span_weight;
-            }
-        }
+        domains.scan_as_when_idle();
         let mut sched = Sched {
             arithmetic: Released::of(&boot.kernel),
             full_scale: crate::fair::load::is_full_scale(&boot, arch.scales_frequency()),

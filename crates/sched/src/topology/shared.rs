@@ -59,3 +59,20 @@ impl Builder<'_> {
         self.domains[sd].shared = Some(shared);
     }
 }
+
+impl Domains {
+    /// Has wakeups search as far as the load balancing of an idle machine has found by the time it has booted (update_idle_cpu_scan).
+    pub(crate) fn scan_as_when_idle(&mut self) {
+        for cpu in (0..self.sd.len()).map(CpuId::new) {
+            if let Some(shared) = self.sd_llc_shared[cpu] {
+                self[shared].nr_idle_scan = self.sd_llc_size[cpu];
+            }
+            if let Some(sd) = self.sd_asym_cpucapacity[cpu]
+                && self.rules.shared == DomainShared::CacheAndCapacities
+                && let Some(shared) = self[sd].shared
+            {
+                self[shared].nr_idle_scan = self[sd].span_weight;
+            }
+        }
+    }
+}

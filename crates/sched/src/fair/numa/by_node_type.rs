@@ -149,7 +149,7 @@ impl<A: Arch> Sched<A> {
         }
         self.read_rq_curr(env.dst_cpu);
         let with_memory = self.kernel.numa.swap_partners == SwapPartners::WithMemory;
-        let swaps = |&cur: &TaskId| !self.is_exiting(cur) && !(with_memory && self.task[cur].mm == 0);
+        let swaps = |&cur: &TaskId| !(self.is_exiting(cur) || with_memory && self.task[cur].mm == 0);
         let cur = self.rq[env.dst_cpu].curr.filter(swaps);
         let Some(cur) = cur else {
             return maymove && moveimp >= env.best_imp && self.assign_and_stop(env, None, moveimp, maymove);
