@@ -93,20 +93,6 @@ fn sched_debug_has_the_lines_of_recorded_kernels() {
 }
 
 #[test]
-fn sched_debug_of_v7_2_has_the_fields_of_its_tree() {
-    let place = folder("sched-debug-v7");
-    let text = file(&place, HOGS, "v7.2", "/sys/kernel/debug/sched/debug");
-    let blocks = blocks(&text);
-    let queue = blocks.iter().find(|(head, _)| head.starts_with("cfs_rq[1]:/")).expect("CPU 1's");
-    let expected = "left_deadline left_vruntime zero_vruntime sum_w_vruntime sum_weight sum_shift avg_vruntime right_vruntime spread \
-                    nr_queued h_nr_runnable h_nr_queued h_nr_idle load load_avg runnable_avg util_avg util_est removed.load_avg \
-                    removed.util_avg removed.runnable_avg tg_load_avg_contrib tg_load_avg throttled throttle_count";
-    assert_eq!(names(queue).join(" "), expected);
-    let sum = &queue.1.iter().find(|(name, _)| name == "sum_w_vruntime").expect("it is there").1;
-    assert!(sum.ends_with(" bits)"), "{sum}");
-}
-
-#[test]
 fn sched_debug_of_older_kernels_has_the_fields_of_their_trees() {
     let place = folder("sched-debug-v4");
     let script = format!("{HOGS}task other cpus=1 group=/g: spin 3s\n");

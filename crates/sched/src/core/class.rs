@@ -260,7 +260,7 @@ impl<A: Arch> Sched<A> {
         }
     }
 
-    /// core.c: for_each_active_class(). `None`: the idle task is left.
+    /// The walk over the classes in `__pick_next_task()`. `None`: the idle task is left.
     fn pick_of_classes(&mut self, cpu: CpuId, prev: Option<TaskId>) -> Option<TaskId> {
         if self.rq[cpu].stop_queued {
             let stop = self.rq[cpu].stop;
