@@ -152,6 +152,7 @@ impl<A: Arch> SchedDebug<'_, A> {
             Formats::V6_12 => {
                 out.field("h_nr_runnable", runnable);
                 out.field("h_nr_queued", q.h_nr_running);
+                out.field("h_nr_delayed", q.h_nr_delayed);
             }
             Formats::V7_2 => {
                 out.field("h_nr_runnable", runnable);
