@@ -52,6 +52,16 @@ behaviour! {
     }
 }
 
+impl PipePages {
+    /// How many that were drained a pipe keeps.
+    fn kept(self) -> u8 {
+        match self {
+            PipePages::One => 1,
+            PipePages::Ahead => 2,
+        }
+    }
+}
+
 pub const PAGE_SIZE: u64 = 4096;
 /// PIPE_PREALLOC_MAX.
 const PIPE_PREALLOC_MAX: u64 = 8;
@@ -85,8 +95,9 @@ pub struct Pipe {
     /// The writers' own queue (split rules).
     wr_wait: WaitQueue,
     waiting_writers: u32,
-    /// Pages kept for the next write (`tmp_page`).
+    /// Pages kept for the next write (`tmp_page`), and how many may be.
     tmp_pages: u8,
+    most_tmp_pages: u8,
     poll_usage: bool,
     slots: PipeSlots,
     room: PipeRoom,
@@ -148,6 +159,7 @@ impl Os {
             wr_wait: WaitQueue::new(line(3)),
             waiting_writers: 0,
             tmp_pages: 0,
+            most_tmp_pages: self.rules.pages.kept(),
             poll_usage: false,
             slots: self.rules.slots,
             room: self.rules.room,
@@ -311,11 +323,7 @@ impl Pipe {
     /// fs/pipe.c: anon_pipe_put_page(): a page that was drained is kept, or goes.
     #[inline(always)]
     fn anon_pipe_put_page(&mut self) {
-        let most = match self.pages {
-            PipePages::One => 1,
-            PipePages::Ahead => 2,
-        };
-        self.tmp_pages = (self.tmp_pages + 1).min(most);
+        self.tmp_pages = (self.tmp_pages + 1).min(self.most_tmp_pages);
     }
 
     /// fs/pipe.c: anon_pipe_get_page_prealloc().
@@ -495,7 +503,7 @@ impl Pipe {
         let was_full = self.bufs.len() == PIPE_DEF_BUFFERS;
         let woke_from_sleep = std::mem::take(&mut call.asleep);
         let drained = self.take(sched, cpu, call);
-        call.was_full_or_empty |= was_full && (drained || self.room == PipeRoom::WasFull);
+        call.was_full_or_empty |= was_full & (drained | (self.room == PipeRoom::WasFull));
         if call.done == 0 {
             self.unlock(sched, cpu);
             if std::mem::take(&mut call.was_full_or_empty) {

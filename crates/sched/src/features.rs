@@ -108,6 +108,12 @@ impl Features {
         self.on >> feature as u64 & 1 == 1
     }
 
+    /// The same of either of two.
+    #[inline]
+    pub fn sched_feat_any(&self, features: [Feature; 2]) -> bool {
+        self.on & (1 << features[0] as u64 | 1 << features[1] as u64) != 0
+    }
+
     pub fn has(&self, feature: Feature) -> bool {
         self.present >> feature as u64 & 1 == 1
     }

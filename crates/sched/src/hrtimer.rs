@@ -9,7 +9,7 @@
 use crate::access::Path;
 use crate::arch::Arch;
 use crate::core::Sched;
-use crate::core::hrtick::Hrtick;
+use crate::core::hrtick::{Hrtick, RqHrtick};
 use crate::sched::{TaskId, TgId};
 use std::collections::BTreeMap;
 use units::{CpuId, Ns, PerCpu, unlikely};
@@ -103,6 +103,8 @@ pub struct HrTimers {
     stale: PerCpu<bool>,
     timers: [Vec<HrTimer>; Kind::Count as usize],
     sequence: u64,
+    /// What each run queue knows of its own timer; here, where it makes no run queue longer.
+    pub(crate) hrtick: PerCpu<RqHrtick>,
 }
 
 /// KTIME_MAX: nothing is armed.
@@ -116,6 +118,7 @@ impl HrTimers {
             stale: PerCpu::from_fn(nr_cpus, |_| false),
             timers: Default::default(),
             sequence: 0,
+            hrtick: PerCpu::from_fn(nr_cpus, |_| RqHrtick::default()),
         }
     }
 

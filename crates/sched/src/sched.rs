@@ -4,7 +4,6 @@ pub use crate::arena::Arena;
 pub use crate::callbacks::{BalanceCallback, BalanceCallbacks, IrqWork};
 use crate::core::HotplugState;
 use crate::core::cputime::GroupTicks;
-use crate::core::hrtick::RqHrtick;
 use crate::core::{Clamps, GroupClamps};
 use crate::fair::bandwidth::CfsBandwidth;
 use crate::fair::nohz::NohzFlags;
@@ -542,7 +541,6 @@ pub struct Rq {
     pub wake_list: Vec<TaskId>,
     /// In its root domain's `online`.
     pub online: bool,
-    pub hrtick: RqHrtick,
     // nohz
     /// In `nohz.idle_cpus_mask`: the tick is stopped, or was and has not hit a busy CPU since.
     pub nohz_tick_stopped: bool,

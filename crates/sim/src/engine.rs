@@ -236,6 +236,7 @@ impl<const COSTS: bool, S: Scheduler<Arch = Hardware<COSTS>>> Sim<COSTS, S> {
         self.advance(until, self.events + events, |_| ())
     }
 
+    #[inline(always)]
     fn advance(&mut self, until: Ns, last: u64, mut watch: impl FnMut(&Self)) -> Option<End> {
         let until = Ps::from(until);
         let mut winner = self.queue.winner();
@@ -334,19 +335,18 @@ impl<const COSTS: bool, S: Scheduler<Arch = Hardware<COSTS>>> Sim<COSTS, S> {
             Run::LeavingIdle | Run::Kernel => {}
         }
         self.sched.arch_mut().begin(cpu, now);
-        let mut in_kernel = !matches!(run, Run::User { .. });
         // Most paths begin where no interrupt waits.
         if unlikely(self.cpus[cpu].interrupt_at() <= now) {
-            if !in_kernel {
+            if matches!(run, Run::User { .. }) {
                 self.track_context(cpu);
+                run = Run::Kernel;
             }
             self.interrupts(cpu);
-            in_kernel = true;
         }
         if unlikely(run == Run::LeavingIdle) {
             self.reflect_on_idle(cpu);
         }
-        self.continue_task(cpu, in_kernel);
+        self.continue_task(cpu, run);
     }
 
     /// Hands over what the last path sent to other CPUs.
@@ -405,13 +405,13 @@ impl<const COSTS: bool, S: Scheduler<Arch = Hardware<COSTS>>> Sim<COSTS, S> {
         self.tasks[task.index()].as_mut().expect("a running task has a program")
     }
 
-    /// Lets the current task of `cpu` go on: switches if it must, otherwise takes its next step. `in_kernel`: it was there just now.
+    /// Lets the current task of `cpu` go on: switches if it must, otherwise takes its next step. `was`: what it was in the middle of.
     #[inline(always)]
-    fn continue_task(&mut self, cpu: CpuId, in_kernel: bool) {
+    fn continue_task(&mut self, cpu: CpuId, was: Run) {
         let Some(task) = self.sched.current(cpu) else {
             return self.leave_or_enter_idle(cpu);
         };
-        if self.is_preempted(cpu, task, in_kernel) {
+        if self.is_preempted(cpu, task, was) {
             self.clear_monitor(cpu);
             return self.switch(cpu, true);
         }

@@ -1,5 +1,6 @@
 //! Tasks that execute in the kernel: where the preemption model lets others take their place. [`os::preempt`] says what is modelled.
 
+use crate::cpu::Run;
 use crate::engine::Sim;
 use crate::program::{AddressSpace, Op};
 use crate::task::Pending;
@@ -12,14 +13,20 @@ use sched::scheduler::Scheduler;
 use units::{CpuId, unlikely};
 
 impl<const COSTS: bool, S: Scheduler<Arch = Hardware<COSTS>>> Sim<COSTS, S> {
-    /// Whether who runs on `cpu`, and is to be rescheduled, is preempted between two of its steps. `exits`: it has been in the kernel.
+    /// Whether who runs on `cpu` is preempted between two of its steps. `was`: what it was in the middle of.
     #[inline]
-    pub(crate) fn is_preempted(&self, cpu: CpuId, task: TaskId, exits: bool) -> bool {
+    pub(crate) fn is_preempted(&self, cpu: CpuId, task: TaskId, was: Run) -> bool {
+        unlikely(self.sched.need_resched_any(cpu)) && self.is_preempted_here(cpu, task, was)
+    }
+
+    #[inline(never)]
+    fn is_preempted_here(&self, cpu: CpuId, task: TaskId, was: Run) -> bool {
         let now = self.sched.arch().now(cpu);
         if self.must_reschedule(cpu, now) && self.preemptible(task) {
             return true;
         }
-        unlikely(self.sched.need_resched_lazy(cpu)) && exits && self.returns_to_user_mode(task)
+        let exits = !matches!(was, Run::User { .. });
+        exits && self.sched.need_resched_lazy(cpu) && self.returns_to_user_mode(task)
     }
 
     /// Whether a task is on its way to user mode, and not still in the middle of what it does in the kernel.

@@ -212,7 +212,8 @@ impl<const COSTS: bool, S: Scheduler<Arch = Hardware<COSTS>>> Sim<COSTS, S> {
             // The way back to user mode reschedules if it must.
             if unlikely(instant > MOST_INSTANT_OPS)
                 || self.sched.arch().now(cpu) > now
-                || unlikely(self.must_reschedule(cpu, now) || self.sched.need_resched_lazy(cpu))
+                || unlikely(self.sched.need_resched_any(cpu))
+                    && (self.must_reschedule(cpu, now) || self.sched.need_resched_lazy(cpu))
             {
                 self.pause(cpu);
                 return false;

@@ -42,6 +42,7 @@ impl<const COSTS: bool> Hardware<COSTS> {
     }
 
     /// The idle loop of `cpu`, entered at `since`, has stopped its tick.
+    #[inline]
     pub fn kcpustat_dyntick_start(&mut self, cpu: CpuId, since: Ps) {
         if let Some(frequency) = &mut self.frequency {
             frequency.kcpustat_dyntick_start(cpu, since);
@@ -49,6 +50,7 @@ impl<const COSTS: bool> Hardware<COSTS> {
     }
 
     /// It is left without a tick; `iowait`: while tasks wait for a device.
+    #[inline]
     pub fn kcpustat_dyntick_stop(&mut self, cpu: CpuId, iowait: bool) {
         let now = self.now(cpu);
         if let Some(frequency) = &mut self.frequency {

@@ -96,7 +96,7 @@ impl<A: Arch> Sched<A> {
 
     /// The same since v7.1: not in the middle of schedule(), and not for nothing.
     fn hrtick_start_if_needed(&mut self, cpu: CpuId, now: u64, delay: u64) {
-        let hrtick = &mut self.rq[cpu].hrtick;
+        let hrtick = &mut self.hrtimers.hrtick[cpu];
         if hrtick.sched != HrtickSched::None {
             hrtick.sched = HrtickSched::Start(delay);
             return;
@@ -105,7 +105,7 @@ impl<A: Arch> Sched<A> {
         if cpu == self.this_cpu {
             return self.hrtick_cond_restart(cpu);
         }
-        if self.hrtick_needs_rearm(cpu) && !std::mem::replace(&mut self.rq[cpu].hrtick.csd, true) {
+        if self.hrtick_needs_rearm(cpu) && !std::mem::replace(&mut self.hrtimers.hrtick[cpu].csd, true) {
             self.smp_call_function_single_async(cpu);
         }
     }
@@ -113,21 +113,21 @@ impl<A: Arch> Sched<A> {
     /// core.c: hrtick_needs_rearm().
     fn hrtick_needs_rearm(&self, cpu: CpuId) -> bool {
         let timer = SchedTimer::Hrtick(cpu);
-        !self.hrtimers.is_queued(timer) || self.rq[cpu].hrtick.time.abs_diff(self.hrtimers.expires(timer)) > SAME
+        !self.hrtimers.is_queued(timer) || self.hrtimers.hrtick[cpu].time.abs_diff(self.hrtimers.expires(timer)) > SAME
     }
 
     /// core.c: hrtick_cond_restart().
     fn hrtick_cond_restart(&mut self, cpu: CpuId) {
         if self.hrtick_needs_rearm(cpu) {
-            self.hrtimer_start(cpu, SchedTimer::Hrtick(cpu), self.rq[cpu].hrtick.time);
+            self.hrtimer_start(cpu, SchedTimer::Hrtick(cpu), self.hrtimers.hrtick[cpu].time);
         }
     }
 
     /// core.c: __hrtick_start(): what another CPU wants of this one, if any does.
     #[inline]
     pub(super) fn __hrtick_start(&mut self, cpu: CpuId) {
-        if unlikely(self.rq[cpu].hrtick.csd) {
-            self.rq[cpu].hrtick.csd = false;
+        if unlikely(self.hrtimers.hrtick[cpu].csd) {
+            self.hrtimers.hrtick[cpu].csd = false;
             self.rq_lock(cpu);
             self.hrtick_cond_restart(cpu);
             self.rq_unlock(cpu);
@@ -139,16 +139,16 @@ impl<A: Arch> Sched<A> {
     pub(super) fn hrtick_schedule_enter(&mut self, cpu: CpuId) {
         match self.kernel.core.hrtick {
             Hrtick::SliceLeft => self.hrtick_clear(cpu),
-            Hrtick::Deadline => self.rq[cpu].hrtick.sched = HrtickSched::Defer,
+            Hrtick::Deadline => self.hrtimers.hrtick[cpu].sched = HrtickSched::Defer,
         }
     }
 
     /// core.c: hrtick_schedule_exit(). A timer that was armed for another task, and that nobody needed to move, stays.
     #[inline(never)]
     pub(super) fn hrtick_schedule_exit(&mut self, cpu: CpuId) {
-        match std::mem::take(&mut self.rq[cpu].hrtick.sched) {
+        match std::mem::take(&mut self.hrtimers.hrtick[cpu].sched) {
             HrtickSched::Start(delay) => {
-                self.rq[cpu].hrtick.time = self.arch.sched_clock(cpu).0 + delay;
+                self.hrtimers.hrtick[cpu].time = self.arch.sched_clock(cpu).0 + delay;
                 self.hrtick_cond_restart(cpu);
             }
             HrtickSched::Defer if self.idle_rq(cpu) => self.hrtick_clear(cpu),

@@ -32,6 +32,8 @@ pub trait LazilyPreempted {
     fn need_resched_lazy(&self, _cpu: CpuId) -> bool {
         false
     }
+    /// Whether it is to give way there or sooner.
+    fn need_resched_any(&self, cpu: CpuId) -> bool;
     /// Whether the kernel is preempted lazily (`preempt=lazy`).
     fn sched_dynamic_update(&mut self, _lazy: bool) {}
 }
@@ -40,6 +42,12 @@ impl<A: Arch> LazilyPreempted for Sched<A> {
     #[inline]
     fn need_resched_lazy(&self, cpu: CpuId) -> bool {
         self.rq[cpu].need_resched_lazy
+    }
+
+    #[inline]
+    fn need_resched_any(&self, cpu: CpuId) -> bool {
+        let rq = &self.rq[cpu];
+        rq.need_resched | rq.need_resched_lazy
     }
 
     /// core.c: sched_dynamic_update(), for `preempt=lazy`, or any other model.

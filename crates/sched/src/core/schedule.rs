@@ -48,8 +48,8 @@ impl<A: Arch> Sched<A> {
         }
         self.profile_hits(ProfileType::Sched, Path::schedule, 1);
         self.rq_lock(cpu);
-        let hrtick = unlikely(self.sched_feat(Feature::HRTICK) || self.sched_feat(Feature::HRTICK_DL));
-        if hrtick {
+        let hrtick = self.features.sched_feat_any([Feature::HRTICK, Feature::HRTICK_DL]);
+        if unlikely(hrtick) {
             self.hrtick_schedule_enter(cpu);
         }
         let rq = &mut self.rq[cpu];

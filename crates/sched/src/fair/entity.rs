@@ -270,7 +270,7 @@ impl<A: Arch> Sched<A> {
     }
 
     /// The end of `enqueue_entity()` on a queue that was empty.
-    #[inline]
+    #[inline(always)]
     fn first_queued(&mut self, cfs: CfsRqId) {
         match self.kernel.bandwidth.throttled_leaf {
             ThrottledLeaf::Listed => {
