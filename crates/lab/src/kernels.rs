@@ -6,6 +6,7 @@ use machine::idle::IdleRules;
 use observe::proc::Formats;
 use os::OsRules;
 use os::fs::FsRules;
+use os::hrtimer::PassedSleep;
 use os::irq::IrqRules;
 use os::memory::MigrationLimit;
 use os::pipe::{PipePages, PipeRoom, PipeRules, PipeSlots};
@@ -84,6 +85,7 @@ impl Build {
             self.os.slots.setting(),
             self.os.room.setting(),
             self.os.pages.setting(),
+            self.os.passed_sleep.setting(),
             self.os.migration_limit.setting(),
             self.os.unbound.setting(),
         ]);
@@ -104,6 +106,7 @@ impl Build {
             PipeSlots::KEY => return self.os.slots.switch(value),
             PipeRoom::KEY => return self.os.room.switch(value),
             PipePages::KEY => return self.os.pages.switch(value),
+            PassedSleep::KEY => return self.os.passed_sleep.switch(value),
             MigrationLimit::KEY => return self.os.migration_limit.switch(value),
             _ => {}
         }

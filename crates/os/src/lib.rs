@@ -7,6 +7,7 @@
 pub mod background;
 mod block;
 pub mod fs;
+pub mod hrtimer;
 pub mod irq;
 pub mod kthread;
 pub mod memory;
@@ -21,6 +22,7 @@ pub mod timer_wheel;
 pub mod wait;
 pub mod workqueue;
 
+use hrtimer::{PassedSleep, hrtimer_nanosleep};
 use memory::{Memory, MigrationLimit};
 use net::poll::EpollCall;
 use net::{Net, NetCall, NetRules, Socket};
@@ -44,6 +46,7 @@ pub struct OsRules {
     pub slots: PipeSlots,
     pub room: PipeRoom,
     pub pages: PipePages,
+    pub passed_sleep: PassedSleep,
     /// A choice of the build or the command line.
     pub preempt: Preempt,
     pub migration_limit: MigrationLimit,
@@ -59,6 +62,7 @@ impl OsRules {
         slots: PipeSlots::Mutex,
         room: PipeRoom::WasFull,
         pages: PipePages::One,
+        passed_sleep: PassedSleep::Sleeps,
         preempt: Preempt::None,
         migration_limit: MigrationLimit::PerWindow,
         net: NetRules::V4_5,
@@ -71,6 +75,7 @@ impl OsRules {
         slots: PipeSlots::RdWait,
         room: PipeRoom::WasFull,
         pages: PipePages::One,
+        passed_sleep: PassedSleep::Sleeps,
         preempt: Preempt::Voluntary,
         migration_limit: MigrationLimit::None,
         net: NetRules::V6_1,
@@ -87,6 +92,7 @@ impl OsRules {
     pub const V7_2: OsRules = OsRules {
         room: PipeRoom::Drained,
         pages: PipePages::Ahead,
+        passed_sleep: PassedSleep::GoesOn,
         net: NetRules::V7_2,
         unbound: workqueue::UnboundPods::CacheShard,
         preempt: Preempt::Lazy,
@@ -317,7 +323,7 @@ impl Os {
             Syscall::Timeout { jiffies, deferrable, armed } => {
                 schedule_timeout(sched, cpu, (*jiffies, *deferrable), armed)
             }
-            Syscall::Sleep { until, armed } => hrtimer_nanosleep(sched, cpu, *until, armed),
+            Syscall::Sleep { until, armed } => hrtimer_nanosleep(sched, cpu, *until, armed, self.rules.passed_sleep),
             Syscall::BlockIo { time, until } => block::blkdev_direct_io(sched, cpu, *time, until),
             Syscall::Wait { queued } => self.wait4(sched, cpu, task, queued),
             Syscall::Vfork { child } => self.wait_for_vfork_done(sched, cpu, task, *child),
@@ -337,19 +343,6 @@ impl Os {
 /// preempt.h: preempt_enable(): whether who executes on `cpu` is preempted there, `rules` allowing it.
 pub(crate) fn preempt_enable<S: Scheduler>(sched: &S, cpu: CpuId, rules: OsRules) -> bool {
     rules.preempt.preempt_schedule() && sched.need_resched(cpu)
-}
-
-/// kernel/time/hrtimer.c: hrtimer_nanosleep(), and do_nanosleep(), which goes to sleep before anything looks at the clock: also until a time
-/// that has passed.
-fn hrtimer_nanosleep<S: Scheduler>(sched: &mut S, cpu: CpuId, until: Ns, armed: &mut bool) -> Step {
-    if !*armed {
-        charge(sched, cpu, paths::HRTIMER_NANOSLEEP);
-        *armed = true;
-    } else if sched.arch().sched_clock(cpu) >= until {
-        return Step::Done(0);
-    }
-    sched.set_current_state(cpu, TaskState::Interruptible);
-    Step::SleepUntil(until)
 }
 
 /// kernel/time/timer.c: schedule_timeout(): of one sleep, whoever ends it.

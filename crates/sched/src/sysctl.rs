@@ -77,7 +77,7 @@ tunables! {
     sched_child_runs_first: default 0, 0..=1 "bool", None, "after fork the child runs before its parent";
     sched_autogroup_enabled: default 1, 0..=1 "bool", None, "a task group for each session";
     sched_rt_period: default 1000000, 1..=2147483647 "us", None, "period in which real-time tasks have a budget";
-    sched_rt_runtime: default 950000, 0..=4294967295 "us", None, "that budget, on each CPU; -1 is no limit";
+    sched_rt_runtime: default 950000, 0..=4294967295 "us", None, "that budget, on each CPU; -1 is no limit; v7.2: 1000000";
     sched_rr_timeslice: default 100, 1..=100000 "ms", None, "slice of a SCHED_RR task";
     sched_dl_period_max: default 4194304, 100..=4294967295 "us", None, "longest period of a deadline task";
     sched_dl_period_min: default 100, 0..=4194304 "us", None, "shortest period of a deadline task";

@@ -17,6 +17,7 @@ mod pipe;
 mod preempt;
 mod scenario;
 mod scenarios;
+mod sleeps;
 mod threads;
 mod ticks;
 

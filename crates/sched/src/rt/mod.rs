@@ -14,7 +14,7 @@ mod rules;
 #[cfg(test)]
 mod tests;
 
-pub use rules::{RtRules, RtStatistics, RtSwitchedTo, RtTask};
+pub use rules::{RtRules, RtStatistics, RtSwitchedTo, RtTask, RuntimeDefault};
 
 use crate::arch::Arch;
 use crate::core::Sched;

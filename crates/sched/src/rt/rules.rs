@@ -30,6 +30,24 @@ behaviour! {
     }
 }
 
+behaviour! {
+    /// How much of each second real-time and deadline tasks may have if nobody says otherwise (kernel.sched_rt_runtime_us).
+    pub enum RuntimeDefault = "rt.runtime_default" {
+        Most = "most", since "v2.6.25", commit "", "950 ms";
+        All = "all", since "v7.2", commit "", "all of it (after v6.12, by v7.2)";
+    }
+}
+
+impl RuntimeDefault {
+    /// In microseconds.
+    pub fn sysctl_sched_rt_runtime(self) -> u64 {
+        match self {
+            RuntimeDefault::Most => 950_000,
+            RuntimeDefault::All => 1_000_000,
+        }
+    }
+}
+
 /// rt.c's own differences.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct RtRules {
@@ -43,6 +61,7 @@ pub struct RtRules {
     pub statistics: RtStatistics,
     pub switched_to: RtSwitchedTo,
     pub task: RtTask,
+    pub runtime_default: RuntimeDefault,
 }
 
 impl RtRules {
@@ -57,6 +76,7 @@ impl RtRules {
         statistics: RtStatistics::Untold,
         switched_to: RtSwitchedTo::PushOnly,
         task: RtTask::Counts,
+        runtime_default: RuntimeDefault::Most,
     };
     pub const V4_15: RtRules = RtRules {
         period_start: PeriodStart::AtOnce,
@@ -79,5 +99,5 @@ impl RtRules {
         ..RtRules::V6_1
     };
 
-    pub const V7_2: RtRules = RtRules { ..RtRules::V6_12 };
+    pub const V7_2: RtRules = RtRules { runtime_default: RuntimeDefault::All, ..RtRules::V6_12 };
 }

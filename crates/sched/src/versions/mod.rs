@@ -134,7 +134,8 @@ impl Kernel {
     /// The tunables as this kernel boots with `nr_cpus` CPUs online.
     pub fn sysctl(&self, nr_cpus: usize) -> Sysctl {
         let sched_autogroup_enabled = u64::from(self.autogroup.default == AutogroupDefault::On);
-        Sysctl { sched_autogroup_enabled, ..Sysctl::new(nr_cpus) }
+        let sched_rt_runtime = self.rt.runtime_default.sysctl_sched_rt_runtime();
+        Sysctl { sched_autogroup_enabled, sched_rt_runtime, ..Sysctl::new(nr_cpus) }
     }
 }
 
@@ -221,7 +222,7 @@ behaviours! {
         policy_change, cpu_allowed, affinity_dest, affinity_offline, stop_wait, hotplug, resched_lazy, hrtick, avg_idle, move_queued,
     }
     cpufreq: CpufreqRules { update_util, schedutil, sugov_thread, sugov_busy, sugov_remote }
-    rt: RtRules { bandwidth, period_start, period_clock, push_ipi, overload, lowest_choice, fit, statistics, switched_to, task }
+    rt: RtRules { bandwidth, period_start, period_clock, push_ipi, overload, lowest_choice, fit, statistics, switched_to, task, runtime_default }
     dl: DlRules {
         tracking, admission, period_limits, reclaim, overflow, constrained, new_budget, runtime_scale, later_choice, fit,
         prio_changed, switched_to, leave_asleep, offline_migration, rebuild, new_limit, cpus_of_rt,
