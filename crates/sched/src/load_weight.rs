@@ -11,7 +11,7 @@ use units::unlikely;
 /// Scale of shown weights: 2^10 = 1024 = nice 0 (`SCHED_FIXEDPOINT_SHIFT`).
 pub const SCHED_FIXEDPOINT_SHIFT: u32 = 10;
 
-/// Shown weight of a SCHED_IDLE task (`sched.h`, the same from v4.5 to v6.12).
+/// Shown weight of a SCHED_IDLE task (`sched.h`, the same from v4.5 to v7.2).
 pub const WEIGHT_IDLEPRIO: u64 = 3;
 /// 2^32 / 3, rounded down.
 pub const WMULT_IDLEPRIO: u32 = 1_431_655_765;
@@ -22,7 +22,7 @@ const WMULT_SHIFT: u32 = 32;
 /// Shown weight of nice -20 to 19. One nice level is meant to move about 10% of a CPU between two busy tasks, so
 /// neighbours differ by a factor of about 1.25.
 ///
-/// Source: `sched_prio_to_weight` in `kernel/sched/core.c`, the same from v4.5 to v6.12.
+/// Source: `sched_prio_to_weight` in `kernel/sched/core.c`, the same from v4.5 to v7.2.
 #[allow(non_upper_case_globals)]
 pub static sched_prio_to_weight: [u32; 40] = [
     88761, 71755, 56483, 46273, 36291, // nice -20
@@ -38,7 +38,7 @@ pub static sched_prio_to_weight: [u32; 40] = [
 /// 2^32 / shown weight of nice -20 to 19, rounded to a whole number, sometimes up and sometimes down: hence a table
 /// and no formula.
 ///
-/// Source: `sched_prio_to_wmult` in `kernel/sched/core.c`, the same from v4.5 to v6.12.
+/// Source: `sched_prio_to_wmult` in `kernel/sched/core.c`, the same from v4.5 to v7.2.
 #[allow(non_upper_case_globals)]
 pub static sched_prio_to_wmult: [u32; 40] = [
     48388, 59856, 76040, 92818, 118348, // nice -20
@@ -62,6 +62,8 @@ behaviour! {
         /// A deep group of few shares does not vanish.
         FineFloor = "fine-floor", since "v5.7", commit "26cf52229efc",
             "as fine, but what is not zero never scales down below 2";
+        FineQuotient = "fine-quotient", since "v7.2", commit "",
+            "as fine-floor, and run time becomes virtual time by a division of kept weights, no longer by inverses of shown ones (after v6.12, by v7.2)";
     }
 }
 
@@ -71,7 +73,9 @@ impl LoadResolution {
     pub fn scale_load(self, weight: u64) -> u64 {
         match self {
             LoadResolution::Shown => weight,
-            LoadResolution::Fine | LoadResolution::FineFloor => weight << SCHED_FIXEDPOINT_SHIFT,
+            LoadResolution::Fine | LoadResolution::FineFloor | LoadResolution::FineQuotient => {
+                weight << SCHED_FIXEDPOINT_SHIFT
+            }
         }
     }
 
@@ -81,8 +85,8 @@ impl LoadResolution {
         match self {
             LoadResolution::Shown => weight,
             LoadResolution::Fine => weight >> SCHED_FIXEDPOINT_SHIFT,
-            LoadResolution::FineFloor if weight == 0 => 0,
-            LoadResolution::FineFloor => (weight >> SCHED_FIXEDPOINT_SHIFT).max(2),
+            LoadResolution::FineFloor | LoadResolution::FineQuotient if weight == 0 => 0,
+            LoadResolution::FineFloor | LoadResolution::FineQuotient => (weight >> SCHED_FIXEDPOINT_SHIFT).max(2),
         }
     }
 
@@ -92,7 +96,9 @@ impl LoadResolution {
     pub fn nice_0_load(self) -> u64 {
         match self {
             LoadResolution::Shown => 1 << SCHED_FIXEDPOINT_SHIFT,
-            LoadResolution::Fine | LoadResolution::FineFloor => 1 << (2 * SCHED_FIXEDPOINT_SHIFT),
+            LoadResolution::Fine | LoadResolution::FineFloor | LoadResolution::FineQuotient => {
+                1 << (2 * SCHED_FIXEDPOINT_SHIFT)
+            }
         }
     }
 }
@@ -155,13 +161,16 @@ pub fn mul_u64_u32_shr(a: u64, mul: u32, shift: u32) -> u64 {
     ((u128::from(a) * u128::from(mul)) >> shift) as u64
 }
 
-/// fair.c: __calc_delta(). `delta_exec * weight / lw.weight`, in ns, by the inverse weight; `weight` is a kept one.
+/// fair.c: __calc_delta(). `delta_exec * weight / lw.weight`, in ns, by the inverse weight or as a quotient; `weight` is a kept one.
 ///
-/// The factor `weight * inv_weight` is cut to its upper 32 significant bits, which is where precision goes. One body
-/// serves all versions: the two loops of single shifts became two shifts by `fls()` in commit 1e17fb8edc5a, with the
+/// With inverses the factor `weight * inv_weight` is cut to its upper 32 significant bits, which is where precision goes. One body
+/// serves all versions until v6.12: the two loops of single shifts became two shifts by `fls()` in commit 1e17fb8edc5a, with the
 /// same result.
 #[inline]
 pub fn __calc_delta(resolution: LoadResolution, delta_exec: u64, weight: u64, lw: &mut LoadWeight) -> u64 {
+    if resolution == LoadResolution::FineQuotient {
+        return delta_exec.wrapping_mul(weight) / lw.weight;
+    }
     let mut fact = resolution.scale_load_down(weight);
     let mut shift = WMULT_SHIFT;
     lw.__update_inv_weight(resolution);
@@ -219,6 +228,16 @@ mod tests {
             assert_eq!(calc_delta_fair(resolution, 10_000_000, &mut heavy), 115_365);
             assert_eq!(calc_delta_fair(resolution, 10_000_000, &mut light), 682_666_666);
         }
+    }
+
+    #[test]
+    fn a_quotient_sees_shares_that_inverses_do_not() {
+        // Kept weights of 2 and of 1500, both shown as 2: the least shares of a group, and a little more.
+        let virtual_time = |resolution| {
+            [2, 1_500].map(|weight| calc_delta_fair(resolution, 1_000, &mut LoadWeight { weight, inv_weight: 0 }))
+        };
+        assert_eq!(virtual_time(LoadResolution::FineFloor), [511_999; 2]);
+        assert_eq!(virtual_time(LoadResolution::FineQuotient), [524_288_000, 699_050]);
     }
 
     #[test]

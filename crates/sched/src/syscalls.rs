@@ -4,6 +4,8 @@ use crate::arch::Arch;
 use crate::attr::{SchedAttr, SchedFlags};
 use crate::behaviour;
 use crate::core::Sched;
+use crate::core::class::OldPrio;
+use crate::core::pi::dl_prio;
 use crate::deadline::bandwidth::BandwidthTracking;
 use crate::errno::{Answer, Errno, Refusal};
 use crate::fair::rules::Pick;
@@ -61,6 +63,7 @@ behaviour! {
         Any = "any", since "v2.6.23", commit "", "when a queued task gains priority, or loses some while it runs";
         PrioChanged = "prio-changed", since "v5.6", commit "5443a0be6121",
             "not while it is alone; if it waits, only if it preempts what runs, as after a wakeup (prio_changed_fair)";
+        IfChanged = "if-changed", since "v7.2", commit "", "the same, if the priority is another one, none that it was lent (after v6.12, by v7.2)";
     }
 }
 
@@ -244,7 +247,9 @@ impl<A: Arch> Sched<A> {
                     self.resched_curr(cpu);
                 }
             }
-            NiceResched::PrioChanged => self.prio_changed(cpu, p, old_prio),
+            NiceResched::PrioChanged => self.prio_changed(cpu, p, OldPrio { prio: old_prio, deadline: 0 }),
+            NiceResched::IfChanged if self.task[p].prio == old_prio => {}
+            NiceResched::IfChanged => self.prio_changed(cpu, p, OldPrio { prio: old_prio, deadline: 0 }),
         }
         self.rq_unlock(cpu);
         self.pi_unlock(p);
@@ -334,6 +339,7 @@ impl<A: Arch> Sched<A> {
             (_, true) => MAX_RT_PRIO - 1,
             (_, false) => normal_prio(attr.sched_policy, attr.sched_priority as u8, static_prio),
         };
+        let old = self.get_prio(cpu, p);
         let same_prio = self.rt_effective_prio(p, new_prio) == old_prio;
         let prev_class = self.task[p].sched_class;
         let normal = normal_prio(attr.sched_policy, attr.sched_priority as u8, static_prio);
@@ -343,7 +349,8 @@ impl<A: Arch> Sched<A> {
             self.__setscheduler_params(p, attr);
             self.__setscheduler_uclamp(p, attr);
         } else {
-            let moves = change != PolicyChange::Requeued && !same_prio;
+            // Of deadline tasks since v7.2; before, nobody asks.
+            let moves = change != PolicyChange::Requeued && (!same_prio || dl_prio(new_prio));
             self.requeue_changed_and(p, TaskChange { moves, put_prev: true }, |sched| {
                 let mut replenish = false;
                 if !attr.sched_flags.keep_all {
@@ -354,7 +361,7 @@ impl<A: Arch> Sched<A> {
                 sched.__setscheduler_uclamp(p, attr);
                 replenish
             });
-            self.check_class_changed(cpu, p, prev_class, old_prio);
+            self.check_class_changed(cpu, p, prev_class, old);
         }
         self.tell_prio(p);
         self.rq_unlock(cpu);
@@ -440,13 +447,13 @@ impl<A: Arch> Sched<A> {
     }
 
     /// core.c: check_class_changed().
-    pub(crate) fn check_class_changed(&mut self, cpu: CpuId, p: TaskId, prev_class: SchedClass, old_prio: i32) {
+    pub(crate) fn check_class_changed(&mut self, cpu: CpuId, p: TaskId, prev_class: SchedClass, old: OldPrio) {
         let task = &self.task[p];
         if task.sched_class != prev_class {
             self.switched_from(cpu, p, prev_class);
             self.switched_to(cpu, p);
-        } else if task.prio != old_prio || task.sched_class == SchedClass::Dl {
-            self.prio_changed(cpu, p, old_prio);
+        } else if task.prio != old.prio || task.sched_class == SchedClass::Dl {
+            self.prio_changed(cpu, p, old);
         }
     }
 

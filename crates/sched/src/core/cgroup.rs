@@ -58,8 +58,6 @@ impl CgroupRules {
     pub const V4_15: CgroupRules = CgroupRules { files: CgroupFiles::Unified, ..CgroupRules::V4_5 };
     pub const V4_16: CgroupRules = CgroupRules { quota_above: QuotaAbove::Tightest, ..CgroupRules::V4_15 };
     pub const V6_12: CgroupRules = CgroupRules { nice_time: NiceTime::Apart, ..CgroupRules::V4_16 };
-
-    pub const V7_2: CgroupRules = CgroupRules { ..CgroupRules::V6_12 };
 }
 
 /// Which of the two hierarchies is mounted.

@@ -74,6 +74,13 @@ impl SchedClass {
     }
 }
 
+/// What a change of a task begins with: its priority, and a deadline task's deadline.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct OldPrio {
+    pub prio: i32,
+    pub deadline: u64,
+}
+
 impl<A: Arch> Sched<A> {
     /// The class of what runs on `cpu`.
     #[inline]
@@ -499,12 +506,18 @@ impl<A: Arch> Sched<A> {
         }
     }
 
+    /// `p->sched_class->get_prio()`, since v7.2, and the priority.
+    pub(crate) fn get_prio(&mut self, cpu: CpuId, p: TaskId) -> OldPrio {
+        let deadline = if self.task[p].sched_class == SchedClass::Dl { self.get_prio_dl(cpu, p) } else { 0 };
+        OldPrio { prio: self.task[p].prio, deadline }
+    }
+
     /// `p->sched_class->prio_changed()`
-    pub(crate) fn prio_changed(&mut self, cpu: CpuId, p: TaskId, old_prio: i32) {
+    pub(crate) fn prio_changed(&mut self, cpu: CpuId, p: TaskId, old: OldPrio) {
         match self.task[p].sched_class {
-            SchedClass::Fair => self.prio_changed_fair(cpu, p, old_prio),
-            SchedClass::Rt => self.prio_changed_rt(cpu, p, old_prio),
-            SchedClass::Dl => self.prio_changed_dl(cpu, p),
+            SchedClass::Fair => self.prio_changed_fair(cpu, p, old.prio),
+            SchedClass::Rt => self.prio_changed_rt(cpu, p, old.prio),
+            SchedClass::Dl => self.prio_changed_dl(cpu, p, old.deadline),
             SchedClass::Stop | SchedClass::Idle => unreachable!("nobody changes these"),
         }
     }

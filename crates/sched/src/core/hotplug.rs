@@ -140,6 +140,7 @@ impl<A: Arch> Sched<A> {
         self.nohz_balance_exit_idle(cpu);
         self.rq[cpu].hotplug = HotplugState::Inactive;
         self.cpu_active_mask.clear(cpu);
+        self.domains.sched_domains_free_llc_id(cpu);
         let last_sibling = self.nr_active_siblings(cpu) == 1;
         self.sched_smt_present -= u32::from(last_sibling);
         self.rq_lock(cpu);

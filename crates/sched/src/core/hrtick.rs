@@ -17,7 +17,7 @@ behaviour! {
         Deadline = "deadline", since "v7.1", commit "",
             "to when the virtual deadline is reached, interrupts left out; as schedule() ends, and when a second task comes; only if it is not \
              armed already for a time within 5 us of that, on another CPU by an interrupt. Put off or cancelled, the interrupt comes all the \
-             same (LAZY_REARM)";
+             same (LAZY_REARM). It is no tick otherwise: no NUMA scan, no look at misfits";
     }
 }
 
@@ -79,6 +79,8 @@ impl<A: Arch> Sched<A> {
         self.update_rq_clock(cpu);
         if let Some(curr) = self.rq[cpu].curr {
             self.task_tick(cpu, curr, true);
+        } else {
+            self.task_tick_idle(cpu);
         }
         self.rq_unlock(cpu);
     }

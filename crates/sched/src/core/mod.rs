@@ -14,7 +14,7 @@ pub mod hrtick;
 mod iowait;
 mod irq_work;
 mod numa;
-mod pi;
+pub(crate) mod pi;
 mod resched;
 pub mod schedule;
 mod sysctl_write;
@@ -27,7 +27,7 @@ pub use boot::Boot;
 pub use hotplug::{Hotplug, HotplugState};
 pub use iowait::IowaitCount;
 pub use resched::{LazilyPreempted, MoveQueued, ReschedLazy};
-pub use ttwu::{WakeCurrent, WakeList, WakeQueue, WakeRunning};
+pub use ttwu::{WakeCpu, WakeCurrent, WakeList, WakeQueue, WakeRunning};
 pub use uclamp::{ClampId, Clamps, GroupClamps, UclampState, UtilClamp};
 
 use crate::access::Path;
@@ -35,7 +35,6 @@ use crate::arch::Arch;
 use crate::attr::SchedAttr;
 use crate::autogroup::Autogroups;
 use crate::cpu_topology::CpuTopology;
-use crate::deadline::server::ServerIdle;
 use crate::deadline::{DlRq, SchedDlEntity};
 use crate::fair::bandwidth::Bandwidth;
 use crate::fair::load::{FrequencyInvariance, Released};
@@ -555,9 +554,8 @@ impl<A: Arch> Sched<A> {
         self.promote_lazy_resched(cpu);
         if let Some(curr) = self.rq[cpu].curr {
             self.task_tick(cpu, curr, false);
-        } else if self.kernel.dl.server_idle == ServerIdle::Accounted {
-            // task_tick_idle()
-            self.update_curr_idle(cpu);
+        } else {
+            self.task_tick_idle(cpu);
         }
         self.update_cpu_load_active(cpu);
         self.path(Path::calc_global_load_tick);

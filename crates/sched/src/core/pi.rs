@@ -39,10 +39,11 @@ impl<A: Arch> Sched<A> {
         if unlikely(self.arch.tracing()) {
             self.trace(Event::SchedPiSetprio { task: p, oldprio: old_prio, newprio: prio });
         }
+        let old = self.get_prio(cpu, p);
         let prev_class = self.task[p].sched_class;
         let next_class = SchedClass::__setscheduler_class(prio);
         self.check_class_changing(cpu, p, next_class);
-        let moves = self.kernel.core.policy_change != PolicyChange::Requeued && prio != old_prio;
+        let moves = self.kernel.core.policy_change != PolicyChange::Requeued && (prio != old_prio || dl_prio(prio));
         self.requeue_changed_and(p, TaskChange { moves, put_prev: true }, |sched| {
             let replenish = sched.lend_deadline(p, pi_task, prio, old_prio);
             sched.task[p].sched_class = next_class;
@@ -53,7 +54,7 @@ impl<A: Arch> Sched<A> {
             }
             replenish
         });
-        self.check_class_changed(cpu, p, prev_class, old_prio);
+        self.check_class_changed(cpu, p, prev_class, old);
         self.tell_prio(p);
         self.rq_unlock(cpu);
         self.pi_unlock(p);
@@ -100,6 +101,6 @@ impl<A: Arch> Sched<A> {
 }
 
 /// include/linux/sched/deadline.h: dl_prio().
-fn dl_prio(prio: i32) -> bool {
+pub(crate) fn dl_prio(prio: i32) -> bool {
     prio < MAX_DL_PRIO
 }

@@ -11,9 +11,9 @@ behaviour! {
     /// How fair tasks ask for the CPU that preempt another one at a wakeup, or when its slice is over.
     pub enum ReschedLazy = "core.resched_lazy" {
         Absent = "absent", since "v2.6.23", commit "", "as everybody does: as soon as the kernel can be preempted";
-        Lazy = "lazy", since "v6.13", commit "7c70cb94d29c",
+        Lazy = "lazy", since "v6.13", commit "",
             "under preempt=lazy by a flag of its own, for which nobody is interrupted: it counts on the way to user mode, \
-             and the next tick makes it urgent (476e8583ca16)";
+             and the next tick makes it urgent";
     }
 }
 

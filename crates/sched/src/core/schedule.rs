@@ -157,19 +157,29 @@ impl<A: Arch> Sched<A> {
     /// idle.c: put_prev_task_idle(). Who is put back twice has not run in between.
     #[inline]
     pub(super) fn put_prev_task_idle(&mut self, cpu: CpuId) {
-        if self.has_fair_server() && self.rq[cpu].curr.is_none() {
-            self.put_idle_with_server(cpu);
+        if (self.has_fair_server() || self.kernel.core.avg_idle == AvgIdle::AtSwitch) && self.rq[cpu].curr.is_none() {
+            self.put_idle(cpu);
         }
     }
 
     #[inline(never)]
-    fn put_idle_with_server(&mut self, cpu: CpuId) {
-        match self.kernel.dl.server_idle {
-            ServerIdle::Discounted => self.dl_server_update_idle_time(cpu),
-            ServerIdle::Accounted => self.update_curr_idle(cpu),
+    fn put_idle(&mut self, cpu: CpuId) {
+        if self.has_fair_server() {
+            match self.kernel.dl.server_idle {
+                ServerIdle::Discounted => self.dl_server_update_idle_time(cpu),
+                ServerIdle::Accounted => self.update_curr_idle(cpu),
+            }
         }
         if self.kernel.core.avg_idle == AvgIdle::AtSwitch && self.rq[cpu].idle_stamp != 0 {
             self.update_rq_avg_idle(cpu);
+            self.renew_wake_avg_idle(cpu);
+        }
+    }
+
+    /// idle.c: task_tick_idle().
+    pub(super) fn task_tick_idle(&mut self, cpu: CpuId) {
+        if self.kernel.dl.server_idle == ServerIdle::Accounted {
+            self.update_curr_idle(cpu);
         }
     }
 

@@ -56,6 +56,15 @@ behaviour! {
     }
 }
 
+behaviour! {
+    /// The CPU from which a task is placed the next time it wakes (wake_cpu), if somebody had meant it for another CPU than the one on which it
+    /// was, where it was left now.
+    pub enum WakeCpu = "core.wake_cpu" {
+        Meant = "meant", since "v3.13", commit "", "the one that was meant";
+        Chosen = "chosen", since "v7.2", commit "", "the one on which it is (after v6.12, by v7.2)";
+    }
+}
+
 impl<A: Arch> Sched<A> {
     /// core.c: try_to_wake_up(). Returns whether the task slept and now does not.
     #[fentry]
@@ -100,6 +109,8 @@ impl<A: Arch> Sched<A> {
                     flags.migrated = true;
                     self.psi_ttwu_dequeue(p);
                     self.set_task_cpu(p, cpu);
+                } else if self.kernel.core.wake_cpu == WakeCpu::Chosen {
+                    self.task[p].wake_cpu = cpu;
                 }
                 self.ttwu_queue(p, cpu, flags);
             }
@@ -273,7 +284,7 @@ impl<A: Arch> Sched<A> {
 
     /// What searches for an idle CPU may spend from now on (SIS_PROP), where it is counted.
     #[inline]
-    fn renew_wake_avg_idle(&mut self, cpu: CpuId) {
+    pub(super) fn renew_wake_avg_idle(&mut self, cpu: CpuId) {
         if self.kernel.wake.scan_budget == ScanBudget::WakeAvgIdle {
             let jiffies = self.jiffies();
             let rq = &mut self.rq[cpu];

@@ -289,10 +289,12 @@ impl<A: Arch> Sched<A> {
         }
     }
 
-    /// Of those whose dequeue is delayed only who wakes is counted.
+    /// Of those whose dequeue is delayed only who wakes is counted, where the kernel asks.
     #[cold]
     fn uclamp_rq_inc_used(&mut self, cpu: CpuId, p: TaskId, flags: QueueFlags) {
-        if self.class_uclamp_enabled(p) && (flags.delayed || !self.se[self.task[p].se].sched_delayed) {
+        let asks = self.kernel.core.uclamp != UtilClamp::BeforeEnqueue;
+        let sleeps = asks && !flags.delayed && self.se[self.task[p].se].sched_delayed;
+        if self.class_uclamp_enabled(p) && !sleeps {
             self.count_clamps(cpu, p);
         }
     }

@@ -47,6 +47,8 @@ behaviour! {
     pub enum NewBudget = "dl.new_budget" {
         NewTasks = "new-tasks", since "v3.14", commit "", "who never had one (dl_new)";
         Expired = "expired", since "v4.6", commit "", "whoever has a deadline in the past";
+        ExpiredIfMoved = "expired-if-moved", since "v7.2", commit "",
+            "the same, if what changed is its parameters or its priority, not where it may run (after v6.12, by v7.2)";
     }
 }
 
@@ -100,12 +102,15 @@ impl SchedDlEntity {
 
 impl<A: Arch> Sched<A> {
     /// Whether a task that comes back to its queue, changed, begins a new budget.
-    pub(super) fn needs_new_budget(&self, cpu: CpuId, se: DlSe) -> bool {
+    pub(super) fn needs_new_budget(&self, cpu: CpuId, se: DlSe, flags: QueueFlags) -> bool {
         let entity = self.dl_entity(se);
         match self.kernel.dl.new_budget {
             NewBudget::NewTasks => !entity.started,
             // Before the first one the deadline is 0, which is past on every real clock.
             NewBudget::Expired => !entity.started || dl_time_before(entity.deadline, self.rq[cpu].clock),
+            NewBudget::ExpiredIfMoved => {
+                flags.move_ && (!entity.started || dl_time_before(entity.deadline, self.rq[cpu].clock))
+            }
         }
     }
 

@@ -15,6 +15,8 @@ behaviour! {
         EarliestHere = "earliest-here", since "v3.14", commit "",
             "when its deadline is behind the earliest one here, as the running task is looked at";
         Preempts = "preempts", since "v6.3", commit "7ea98dfa4491", "when its deadline comes before the running task's";
+        Moved = "moved", since "v7.2", commit "",
+            "the same, if its deadline is another one than before; others are pulled if it is a later one (after v6.12, by v7.2)";
     }
 }
 
@@ -90,16 +92,29 @@ impl<A: Arch> Sched<A> {
         }
     }
 
+    /// deadline.c: get_prio_dl(), since v7.2.
+    pub(crate) fn get_prio_dl(&mut self, cpu: CpuId, p: TaskId) -> u64 {
+        if self.kernel.dl.prio_changed == DlPrioChanged::Moved && self.rq[cpu].curr == Some(p) {
+            self.update_curr_dl(cpu);
+        }
+        self.dl_se[p].deadline
+    }
+
     /// deadline.c: prio_changed_dl(): its parameters have changed.
-    pub(crate) fn prio_changed_dl(&mut self, cpu: CpuId, p: TaskId) {
+    pub(crate) fn prio_changed_dl(&mut self, cpu: CpuId, p: TaskId, old_deadline: u64) {
         if self.task[p].on_rq != OnRq::Queued {
             return;
         }
-        if !self.dl[cpu].overloaded {
+        let deadline = self.dl_se[p].deadline;
+        let pulls = match self.kernel.dl.prio_changed {
+            DlPrioChanged::EarliestHere | DlPrioChanged::Preempts => !self.dl[cpu].overloaded,
+            DlPrioChanged::Moved if deadline == old_deadline => return,
+            DlPrioChanged::Moved => dl_time_before(old_deadline, deadline),
+        };
+        if pulls {
             self.deadline_queue_pull_task(cpu);
         }
         let runs = self.rq[cpu].curr == Some(p);
-        let deadline = self.dl_se[p].deadline;
         if runs || self.kernel.dl.prio_changed == DlPrioChanged::EarliestHere {
             let earliest = self.dl[cpu].earliest_dl.curr.unwrap_or(0);
             if dl_time_before(earliest, deadline) {

@@ -36,7 +36,7 @@ use budget::{Constrained, NewBudget, Overflow, RuntimeScale};
 use changes::{DlLeaveAsleep, DlPrioChanged, DlSwitchedTo};
 use fentry::fentry;
 use migrate::{DlFit, LaterChoice, OfflineMigration};
-use server::ServerIdle;
+use server::{ServerCounted, ServerIdle};
 use units::CpuId;
 
 behaviour! {
@@ -68,6 +68,7 @@ pub struct DlRules {
     pub offline_migration: OfflineMigration,
     pub cpus_of_rt: DlCpus,
     pub server_idle: ServerIdle,
+    pub server_counted: ServerCounted,
 }
 
 impl DlRules {
@@ -90,6 +91,7 @@ impl DlRules {
         offline_migration: OfflineMigration::Kept,
         cpus_of_rt: DlCpus::AsFree,
         server_idle: ServerIdle::Discounted,
+        server_counted: ServerCounted::AsTask,
     };
     pub const V4_15: DlRules = DlRules {
         tracking: BandwidthTracking::Running,
@@ -118,7 +120,13 @@ impl DlRules {
         ..DlRules::V6_1
     };
 
-    pub const V7_2: DlRules = DlRules { server_idle: ServerIdle::Accounted, ..DlRules::V6_12 };
+    pub const V7_2: DlRules = DlRules {
+        server_idle: ServerIdle::Accounted,
+        server_counted: ServerCounted::Apart,
+        new_budget: NewBudget::ExpiredIfMoved,
+        prio_changed: DlPrioChanged::Moved,
+        ..DlRules::V6_12
+    };
 }
 
 /// Whose deadline entity: a task's, or the one that runs a CPU's fair tasks.
@@ -280,7 +288,7 @@ impl<A: Arch> Sched<A> {
     #[fentry]
     pub(crate) fn dequeue_task_dl(&mut self, cpu: CpuId, p: TaskId, flags: QueueFlags) {
         self.update_curr_dl(cpu);
-        self.update_stats_dequeue_dl(p, flags);
+        self.update_stats_dequeue_rt(p, flags);
         let migrating = self.task[p].on_rq == OnRq::Migrating;
         self.dequeue_dl_entity(DlSe::Task(p), flags, migrating);
         self.dequeue_pushable_dl_task(cpu, p);
@@ -312,7 +320,7 @@ impl<A: Arch> Sched<A> {
             self.update_dl_entity(se);
         } else if flags.replenish {
             self.replenish_dl_entity(se);
-        } else if flags.save_restore && !self.is_dl_boosted(se) && self.needs_new_budget(cpu, se) {
+        } else if flags.save_restore && !self.is_dl_boosted(se) && self.needs_new_budget(cpu, se, flags) {
             self.setup_new_dl_entity(se);
         }
         // What is deferred waits for its timer first.
@@ -362,12 +370,19 @@ impl<A: Arch> Sched<A> {
         self.dec_dl_tasks(cpu, se);
     }
 
-    /// deadline.c: inc_dl_tasks() and inc_dl_deadline(). A server counts as a task does.
+    /// Whether an entity is one of its CPU's tasks.
+    fn is_counted(&self, se: DlSe) -> bool {
+        matches!(se, DlSe::Task(_)) || self.kernel.dl.server_counted == ServerCounted::AsTask
+    }
+
+    /// deadline.c: inc_dl_tasks() and inc_dl_deadline().
     #[doc(alias = "inc_dl_deadline")]
     #[doc(alias = "inc_dl_migration")]
     fn inc_dl_tasks(&mut self, cpu: CpuId, se: DlSe) {
         self.dl[cpu].dl_nr_running += 1;
-        self.add_nr_running(cpu, 1);
+        if self.is_counted(se) {
+            self.add_nr_running(cpu, 1);
+        }
         if let DlSe::Task(p) = se {
             self.dl[cpu].dl_nr_migratory += u32::from(self.task[p].nr_cpus_allowed > 1);
         }
@@ -388,7 +403,9 @@ impl<A: Arch> Sched<A> {
     #[doc(alias = "dec_dl_migration")]
     fn dec_dl_tasks(&mut self, cpu: CpuId, se: DlSe) {
         self.dl[cpu].dl_nr_running -= 1;
-        self.sub_nr_running(cpu, 1);
+        if self.is_counted(se) {
+            self.sub_nr_running(cpu, 1);
+        }
         if let DlSe::Task(p) = se {
             self.dl[cpu].dl_nr_migratory -= u32::from(self.task[p].nr_cpus_allowed > 1);
         }

@@ -31,12 +31,4 @@ impl<A: Arch> Sched<A> {
             self.update_stats_wait_end(cfs, se);
         }
     }
-
-    /// deadline.c: update_stats_dequeue_dl().
-    pub(super) fn update_stats_dequeue_dl(&mut self, p: TaskId, flags: QueueFlags) {
-        if self.kernel.rt.statistics == RtStatistics::Told && flags.sleep && self.schedstat_enabled() {
-            let (cfs, se) = self.statistics_of(p);
-            self.count_sleep_start(cfs, se, p);
-        }
-    }
 }

@@ -10,7 +10,7 @@ use crate::scheduler::Scheduler;
 use crate::sysctl::Tunable;
 use crate::testing::{Hand, MS, machine, task_in};
 use crate::topology::SdFlags;
-use crate::versions::{V4_5_RC1 as V4_5, V4_15, V4_16, V6_1, V6_12};
+use crate::versions::{V4_5_RC1 as V4_5, V4_15, V4_16, V6_1, V6_12, V7_2};
 use units::CpuMask;
 
 const CPU0: CpuId = CpuId(0);
@@ -173,17 +173,61 @@ fn what_is_reserved_is_counted_again_after_a_new_limit_since_v6_17() {
 }
 
 #[test]
-fn a_fair_server_that_waits_counts_as_a_task() {
-    let mut s = machine(V6_12, 1);
-    let fifo = SchedAttr { sched_policy: Policy::Fifo, sched_priority: 1, ..SchedAttr::NORMAL };
-    let spinner = s.starts(CPU0, fifo);
-    assert_eq!(Scheduler::schedule(&mut s, CPU0, true), Some(spinner));
-    let starving = s.starts(CPU0, SchedAttr::NORMAL);
-    assert_eq!((s.rq[CPU0].nr_running, s.dl[CPU0].dl_nr_running), (2, 0), "it is deferred");
-    s.later(980);
-    while Scheduler::hrtimer_run(&mut s, CPU0) {}
-    assert_eq!((s.rq[CPU0].nr_running, s.dl[CPU0].dl_nr_running), (3, 1));
-    assert_eq!(Scheduler::schedule(&mut s, CPU0, true), Some(starving));
+fn a_fair_server_that_waits_counts_as_a_task_until_v7_2() {
+    for (kernel, counts) in [(V6_12, 1), (V7_2, 0)] {
+        let mut s = machine(kernel, 1);
+        let fifo = SchedAttr { sched_policy: Policy::Fifo, sched_priority: 1, ..SchedAttr::NORMAL };
+        let spinner = s.starts(CPU0, fifo);
+        assert_eq!(Scheduler::schedule(&mut s, CPU0, true), Some(spinner));
+        let starving = s.starts(CPU0, SchedAttr::NORMAL);
+        assert_eq!((s.rq[CPU0].nr_running, s.dl[CPU0].dl_nr_running), (2, 0), "it is deferred");
+        s.later(980);
+        while Scheduler::hrtimer_run(&mut s, CPU0) {}
+        assert_eq!((s.rq[CPU0].nr_running, s.dl[CPU0].dl_nr_running), (2 + counts, 1), "{}", kernel.name);
+        assert_eq!(Scheduler::schedule(&mut s, CPU0, true), Some(starving));
+    }
+}
+
+#[test]
+fn a_deadline_that_stays_reschedules_nobody_in_v7_2() {
+    for (kernel, again) in [(V6_12, true), (V7_2, false)] {
+        let mut s = machine(kernel, 1);
+        let [first, second] = [deadline(2, 10), deadline(2, 20)].map(|attr| s.starts(CPU0, attr));
+        assert_eq!(Scheduler::schedule(&mut s, CPU0, true), Some(first));
+        // The one that waits has the earlier deadline now, though nobody says so.
+        s.dl_se[second].deadline = s.dl_se[first].deadline - MS;
+        s.rq[CPU0].need_resched = false;
+        let old = s.get_prio(CPU0, second);
+        s.prio_changed(CPU0, second, old);
+        assert_eq!(s.rq[CPU0].need_resched, again, "{}", kernel.name);
+        s.prio_changed(CPU0, second, crate::core::class::OldPrio { deadline: old.deadline + MS, ..old });
+        assert!(s.rq[CPU0].need_resched, "{}", kernel.name);
+    }
+}
+
+#[test]
+fn where_it_may_run_brings_a_late_task_no_budget_in_v7_2() {
+    for (kernel, of_affinity) in [(V6_12, true), (V7_2, false)] {
+        let fresh = |change: fn(&mut Sched<Hand>, TaskId)| {
+            let mut s = machine(kernel, 2);
+            let [first, second] = [deadline(2, 10), deadline(2, 20)].map(|attr| s.starts(CPU0, attr));
+            assert_eq!(Scheduler::schedule(&mut s, CPU0, true), Some(first));
+            s.later(30);
+            change(&mut s, second);
+            dl_time_before(s.arch.now, s.dl_se[second].deadline)
+        };
+        assert_eq!(
+            fresh(|s, p| s.set_cpus_allowed_ptr(p, CpuMask::single(CPU0)).expect("they are there")),
+            of_affinity,
+            "{}",
+            kernel.name
+        );
+        assert!(
+            fresh(|s, p| Scheduler::sched_setattr(s, CPU0, p, &deadline(1, 20)).expect("less than before")),
+            "{}",
+            kernel.name
+        );
+    }
 }
 
 #[test]

@@ -1,14 +1,14 @@
 //! fair.c: the search of select_idle_sibling() since v5.12: one scan of the cache for an idle core or an idle CPU.
 
 use super::idle_sibling::Search;
-use super::wake::{ClusterScan, ScanBudget};
+use super::wake::{ClusterScan, EmptyScan, ScanBudget};
 use crate::arch::Arch;
 use crate::core::{Sched, update_avg};
 use crate::features::Feature;
 use crate::sched::*;
 use crate::topology::{SdFlags, SdId, SgId};
 use fentry::fentry;
-use units::{CpuId, CpuMask};
+use units::{CpuId, CpuMask, unlikely};
 
 /// A scan under way.
 struct Scan {
@@ -103,8 +103,12 @@ impl<A: Arch> Sched<A> {
             }
         }
         let clusters = self.kernel.wake.cluster_scan == ClusterScan::ClusterFirst && self.domains.sched_cluster_active;
+        let ends = self.kernel.wake.empty_scan == EmptyScan::Ends;
         let mut search = self.search(p);
         search.cpus.assign_and(search.domains.sched_domain_span(sd), search.allowed);
+        if unlikely(ends && search.cpus.is_empty()) {
+            return None;
+        }
         let cluster = search.domains[sd].groups;
         if clusters
             && search.domains[cluster].flags.has(SdFlags::SD_CLUSTER)

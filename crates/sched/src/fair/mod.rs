@@ -54,6 +54,7 @@ mod wake_affine;
 use crate::arch::Arch;
 use crate::core::Sched;
 use crate::core::class::PickOrder;
+use crate::core::hrtick::Hrtick;
 use crate::cpufreq::UpdateFlags;
 use crate::pelt::UtilEstimate;
 use crate::sched::*;
@@ -416,6 +417,9 @@ impl<A: Arch> Sched<A> {
         while let Some(se) = level {
             self.entity_tick(self.se[se].cfs_rq, se, queued);
             level = self.se[se].parent;
+        }
+        if unlikely(queued) && self.kernel.core.hrtick == Hrtick::Deadline {
+            return;
         }
         if self.numa.is_on() {
             self.task_tick_numa(curr);

@@ -171,14 +171,7 @@ impl<A: Arch> Sched<A> {
     #[doc(alias = "wakeup_preempt_fair")]
     pub(crate) fn check_preempt_wakeup_fair(&mut self, cpu: CpuId, p: TaskId, wake_flags: WakeFlags) {
         self.read_rq_curr(cpu);
-        let Some(curr) = self.rq[cpu].curr else {
-            debug_assert_eq!(
-                self.kernel.entity.wakeup_preempt,
-                WakeupPreempt::Actions,
-                "the idle task is another class"
-            );
-            return;
-        };
+        let curr = self.rq[cpu].curr.expect("the idle task is another class");
         if curr == p {
             return;
         }
@@ -193,12 +186,8 @@ impl<A: Arch> Sched<A> {
 
     /// `wakeup_preempt_fair()` since v6.19.
     fn wakeup_preempt_by_action(&mut self, cpu: CpuId, curr: TaskId, p: TaskId, wake_flags: WakeFlags) {
-        // What is about to run may be of another class than what runs.
-        if [p, curr].iter().any(|&task| self.task[task].sched_class != SchedClass::Fair) {
-            return;
-        }
         let (se, pse) = (self.task[curr].se, self.task[p].se);
-        if self.throttled_hierarchy(self.se[pse].cfs_rq) {
+        if self.enqueue_was_throttled(p) {
             return;
         }
         if self.rq[cpu].need_resched || !self.sched_feat(Feature::WAKEUP_PREEMPTION) {

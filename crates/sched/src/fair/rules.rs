@@ -188,7 +188,7 @@ behaviour! {
         /// As of v7.2. Grown in steps; buddies that heed WF_SYNC came with v6.19.
         Actions = "actions", since "v6.19", commit "",
             "the same, but a new or a sleeping task only by a shorter slice, protection ends only if it preempts, sleepers that \
-             would be picked leave, and with NEXT_BUDDY it is the next one, at once if the waker is about to sleep";
+             would be picked leave, and with NEXT_BUDDY it becomes the next one, without preempting a waker that says it is about to sleep";
     }
 }
 

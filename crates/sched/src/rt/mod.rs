@@ -14,7 +14,7 @@ mod rules;
 #[cfg(test)]
 mod tests;
 
-pub use rules::{RtRules, RtStatistics, RtSwitchedTo, RtTask, RuntimeDefault};
+pub use rules::{DequeuedWait, RtRules, RtStatistics, RtSwitchedTo, RtTask, RuntimeDefault};
 
 use crate::arch::Arch;
 use crate::core::Sched;
@@ -552,10 +552,17 @@ impl<A: Arch> Sched<A> {
         }
     }
 
-    /// rt.c: update_stats_dequeue_rt().
-    fn update_stats_dequeue_rt(&mut self, p: TaskId, flags: QueueFlags) {
-        if self.kernel.rt.statistics == RtStatistics::Told && flags.sleep && self.schedstat_enabled() {
-            let (cfs, se) = self.statistics_of(p);
+    /// rt.c: update_stats_dequeue_rt(), and deadline.c: update_stats_dequeue_dl().
+    #[doc(alias = "update_stats_dequeue_dl")]
+    pub(crate) fn update_stats_dequeue_rt(&mut self, p: TaskId, flags: QueueFlags) {
+        if self.kernel.rt.statistics != RtStatistics::Told || !self.schedstat_enabled() {
+            return;
+        }
+        let (cfs, se) = self.statistics_of(p);
+        if self.kernel.rt.dequeued_wait == DequeuedWait::Ends && self.rq[self.task[p].cpu].curr != Some(p) {
+            self.update_stats_wait_end(cfs, se);
+        }
+        if flags.sleep {
             self.count_sleep_start(cfs, se, p);
         }
     }

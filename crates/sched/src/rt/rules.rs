@@ -13,6 +13,14 @@ behaviour! {
 }
 
 behaviour! {
+    /// Whether the wait of a real-time or deadline task ends, as far as schedstats know, when it leaves without having run.
+    pub enum DequeuedWait = "rt.dequeued_wait" {
+        GoesOn = "goes-on", since "v5.16", commit "57a5c2dafca8", "it goes on to when the task runs, wherever that is";
+        Ends = "ends", since "v7.2", commit "", "it ends (after v6.12, by v7.2)";
+    }
+}
+
+behaviour! {
     /// Whether a waiting task that comes to the class, by a new policy or a priority that is lent, preempts.
     pub enum RtSwitchedTo = "rt.switched_to" {
         PushOnly = "push-only", since "v4.2", commit "",
@@ -59,6 +67,7 @@ pub struct RtRules {
     pub lowest_choice: LowestChoice,
     pub fit: RtFit,
     pub statistics: RtStatistics,
+    pub dequeued_wait: DequeuedWait,
     pub switched_to: RtSwitchedTo,
     pub task: RtTask,
     pub runtime_default: RuntimeDefault,
@@ -74,6 +83,7 @@ impl RtRules {
         lowest_choice: LowestChoice::First,
         fit: RtFit::Unseen,
         statistics: RtStatistics::Untold,
+        dequeued_wait: DequeuedWait::GoesOn,
         switched_to: RtSwitchedTo::PushOnly,
         task: RtTask::Counts,
         runtime_default: RuntimeDefault::Most,
@@ -99,5 +109,6 @@ impl RtRules {
         ..RtRules::V6_1
     };
 
-    pub const V7_2: RtRules = RtRules { runtime_default: RuntimeDefault::All, ..RtRules::V6_12 };
+    pub const V7_2: RtRules =
+        RtRules { dequeued_wait: DequeuedWait::Ends, runtime_default: RuntimeDefault::All, ..RtRules::V6_12 };
 }

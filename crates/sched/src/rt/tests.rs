@@ -4,7 +4,7 @@ use super::*;
 use crate::scheduler::Scheduler;
 use crate::sysctl::Tunable;
 use crate::testing::{Hand, MS, machine, task_in};
-use crate::versions::{Kernel, V4_5_RC1 as V4_5, V4_15, V4_16, V6_1, V6_12};
+use crate::versions::{Kernel, V4_5_RC1 as V4_5, V4_15, V4_16, V6_1, V6_12, V7_2};
 
 const CPU0: CpuId = CpuId(0);
 
@@ -63,4 +63,31 @@ fn without_any_budget_nothing_is_throttled() {
 fn a_second_has_950_ms_for_real_time_tasks_until_v7_2_gives_them_all_of_it() {
     let by_default = crate::versions::KERNELS.iter().map(|kernel| kernel.sysctl(1).sched_rt_runtime);
     assert_eq!(by_default.collect::<Vec<_>>(), [950_000, 950_000, 950_000, 950_000, 950_000, 1_000_000]);
+}
+
+#[test]
+fn a_wait_that_ends_elsewhere_begins_anew_in_v7_2() {
+    for (kernel, waits) in [(V6_12, true), (V7_2, false)] {
+        let (mut s, _, waits_here) = one_waits(kernel);
+        s.sysctl_write(Tunable::sched_schedstats, 1).expect("it is a switch");
+        s.sched_setscheduler(waits_here, Policy::Fifo, 10).expect("anybody may");
+        let begin = |s: &Sched<Hand>| s.task_cold[waits_here].statistics.wait_start;
+        assert!(begin(&s) > 0);
+        s.on_cpu(CPU0);
+        s.dequeue_task(CPU0, waits_here, QueueFlags::default());
+        assert_eq!(begin(&s) > 0, waits, "{}", kernel.name);
+    }
+}
+
+#[test]
+fn a_nice_level_of_a_waiting_task_that_was_lent_a_priority_is_no_news_in_v7_2() {
+    for (kernel, looks) in [(V6_12, true), (V7_2, false)] {
+        let (mut s, _, waits) = one_waits(kernel);
+        let lender = s.fork(CPU0, task_in(ROOT_TASK_GROUP, "lender")).expect("it may begin");
+        s.sched_setscheduler(lender, Policy::Fifo, 10).expect("anybody may");
+        s.rt_mutex_setprio(waits, Some(lender));
+        assert!(std::mem::take(&mut s.rq[CPU0].need_resched));
+        s.set_user_nice(waits, 10);
+        assert_eq!(s.rq[CPU0].need_resched, looks, "{}", kernel.name);
+    }
 }

@@ -6,6 +6,14 @@ use super::*;
 use crate::cpu_topology::CpuTopology;
 
 impl Domains {
+    /// topology.c: sched_domains_free_llc_id(), since v7.2: a CPU that goes has no cache until it comes back. Before, it has one of its own
+    /// as soon as it has no domains.
+    pub fn sched_domains_free_llc_id(&mut self, cpu: CpuId) {
+        if self.rules.llc_id == LlcId::OfHardware {
+            self.sd_llc_id[cpu] = NO_LLC;
+        }
+    }
+
     /// topology.c: partition_sched_domains(). The domains of these partitions, which hold no CPU twice: those that are among the
     /// present ones stay as they are, with all they have counted; the others are built. CPUs in none get no domain.
     pub fn partition_sched_domains(
@@ -28,7 +36,7 @@ impl Domains {
         let mut new = Domains::without_any(topology, &span, &self.rules, setup, masks, numa, Vec::new());
         new.doms_cur = doms_new.to_vec();
         if self.rules.llc_id == LlcId::OfHardware {
-            // A CPU without domains keeps the one it had.
+            // A CPU without domains keeps the one it had, if it is there.
             new.sd_llc_id = self.sd_llc_id.clone();
         }
         let mut kept = Moving::from(self);

@@ -22,8 +22,8 @@ use crate::core::class::{BalanceFair, PickOrder};
 use crate::core::hrtick::Hrtick;
 use crate::core::schedule::{AvgIdle, ScheduleIdle};
 use crate::core::{
-    AffinityDest, AffinityOffline, CpuAllowed, Hotplug, IowaitCount, MoveQueued, ReschedLazy, UtilClamp, WakeCurrent,
-    WakeList, WakeQueue, WakeRunning,
+    AffinityDest, AffinityOffline, CpuAllowed, Hotplug, IowaitCount, MoveQueued, ReschedLazy, UtilClamp, WakeCpu,
+    WakeCurrent, WakeList, WakeQueue, WakeRunning,
 };
 use crate::cpufreq::CpufreqRules;
 use crate::deadline::DlRules;
@@ -83,6 +83,7 @@ pub struct CoreRules {
     pub stop_wait: StopWait,
     pub hotplug: Hotplug,
     pub resched_lazy: ReschedLazy,
+    pub wake_cpu: WakeCpu,
     pub hrtick: Hrtick,
     pub avg_idle: AvgIdle,
     pub move_queued: MoveQueued,
@@ -219,14 +220,14 @@ behaviours! {
     core: CoreRules {
         clock, wake_list, wake_queue, wake_current, wake_running, uclamp, iowait_count, change_order, nice_change,
         idle_weight, nice_resched, alone_changed, hrtick_tasks, pick_order, balance_fair, schedule_idle,
-        policy_change, cpu_allowed, affinity_dest, affinity_offline, stop_wait, hotplug, resched_lazy, hrtick, avg_idle, move_queued,
+        policy_change, cpu_allowed, affinity_dest, affinity_offline, stop_wait, hotplug, resched_lazy, hrtick, avg_idle, move_queued, wake_cpu,
     }
     cpufreq: CpufreqRules { update_util, schedutil, sugov_thread, sugov_busy, sugov_remote }
-    rt: RtRules { bandwidth, period_start, period_clock, push_ipi, overload, lowest_choice, fit, statistics, switched_to, task, runtime_default }
+    rt: RtRules { bandwidth, period_start, period_clock, push_ipi, overload, lowest_choice, fit, statistics, dequeued_wait, switched_to, task, runtime_default }
     dl: DlRules {
         tracking, admission, period_limits, reclaim, overflow, constrained, new_budget, runtime_scale, later_choice, fit,
         prio_changed, switched_to, leave_asleep, offline_migration, rebuild, new_limit, cpus_of_rt,
-        server_idle,
+        server_idle, server_counted,
     }
     domains: DomainRules {
         flag_numbering, cluster_level, package_level, node_level, numa_distances, numa_type, reclaim_distance, tuning,
@@ -246,7 +247,7 @@ behaviours! {
     wake: WakeRules {
         record_wakee, wake_cap, sync_exit, wake_affine, idle_waker, idle_previous, cpu_load, equal_weight, affine_count,
         idle_sibling, scan_budget, cluster_scan, asym_idle, sched_idle_cpu, kthread_stacking, energy, recent_used_cpu, idlest_group,
-        idlest_measure, spare_capacity, disallowed_local_group, slow_path_start, slow_path_util, single_cpu_group,
+        idlest_measure, spare_capacity, disallowed_local_group, slow_path_start, slow_path_util, single_cpu_group, empty_scan,
     }
     balance: BalanceRules {
         mechanism, detach_order, newidle_detach, all_pinned, active_balance, prefer_sibling, asym_packing,

@@ -7,8 +7,8 @@ use crate::core::class::{BalanceFair, PickOrder};
 use crate::core::hrtick::Hrtick;
 use crate::core::schedule::{AvgIdle, ScheduleIdle};
 use crate::core::{
-    AffinityDest, AffinityOffline, CpuAllowed, Hotplug, IowaitCount, MoveQueued, ReschedLazy, UtilClamp, WakeCurrent,
-    WakeList, WakeQueue, WakeRunning,
+    AffinityDest, AffinityOffline, CpuAllowed, Hotplug, IowaitCount, MoveQueued, ReschedLazy, UtilClamp, WakeCpu,
+    WakeCurrent, WakeList, WakeQueue, WakeRunning,
 };
 use crate::cpufreq::CpufreqRules;
 use crate::deadline::DlRules;
@@ -59,6 +59,7 @@ pub const V4_5_RC1: Kernel = Kernel {
         stop_wait: StopWait::Sleeps,
         hotplug: Hotplug::StopMachine,
         resched_lazy: ReschedLazy::Absent,
+        wake_cpu: WakeCpu::Meant,
         hrtick: Hrtick::SliceLeft,
         avg_idle: AvgIdle::AtWakeup,
         move_queued: MoveQueued::Waits,

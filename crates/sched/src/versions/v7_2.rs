@@ -2,11 +2,10 @@
 
 use super::{CoreRules, Kernel, V6_12};
 use crate::autogroup::AutogroupRules;
-use crate::core::cgroup::CgroupRules;
 use crate::core::class::BalanceFair;
 use crate::core::hrtick::Hrtick;
 use crate::core::schedule::AvgIdle;
-use crate::core::{MoveQueued, ReschedLazy, UtilClamp};
+use crate::core::{MoveQueued, ReschedLazy, UtilClamp, WakeCpu};
 use crate::cpufreq::CpufreqRules;
 use crate::deadline::DlRules;
 use crate::fair::balance::BalanceRules;
@@ -18,7 +17,9 @@ use crate::fair::wake::WakeRules;
 use crate::features::{Feature, Features};
 use crate::isolation::IsolationRules;
 use crate::layout::Structures;
+use crate::load_weight::LoadResolution;
 use crate::rt::RtRules;
+use crate::syscalls::NiceResched;
 use crate::sysctl;
 use crate::topology::DomainRules;
 
@@ -31,6 +32,8 @@ pub const V7_2: Kernel = Kernel {
         hrtick: Hrtick::Deadline,
         avg_idle: AvgIdle::AtSwitch,
         move_queued: MoveQueued::Preempts,
+        nice_resched: NiceResched::IfChanged,
+        wake_cpu: WakeCpu::Chosen,
         ..V6_12.core
     },
     cpufreq: CpufreqRules::V7_2,
@@ -42,7 +45,6 @@ pub const V7_2: Kernel = Kernel {
     numa: NumaRules::V7_2,
     bandwidth: BandwidthRules::V7_2,
     autogroup: AutogroupRules::V7_2,
-    cgroup: CgroupRules::V7_2,
     rt: RtRules::V7_2,
     dl: DlRules::V7_2,
     isolation: IsolationRules::V7_2,
@@ -50,6 +52,7 @@ pub const V7_2: Kernel = Kernel {
     features: Features::new(FEATURES),
     feature_table: FEATURES,
     tunables: sysctl::V7_2,
+    load_resolution: LoadResolution::FineQuotient,
     ..V6_12
 };
 

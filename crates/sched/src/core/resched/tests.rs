@@ -10,7 +10,7 @@ use crate::hrtimer::ProgramsClock;
 use crate::sched::*;
 use crate::scheduler::Scheduler;
 use crate::testing::{Hand, MS, machine, task_in};
-use crate::versions::{Kernel, V6_12, V7_2};
+use crate::versions::{Kernel, V6_1, V6_12, V7_2};
 use units::{CpuMask, Ns};
 
 const CPU0: CpuId = CpuId(0);
@@ -149,8 +149,10 @@ fn a_cpu_that_goes_idle_cancels_its_hrtick_but_not_the_interrupt() {
 
 #[test]
 fn idleness_is_measured_to_the_switch_or_to_the_wakeup() {
-    for (avg_idle, at_wakeup) in [(AvgIdle::AtWakeup, true), (AvgIdle::AtSwitch, false)] {
-        let kernel = Kernel { core: crate::versions::CoreRules { avg_idle, ..V7_2.core }, ..V7_2 };
+    // Of kernels without a fair server, too.
+    let cases = [(V7_2, AvgIdle::AtWakeup, true), (V7_2, AvgIdle::AtSwitch, false), (V6_1, AvgIdle::AtSwitch, false)];
+    for (kernel, avg_idle, at_wakeup) in cases {
+        let kernel = Kernel { core: crate::versions::CoreRules { avg_idle, ..kernel.core }, ..kernel };
         let mut s = two_cpus(kernel, true, false);
         let p = s.sleeper();
         s.rq[CPU1].avg_idle = 0;

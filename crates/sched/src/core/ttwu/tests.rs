@@ -6,7 +6,7 @@ use crate::cpu_topology::CpuTopology;
 use crate::layout::{RqLine, TaskLine};
 use crate::scheduler::Scheduler;
 use crate::testing::{Hand, machine_of, task_in};
-use crate::versions::{Kernel, V4_16, V6_1, V6_12};
+use crate::versions::{Kernel, V4_16, V6_1, V6_12, V7_2};
 use units::CpuMask;
 
 /// Two sockets of two CPUs each, a second after boot.
@@ -160,5 +160,27 @@ fn who_is_woken_on_its_queue_ends_no_measure_of_idleness_since_v6_3() {
         Scheduler::wake(&mut s, CpuId(1), p, WakeFlags::NONE);
         assert_eq!(s.task[p].state, TaskState::Running);
         assert_eq!(s.rq[CpuId(0)].idle_stamp == 0, ends, "{}", kernel.name);
+    }
+}
+
+#[test]
+fn who_stays_on_another_cpu_than_was_meant_wakes_from_there_next_time_in_v7_2() {
+    for (kernel, next) in [(V6_12, 0), (V7_2, 2)] {
+        let mut s = machine(kernel);
+        let p = s.asleep(2);
+        s.task[p].wake_cpu = CpuId(0);
+        assert!(s.wake(CpuId(2), p, WakeFlags::NONE));
+        assert_eq!((s.task[p].cpu, s.task[p].wake_cpu), (CpuId(2), CpuId(next)), "{}", kernel.name);
+    }
+}
+
+#[test]
+fn a_cpu_that_goes_shares_no_cache() {
+    for kernel in [V4_16, V6_12, V7_2] {
+        let mut s = machine(kernel);
+        let share = |s: &Sched<Hand>| s.cpus_share_cache(CpuId(2), CpuId(3));
+        assert!(share(&s), "{}", kernel.name);
+        Scheduler::cpu_down(&mut s, CpuId(0), CpuId(3)).expect("nothing is bound to it");
+        assert!(!share(&s), "{}", kernel.name);
     }
 }

@@ -139,6 +139,8 @@ impl<A: Arch> Sched<A> {
 
     /// topology.c: sched_cache_set(), with alloc_sd_llc() of domains that were built, all but those of the partitions that were
     /// `kept`: their counts begin at nothing, whatever is queued.
+    ///
+    /// Differs: a CPU alone below its cache has none; the kernel's has, of the domain above, which nobody looks at.
     #[doc(alias = "alloc_sd_llc")]
     #[doc(alias = "sched_update_llc_bytes")]
     pub(crate) fn sched_cache_set(&mut self, kept: &[CpuMask]) {
@@ -160,9 +162,10 @@ impl<A: Arch> Sched<A> {
         self.sched_cache_active_set();
     }
 
-    /// topology.c: get_effective_llc_bytes(). A partition has as much of a cache as it has of the CPUs below it.
+    /// topology.c: get_effective_llc_bytes(). A partition has as much of a cache as it has of the CPUs below it, those left out that are on
+    /// their way down.
     fn get_effective_llc_bytes(&self, cpu: CpuId) -> u64 {
-        let below = self.topology.coregroup[cpu].and(&self.cpu_online_mask).weight() as u64;
+        let below = self.topology.coregroup[cpu].and(&self.cpu_active_mask).weight() as u64;
         self.topology.llc_bytes[cpu] * u64::from(self.domains.sd_llc_size[cpu]) / below.max(1)
     }
 

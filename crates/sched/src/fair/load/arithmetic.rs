@@ -42,7 +42,8 @@ impl Arithmetic {
     };
     pub const V6_12: Arithmetic =
         Arithmetic { shares: GroupShares::LoadAverageOfBusy, pick: Pick::Eevdf, ..Arithmetic::V6_1 };
-    pub const V7_2: Arithmetic = Arithmetic { floor: SumFloor::Whole, ..Arithmetic::V6_12 };
+    pub const V7_2: Arithmetic =
+        Arithmetic { floor: SumFloor::Whole, resolution: LoadResolution::FineQuotient, ..Arithmetic::V6_12 };
 
     #[inline]
     pub fn of(kernel: &Kernel) -> Arithmetic {

@@ -91,6 +91,7 @@ impl<A: Arch> Sched<A> {
         // Whoever idles from now on says so again.
         self.nohz.has_blocked &= !ages;
         self.nohz.needs_update &= !flags.has(NohzFlags::NOHZ_NEXT_KICK);
+        self.write_nohz_apart();
         self.read_nohz();
         let mut order = Wrap::after(this_cpu);
         while let Some(balance_cpu) = order.next(&self.nohz.idle_cpus_mask) {
@@ -119,6 +120,9 @@ impl<A: Arch> Sched<A> {
                 next_balance = self.rq[balance_cpu].next_balance;
                 update_next_balance = true;
             }
+        }
+        if update_next_balance || ages || has_blocked_load {
+            self.write_nohz_apart();
         }
         if update_next_balance {
             self.nohz.next_balance = next_balance;

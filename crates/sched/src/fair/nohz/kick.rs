@@ -57,6 +57,7 @@ impl<A: Arch> Sched<A> {
     fn kick_ilb(&mut self, flags: NohzFlags) {
         if flags.has(NohzFlags::NOHZ_BALANCE_KICK) {
             self.nohz.next_balance = self.jiffies() + 1;
+            self.write_nohz_apart();
         }
         let Some(ilb_cpu) = self.find_new_ilb() else { return };
         if self.kernel.balance.kick_ilb == KickIlb::IfNew {

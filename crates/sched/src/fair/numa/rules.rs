@@ -45,7 +45,7 @@ behaviour! {
     /// What becomes of the count of local, remote and failed faults when the period is only doubled.
     pub enum LocalityReset = "numa.locality_reset" {
         Kept = "kept", since "v3.13", commit "", "it stays: a failed migration doubles every later period";
-        Cleared = "cleared", since "v6.12.y", commit "e81ee0630837", "it is cleared as always";
+        Cleared = "cleared", since "v6.12.y", commit "e81ee0630837", "it is cleared as always (the tree is 6.12.117; 7.2.13 does not have it)";
     }
 }
 
@@ -238,6 +238,7 @@ impl NumaRules {
         NumaRules { locality_reset: LocalityReset::Cleared, scan_areas: ScanAreas::Accessed, ..NumaRules::V6_1 };
 
     pub const V7_2: NumaRules = NumaRules {
+        locality_reset: LocalityReset::Kept,
         equal_locality: EqualLocality::MayBeHot,
         swap_partners: SwapPartners::WithMemory,
         ..NumaRules::V6_12

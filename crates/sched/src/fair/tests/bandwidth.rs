@@ -3,6 +3,7 @@
 use super::*;
 use crate::core::cfs_quota::Quota;
 use crate::core::cgroup::{GroupFile, Hierarchy, QuotaAbove};
+use crate::deadline::server::ServerCounted;
 use crate::errno::Errno;
 use crate::fair::bandwidth::{RUNTIME_INF, Throttle};
 use crate::rt::bandwidth::RtBandwidth;
@@ -59,13 +60,17 @@ impl Sched<Hand> {
         }
     }
 
-    /// A CPU's number of runnable tasks is what is queued on it below no throttled queue, and its fair server where that waits; every
+    /// A CPU's number of runnable tasks is what is queued on it below no throttled queue, and where that counts its fair server while that waits; every
     /// queue's is the same of what is below it.
     fn assert_counts(&self) {
         for (cpu, rq) in self.rq.iter() {
             let root = &self.cfs_rq[rq.cfs];
             let stopper = u32::from(rq.stop_queued);
-            assert_eq!(rq.nr_running, root.h_nr_running + self.dl[cpu].dl_nr_running + stopper, "{cpu:?}");
+            let server = match self.kernel.dl.server_counted {
+                ServerCounted::AsTask => self.dl[cpu].dl_nr_running,
+                ServerCounted::Apart => 0,
+            };
+            assert_eq!(rq.nr_running, root.h_nr_running + server + stopper, "{cpu:?}");
         }
         for (cfs, queue) in self.cfs_rq.iter() {
             let mut below = 0;
@@ -181,6 +186,28 @@ fn neither_kernel_threads_nor_who_exits_leave_a_throttled_queue() {
         // Even if it got the work before.
         s.task_cold[p].sched_throttle_work = true;
         assert!(!exits || !s.throttle_cfs_rq_work());
+    }
+}
+
+#[test]
+fn who_wakes_on_a_throttled_queue_preempts_what_runs_there_in_the_kernel_since_v6_18() {
+    for (kernel, preempts) in [(V6_12, false), (V7_2, true)] {
+        let mut s = machine(kernel, 1);
+        let tg = s.limited(ROOT_TASK_GROUP, "a", 20);
+        let sleeper = s.task_in(tg, CPU0, 0);
+        assert_eq!(s.reschedule(CPU0), Some(sleeper));
+        s.sleep(CPU0);
+        let beside = s.task(CPU0, 0);
+        assert_eq!(s.reschedule(CPU0), Some(beside));
+        s.pass(MS);
+        // Its queue has nothing left, but it is not on its way to user mode.
+        let cfs = s.tg[tg].cfs_rq[0];
+        s.cfs_rq_runtime_mut(cfs).runtime_remaining = -(100 * MS as i64);
+        s.tg[tg].cfs_bandwidth.runtime = 0;
+        s.rq[CPU0].need_resched = false;
+        s.wake_from(CPU0, sleeper);
+        assert!(s.cfs_rq_throttled(cfs), "{}", kernel.name);
+        assert_eq!(s.is_to_reschedule(CPU0), preempts, "{}", kernel.name);
     }
 }
 

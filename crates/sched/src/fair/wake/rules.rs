@@ -111,6 +111,14 @@ behaviour! {
 }
 
 behaviour! {
+    /// What the search for an idle CPU does where the task may run on none of the cache's, and idle cores are known of.
+    pub enum EmptyScan = "wake.empty_scan" {
+        Forgets = "forgets", since "v4.9", commit "10e2f1acd010", "it finds none, and so there are said to be none";
+        Ends = "ends", since "v7.2", commit "", "it does not begin (after v6.12, by v7.2)";
+    }
+}
+
+behaviour! {
     /// Whether a cache made of clusters (CPUs that share a level-2 cache or its tags) is searched cluster first.
     pub enum ClusterScan = "wake.cluster_scan" {
         Absent = "absent", since "v4.9", commit "10e2f1acd010", "no";
@@ -244,6 +252,7 @@ pub struct WakeRules {
     pub idle_sibling: IdleSibling,
     pub scan_budget: ScanBudget,
     pub cluster_scan: ClusterScan,
+    pub empty_scan: EmptyScan,
     pub asym_idle: AsymIdle,
     pub sched_idle_cpu: SchedIdleCpu,
     pub kthread_stacking: KthreadStacking,
@@ -273,6 +282,7 @@ impl WakeRules {
         idle_sibling: IdleSibling::IdleGroups,
         scan_budget: ScanBudget::AvgIdle,
         cluster_scan: ClusterScan::Absent,
+        empty_scan: EmptyScan::Forgets,
         asym_idle: AsymIdle::Unseen,
         sched_idle_cpu: SchedIdleCpu::Busy,
         kthread_stacking: KthreadStacking::Absent,
@@ -333,6 +343,7 @@ impl WakeRules {
 
     pub const V7_2: WakeRules = WakeRules {
         asym_idle: AsymIdle::WholeCores,
+        empty_scan: EmptyScan::Ends,
         sched_idle_cpu: SchedIdleCpu::AsIdleForOthers,
         ..WakeRules::V6_12
     };

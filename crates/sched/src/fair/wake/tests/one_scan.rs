@@ -241,3 +241,17 @@ fn a_scan_for_cores_does_not_remember_a_cpu_that_serves_others_only() {
         assert_eq!(m.select(0, p, true), expect);
     }
 }
+
+#[test]
+fn who_may_run_nowhere_in_a_cache_says_nothing_about_its_cores_in_v7_2() {
+    for (kernel, known) in [(V6_12, false), (V7_2, true)] {
+        let mut m = two_sockets(kernel);
+        m.busy(&[0, 4]);
+        idle_core_is_known(&mut m, 0);
+        let p = m.sleeper(0);
+        // Where it slept it may run no longer.
+        m.allow(p, &[4]);
+        m.select(0, p, true);
+        assert_eq!(m.has_idle_cores(0), known, "{}", kernel.name);
+    }
+}
