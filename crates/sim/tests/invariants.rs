@@ -80,9 +80,10 @@ fn watched<const COSTS: bool>(case: &Case) -> (Seen, u64) {
 }
 
 /// Every other case has limits on its groups; every third somebody who switches things, the others some of the other dimensions; in every
-/// fourth tasks execute other programs.
+/// fourth tasks execute other programs; every seventh is of the newest kernel, beside which the others were drawn.
 fn of(seed: u64) -> Case {
-    let case = Case { disputes: seed.is_multiple_of(2), ..Case::random(seed) };
+    let drawn = if seed % 7 == 3 { Case::random_among(seed, &["v7.2"]) } else { Case::random(seed) };
+    let case = Case { disputes: seed.is_multiple_of(2), ..drawn };
     let case = case.with_behaviours(&std::env::var("FAIRGROUND_MIX").unwrap_or_default());
     let case = if seed.is_multiple_of(2) { case.with_limits() } else { case };
     let case = if seed % 4 == 1 { case.with_programs() } else { case };

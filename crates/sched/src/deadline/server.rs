@@ -38,7 +38,7 @@ const dl_server_min_res: u64 = 1_000_000;
 behaviour! {
     /// Whether a server that waits to run is one of the CPU's tasks (nr_running).
     pub enum ServerCounted = "dl.server_counted" {
-        AsTask = "as-task", since "v6.12", commit "557a6bfc662c", "it is";
+        AsTask = "as-task", since "v6.12", commit "", "it is";
         Apart = "apart", since "v7.2", commit "", "it is not (after v6.12, by v7.2)";
     }
 }

@@ -4,6 +4,7 @@ use super::checker::waits_for_budget;
 use machine::hardware::Hardware;
 use sched::core::Sched;
 use sched::deadline::changes::{DlPrioChanged, DlSwitchedTo};
+use sched::deadline::server::ServerCounted;
 use sched::fair::bandwidth::Throttle;
 use sched::fair::rules::{LagLimit, Pick};
 use sched::fair::timeline::entity_before;
@@ -24,7 +25,9 @@ pub fn who_runs<const COSTS: bool>(sched: &Sched<Hardware<COSTS>>, cpu: CpuId) {
     let root = &sched.cfs_rq[rq.cfs];
     let (rt, dl) = (&sched.rt[cpu], &sched.dl[cpu]);
     let of_rt = if rt.rt_queued { rt.rt_nr_running } else { 0 };
-    let others = of_rt + dl.dl_nr_running + u32::from(rq.stop_queued);
+    let apart = sched.kernel.dl.server_counted == ServerCounted::Apart;
+    let of_dl = dl.dl_nr_running - u32::from(apart && dl.fair_server.queued);
+    let others = of_rt + of_dl + u32::from(rq.stop_queued);
     assert_eq!(rq.nr_running, root.h_nr_running + others, "nr_running of {cpu}");
     assert!(rq.hotplug.is_online() || rq.curr.is_none() && rq.nr_running == 0, "{cpu} is offline and has tasks");
     let Some(curr) = rq.curr else {
