@@ -113,7 +113,7 @@ impl Builder<'_> {
 /// The first CPU that shares the last level cache of `cpu`, and its node (`llc_mask()`).
 ///
 /// Differs: a label of the cache; the kernel's are numbers in the order in which caches were found.
-fn llc_id(topology: &CpuTopology, cpu: CpuId) -> CpuId {
+pub(crate) fn llc_id(topology: &CpuTopology, cpu: CpuId) -> CpuId {
     let mut sharing = topology.coregroup[cpu].iter();
     sharing.find(|&other| topology.node[other] == topology.node[cpu]).unwrap_or(cpu)
 }

@@ -35,6 +35,7 @@ mod shared;
 #[cfg(test)]
 mod tests;
 
+pub(crate) use attach::llc_id;
 pub use build::{DomainParameters, DomainSetup, build_sched_domains};
 pub use capacity::{BalanceClock, CpuCapacities};
 pub(crate) use energy::map_util_perf;

@@ -70,11 +70,6 @@ impl<A: Arch> Sched<A> {
         LlcLimits { overaggr_pct, imb_pct: self.sysctl.llc_imb_pct }
     }
 
-    /// core.c: cpus_share_cache(), by numbers that partitions and hotplug leave alone.
-    fn share_llc(&self, a: CpuId, b: CpuId) -> bool {
-        a == b || self.llc_id(a) == self.llc_id(b)
-    }
-
     /// fair.c: get_llc_stats(). As periodic balancing last saw it.
     fn get_llc_stats(&mut self, cpu: CpuId) -> Option<LlcStats> {
         let shared = self.domains.sd_llc_shared[cpu]?;
@@ -106,14 +101,14 @@ impl<A: Arch> Sched<A> {
         let Some(group) = self.balance.cache.task[p].group else { return LlcMig::Unrestricted };
         self.read_cache_group(group);
         let Some(cpu) = self.balance.cache.group[group].cpu else { return LlcMig::Unrestricted };
-        if self.share_llc(env.src_cpu, env.dst_cpu) {
+        if self.cpus_share_cache(env.src_cpu, env.dst_cpu) {
             return LlcMig::Unrestricted;
         }
         if self.invalid_llc_nr(group, env.dst_cpu) || self.exceed_llc_capacity(group, env.dst_cpu) {
             self.forget_preferred_llc(group);
             return LlcMig::Unrestricted;
         }
-        let to_pref = match (self.share_llc(env.dst_cpu, cpu), self.share_llc(env.src_cpu, cpu)) {
+        let to_pref = match (self.cpus_share_cache(env.dst_cpu, cpu), self.cpus_share_cache(env.src_cpu, cpu)) {
             (true, _) => true,
             (false, true) => false,
             (false, false) => return LlcMig::Unrestricted,
@@ -130,7 +125,7 @@ impl<A: Arch> Sched<A> {
 
     #[inline(never)]
     fn active_balance_breaks_llc(&mut self, env: &LbEnv) -> bool {
-        if self.share_llc(env.src_cpu, env.dst_cpu) {
+        if self.cpus_share_cache(env.src_cpu, env.dst_cpu) {
             return false;
         }
         let preferring = self.balance.cache.rq[env.src_cpu].nr_pref_llc_running;

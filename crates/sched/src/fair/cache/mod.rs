@@ -34,10 +34,11 @@ use crate::arch::Arch;
 use crate::arena::Arena;
 use crate::core::Sched;
 use crate::sched::TaskId;
+use crate::topology::{NO_LLC, llc_id};
 use std::collections::BTreeMap;
 use units::{CpuId, CpuMask, PerCpu, unlikely};
 
-/// The number of a last level cache (`sd_llc_id`).
+/// The number of a last level cache (`sd_llc_id`, counted from 0).
 pub type LlcId = u16;
 
 /// What struct task_struct keeps for it.
@@ -114,9 +115,7 @@ impl<A: Arch> Sched<A> {
             return;
         }
         let (topology, nr_cpus) = (&self.topology, self.nr_cpus());
-        let of_node = |cpu: CpuId, other: &CpuId| topology.node[*other] == topology.node[cpu];
-        let first = |cpu: CpuId| topology.coregroup[cpu].iter().find(|other| of_node(cpu, other)).unwrap_or(cpu);
-        let mut firsts: Vec<CpuId> = (0..nr_cpus).map(CpuId::new).map(first).collect();
+        let mut firsts: Vec<CpuId> = (0..nr_cpus).map(|cpu| llc_id(topology, CpuId::new(cpu))).collect();
         let of_cpu = firsts.clone();
         firsts.sort_unstable();
         firsts.dedup();
@@ -184,9 +183,9 @@ impl<A: Arch> Sched<A> {
         weight > 1 && wider.any(|sd| self.domains[sd].span_weight != weight)
     }
 
-    /// fair.c: llc_id(). `None` for a CPU without domains.
+    /// fair.c: llc_id(). `None` for a CPU that is not there, or has never had a domain.
     #[inline]
     pub(in crate::fair) fn llc_id(&self, cpu: CpuId) -> Option<LlcId> {
-        self.domains.span.contains(cpu).then(|| self.balance.cache.llc_id[cpu])
+        (self.domains.sd_llc_id[cpu] != NO_LLC).then(|| self.balance.cache.llc_id[cpu])
     }
 }

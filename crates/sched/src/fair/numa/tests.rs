@@ -366,3 +366,38 @@ fn nobody_changes_places_with_a_kernel_thread() {
         assert_eq!(env.best_task.is_some(), swaps, "{}", kernel.name);
     }
 }
+
+#[test]
+fn a_failed_migration_slows_every_later_scan_but_not_in_late_v6_12() {
+    for (kernel, failures) in [(V6_1, 3), (V6_12, 0), (V7_2, 3)] {
+        let (mut sched, p) = machine(kernel, TWO);
+        sched.numa_map(1, 200 * MB, 0);
+        sched.add_mm_rss(1, (200 * MB) as i64);
+        let own = CpuPid::new(CpuId(0), sched.task_cold[p].pid);
+        sched.task_numa_fault(fault(0, own));
+        sched.numa.task[p].numa_faults_locality[2] = 3;
+        scan(&mut sched, p, 10_000);
+        let before = sched.numa.task[p].numa_scan_period;
+        sched.numa.task[p].numa_migrate_retry = u64::MAX;
+        sched.task_numa_placement(p);
+        let task = &sched.numa.task[p];
+        assert_eq!(task.numa_scan_period, (2 * before).min(task.numa_scan_period_max), "{}", kernel.name);
+        assert_eq!(task.numa_faults_locality[2], failures, "{}", kernel.name);
+    }
+}
+
+#[test]
+fn a_slice_that_ends_is_no_tick_to_memory_in_v7_2() {
+    for (kernel, looks) in [(V6_12, true), (V7_2, false)] {
+        let (mut sched, p) = machine(kernel, TWO);
+        sched.numa_map(1, 200 * MB, 0);
+        sched.add_mm_rss(1, (200 * MB) as i64);
+        sched.numa.task[p].node_stamp = 0;
+        let se = sched.task[p].se;
+        sched.se[se].sum_exec_runtime = u64::MAX / 2;
+        sched.task_tick_fair(CpuId(0), p, true);
+        assert_eq!(sched.numa.task[p].node_stamp > 0, looks, "{}", kernel.name);
+        sched.task_tick_fair(CpuId(0), p, false);
+        assert!(sched.numa.task[p].node_stamp > 0, "{}", kernel.name);
+    }
+}
