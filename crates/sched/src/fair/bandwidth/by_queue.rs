@@ -106,16 +106,8 @@ impl<A: Arch> Sched<A> {
     pub(super) fn throttle_cfs_rq_queue(&mut self, cfs: CfsRqId) -> bool {
         let (tg, cpu) = (self.cfs_rq[cfs].tg, self.cfs_rq[cfs].rq);
         let rules = self.kernel.bandwidth;
-        if rules.throttle_asks == ThrottleAsks::OnceMore {
-            self.cfs_b_lock(tg);
-            let assigned = self.__assign_cfs_rq_runtime(tg, cfs, 1);
-            if !assigned {
-                self.tg[tg].cfs_bandwidth.throttled_cfs_rq.push_back(cfs);
-            }
-            self.cfs_b_unlock(tg);
-            if assigned {
-                return false;
-            }
+        if rules.throttle_asks == ThrottleAsks::OnceMore && self.assign_or_list(tg, cfs, 1) {
+            return false;
         }
         for group in self.walk_tg_tree_down(tg) {
             self.tg_throttle_down(group, cpu);

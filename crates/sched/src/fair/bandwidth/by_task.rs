@@ -167,13 +167,7 @@ impl<A: Arch> Sched<A> {
         let (tg, cpu) = (self.cfs_rq[cfs].tg, self.cfs_rq[cfs].rq);
         let runs = self.cfs_rq[cfs].curr.is_some_and(|curr| self.se[curr].on_rq);
         let target_runtime = if runs { self.sched_cfs_bandwidth_slice() } else { 1 };
-        self.cfs_b_lock(tg);
-        let assigned = self.__assign_cfs_rq_runtime(tg, cfs, target_runtime);
-        if !assigned {
-            self.tg[tg].cfs_bandwidth.throttled_cfs_rq.push_back(cfs);
-        }
-        self.cfs_b_unlock(tg);
-        if assigned {
+        if self.assign_or_list(tg, cfs, target_runtime) {
             return false;
         }
         for group in self.walk_tg_tree_down(tg) {

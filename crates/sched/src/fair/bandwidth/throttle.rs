@@ -48,6 +48,18 @@ impl<A: Arch> Sched<A> {
             }
     }
 
+    /// The beginning of `throttle_cfs_rq()` since v5.8: whether the group has brought the queue up to `target_runtime` (ns) after all.
+    /// Otherwise the queue is among those that wait for the next period.
+    pub(super) fn assign_or_list(&mut self, tg: TgId, cfs: CfsRqId, target_runtime: u64) -> bool {
+        self.cfs_b_lock(tg);
+        let assigned = self.__assign_cfs_rq_runtime(tg, cfs, target_runtime);
+        if !assigned {
+            self.tg[tg].cfs_bandwidth.throttled_cfs_rq.push_back(cfs);
+        }
+        self.cfs_b_unlock(tg);
+        assigned
+    }
+
     /// The part of `unthrottle_cfs_rq()` that tells the group: how long it was, and that it is over.
     pub(super) fn leave_throttled_list(&mut self, cfs: CfsRqId, tg: TgId) {
         let cpu = self.cfs_rq[cfs].rq;
