@@ -232,6 +232,7 @@ impl<A: Arch> Sched<A> {
         }
         let put_prev = self.kernel.core.nice_change == NiceChange::Reweight;
         let cpu = self.task_rq_lock(p);
+        let old = self.get_prio(cpu, p);
         self.requeue_changed(p, TaskChange { moves: false, put_prev }, |sched| {
             let task = &mut sched.task[p];
             task.static_prio = prio;
@@ -247,9 +248,8 @@ impl<A: Arch> Sched<A> {
                     self.resched_curr(cpu);
                 }
             }
-            NiceResched::PrioChanged => self.prio_changed(cpu, p, OldPrio { prio: old_prio, deadline: 0 }),
             NiceResched::IfChanged if self.task[p].prio == old_prio => {}
-            NiceResched::IfChanged => self.prio_changed(cpu, p, OldPrio { prio: old_prio, deadline: 0 }),
+            NiceResched::PrioChanged | NiceResched::IfChanged => self.prio_changed(cpu, p, old),
         }
         self.rq_unlock(cpu);
         self.pi_unlock(p);

@@ -104,13 +104,12 @@ impl<A: Arch> Sched<A> {
     /// Whether a task that comes back to its queue, changed, begins a new budget.
     pub(super) fn needs_new_budget(&self, cpu: CpuId, se: DlSe, flags: QueueFlags) -> bool {
         let entity = self.dl_entity(se);
+        // Before the first one the deadline is 0, which is past on every real clock.
+        let expired = !entity.started || dl_time_before(entity.deadline, self.rq[cpu].clock);
         match self.kernel.dl.new_budget {
             NewBudget::NewTasks => !entity.started,
-            // Before the first one the deadline is 0, which is past on every real clock.
-            NewBudget::Expired => !entity.started || dl_time_before(entity.deadline, self.rq[cpu].clock),
-            NewBudget::ExpiredIfMoved => {
-                flags.move_ && (!entity.started || dl_time_before(entity.deadline, self.rq[cpu].clock))
-            }
+            NewBudget::Expired => expired,
+            NewBudget::ExpiredIfMoved => flags.move_ && expired,
         }
     }
 
