@@ -21,9 +21,9 @@ use berths::Berths;
 use disputed::Disputed;
 use entry::{Entry, Holder, MODIFIED, SPREAD, mark_of};
 use sched::layout::{Line, Region};
-use table::{Table, fill};
+use table::{Table, fill, find};
 use units::{CpuId, Permille, Ps, Slots, prefetch, prefetch_lines};
-use ways::{Places, Ways};
+use ways::{Fought, Places, Ways};
 
 /// One-way trips of a lock's line from a holder to a spinner: release, look, claim. (Test-and-set, ticket and queued spin locks
 /// and the kernel's mutex spinners all need these three; queued ones touch the next waiter's own line besides.)
@@ -53,27 +53,6 @@ pub struct LinePrices {
     pub contended: u64,
     /// How many ways' time somebody must have waited behind others for a line to count as [disputed]; `u64::MAX`: none ever does.
     pub disputed_from: u64,
-}
-
-/// What becomes of the way of a line that others look at again and again.
-#[derive(Clone, Copy, Debug)]
-struct Fought {
-    /// In permille of what it is otherwise.
-    times: u64,
-    /// Ways up to this, all within a last level cache, stay as they are.
-    near: Ps,
-}
-
-impl Fought {
-    fn new(prices: &LinePrices) -> Fought {
-        let near = prices.transfer[Distance::Llc.index()].0;
-        Fought { times: prices.contended, near: Ps(near + near * prices.slice_spread / 1000) }
-    }
-
-    #[inline(always)]
-    fn way(self, way: Ps) -> Ps {
-        if self.times == 1000 || way <= self.near { way } else { Ps(way.0 * self.times / 1000) }
-    }
 }
 
 /// Where a CPU stands among the caches: what each of its accesses needs to know.
@@ -174,13 +153,15 @@ impl Directory {
                 near: own_llc[word],
             }
         };
+        let ways = Ways::new(topology, &berths, &places, &prices, seed);
+        let first = Region::ALL.map(|region| ways.address(Line { region, index: 0 }));
         Directory {
-            regions: Default::default(),
-            sharers: Default::default(),
+            regions: first.map(Table::new),
+            sharers: first.map(Table::new),
             words,
             seats: topology.cpus().map(|(_, cpu)| seat(cpu)).collect(),
             cores: topology.cpus().map(|(_, cpu)| berth(cpu)).collect(),
-            ways: Ways::new(topology, &berths, &places, &prices, seed),
+            ways,
             llc_cores,
             fought: Fought::new(&prices),
             read_stall: Permille::new(prices.read_stall),
@@ -255,11 +236,11 @@ impl Directory {
     /// A load of a line that another core modified, and that nobody is moving.
     #[inline(always)]
     pub fn read_usual(&mut self, by: &Seat, line: Line, now: Ps) -> Option<Ps> {
-        let entry = self.regions[line.region as usize].get_mut(line.index as usize)?;
+        let (entry, address) = find(&mut self.regions, line)?;
         if now < entry.free_at || entry.holder & MODIFIED == 0 {
             return None;
         }
-        let way = self.ways.travel(line, entry.owner(), by)?;
+        let way = self.ways.travel(address, entry.owner(), by)?;
         entry.share(by.mark);
         entry.occupy_short(now, way);
         Some(self.read_stalls(way))
@@ -268,11 +249,11 @@ impl Directory {
     /// The same with a queue.
     #[inline(always)]
     pub fn read_queued(&mut self, by: &Seat, line: Line, now: Ps) -> Option<Ps> {
-        let entry = self.regions[line.region as usize].get_mut(line.index as usize)?;
+        let (entry, address) = find(&mut self.regions, line)?;
         if entry.holder & MODIFIED == 0 || entry.wait(now) > self.disputed.patience {
             return None;
         }
-        let way = self.ways.travel(line, entry.owner(), by)?;
+        let way = self.ways.travel(address, entry.owner(), by)?;
         entry.share(by.mark);
         let (wait, way) = entry.queue(now, way);
         Some(self.read_stalls(wait + way))
@@ -281,7 +262,7 @@ impl Directory {
     /// A load of a line with a sharer set, and with its queue: most loads of a search over a busy cache come late.
     #[inline(always)]
     pub fn read_shared(&mut self, by: &Seat, line: Line, now: Ps) -> Option<Ps> {
-        let entry = self.regions[line.region as usize].get_mut(line.index as usize)?;
+        let (entry, address) = find(&mut self.regions, line)?;
         let wait = entry.wait(now);
         if wait > self.disputed.patience || !entry.has_set() || !by.whole {
             return None;
@@ -298,14 +279,14 @@ impl Directory {
             _ => clean,
         };
         *sharers |= by.bit;
-        let way = self.ways.travel_from(nearest, line);
+        let way = self.ways.travel_from(nearest, address);
         Some(self.read_stalls(wait + way))
     }
 
     /// The same of a line that two have: the third begins a set.
     #[inline(always)]
     pub fn read_third(&mut self, by: &Seat, line: Line, now: Ps) -> Option<Ps> {
-        let entry = self.regions[line.region as usize].get_mut(line.index as usize)?;
+        let (entry, address) = find(&mut self.regions, line)?;
         let wait = entry.wait(now);
         if wait > self.disputed.patience || !entry.is_shared() || entry.has_set() || !by.whole {
             return None;
@@ -321,7 +302,7 @@ impl Directory {
             entry.begin_set(near != [true; 2]);
             fill(sharers, [owner, second, by.core]);
         }
-        let way = self.ways.by_slice(line, way);
+        let way = self.ways.by_slice(address, way);
         Some(self.read_stalls(wait + way))
     }
 
@@ -369,8 +350,9 @@ impl Directory {
             entry.share(by.mark);
             self.prices.memory
         };
-        let way = self.ways.by_slice(line, way);
-        let entry = &mut self.regions[line.region as usize][line.index as usize];
+        let table = &mut self.regions[line.region as usize];
+        let way = self.ways.by_slice(table.address(line.index), way);
+        let entry = &mut table[line.index as usize];
         let (wait, way) = if was_shared { (entry.wait(now), way) } else { entry.queue(now, way) };
         self.waited(line, wait, way);
         self.read_stalls(wait + way)
@@ -499,12 +481,12 @@ impl Directory {
     /// Makes `by` the only holder of a line that another core modified, and that is not on its way just now: how long it travels.
     #[inline(always)]
     fn take_modified(&mut self, by: &Seat, line: Line, now: Ps) -> Option<Ps> {
-        let entry = self.regions[line.region as usize].get_mut(line.index as usize)?;
+        let (entry, address) = find(&mut self.regions, line)?;
         if now < entry.free_at || entry.holder & MODIFIED == 0 {
             return None;
         }
         debug_assert_ne!(entry.holder, by.alone, "whoever has it here does not ask");
-        let way = self.ways.travel(line, entry.owner(), by)?;
+        let way = self.ways.travel(address, entry.owner(), by)?;
         entry.occupy_short(now, way);
         entry.holder = by.alone;
         Some(way)
@@ -513,7 +495,7 @@ impl Directory {
     /// The same of a line that others share, nobody moving it or `QUEUED`: how long that waits for others, and how long the line travels then.
     #[inline(always)]
     fn take_shared<const QUEUED: bool>(&mut self, by: &Seat, line: Line, now: Ps) -> Option<(Ps, Ps)> {
-        let entry = self.regions[line.region as usize].get_mut(line.index as usize)?;
+        let (entry, address) = find(&mut self.regions, line)?;
         let late = if QUEUED { entry.wait(now) > self.disputed.patience } else { now < entry.free_at };
         if late || !entry.is_shared() || !by.whole {
             return None;
@@ -530,7 +512,7 @@ impl Directory {
         } else {
             Ps::ZERO
         };
-        let way = self.ways.by_slice(line, way);
+        let way = self.ways.by_slice(address, way);
         entry.holder = by.alone;
         if !QUEUED {
             entry.occupy(now, way);
@@ -544,7 +526,9 @@ impl Directory {
     /// Makes `by` the only holder; returns how long it waits for others, and how long the line travels then.
     fn take(&mut self, by: &Seat, line: Line, now: Ps) -> (Ps, Ps) {
         self.reach(line);
-        let entry = &mut self.regions[line.region as usize][line.index as usize];
+        let table = &mut self.regions[line.region as usize];
+        let address = table.address(line.index);
+        let entry = &mut table[line.index as usize];
         let owner = entry.owner();
         let way = if entry.holder == by.alone {
             Ps::ZERO
@@ -571,7 +555,7 @@ impl Directory {
         } else {
             self.prices.memory
         };
-        let way = self.ways.by_slice(line, way);
+        let way = self.ways.by_slice(address, way);
         let (wait, way) = entry.queue(now, way);
         entry.holder = by.alone;
         self.waited(line, wait, way);

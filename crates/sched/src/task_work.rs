@@ -14,6 +14,10 @@ pub trait TaskWork {
     }
     /// The running task takes a stretch of its memory away.
     fn task_numa_work(&mut self, _cpu: CpuId, _tables: &mut dyn PageTables) {}
+    /// Whether any task has ever been asked to call `throttle_cfs_rq_work`.
+    fn throttles_tasks(&self) -> bool {
+        false
+    }
     /// Whether `task` is to call `throttle_cfs_rq_work`.
     fn throttle_work_pending(&self, _task: TaskId) -> bool {
         false
@@ -34,6 +38,11 @@ impl<A: Arch> TaskWork for Sched<A> {
     fn task_numa_work(&mut self, cpu: CpuId, tables: &mut dyn PageTables) {
         self.on_cpu(cpu);
         Sched::task_numa_work(self, tables);
+    }
+
+    #[inline]
+    fn throttles_tasks(&self) -> bool {
+        self.has_throttled_tasks()
     }
 
     #[inline]

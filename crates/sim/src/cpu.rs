@@ -2,7 +2,7 @@
 
 use crate::timers::Timers;
 use machine::hardware::Notice;
-use units::Ps;
+use units::{Ps, unlikely};
 
 /// What a CPU is in the middle of.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -82,6 +82,12 @@ impl Cpu {
     #[inline]
     pub fn interrupt_at(&self) -> Ps {
         self.tick_at.min(self.ipi_at).min(self.timers.next())
+    }
+
+    /// Whether one has come at `now`.
+    #[inline(always)]
+    pub fn is_interrupted(&self, now: Ps) -> bool {
+        unlikely(self.tick_at <= now) || unlikely(self.ipi_at <= now) || unlikely(self.timers.next() <= now)
     }
 
     /// Whether nothing but ticks will come.

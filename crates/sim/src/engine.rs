@@ -227,27 +227,27 @@ impl<const COSTS: bool, S: Scheduler<Arch = Hardware<COSTS>>> Sim<COSTS, S> {
 
     /// The same, with `watch` called after each event: for checkers, which see everything and change nothing.
     pub fn run_watched(&mut self, until: Ns, watch: impl FnMut(&Self)) -> End {
-        self.advance(until, u64::MAX, watch).expect("nobody counts that far")
+        self.advance(until, None, watch).expect("nobody counts")
     }
 
     /// The same for whoever must look at something else now and then: `None` after about so many events, which may all have been at one
     /// instant. To be called again.
     pub fn run_events(&mut self, until: Ns, events: u64) -> Option<End> {
-        self.advance(until, self.events + events, |_| ())
+        self.advance(until, Some(self.events + events), |_| ())
     }
 
     #[inline(always)]
-    fn advance(&mut self, until: Ns, last: u64, mut watch: impl FnMut(&Self)) -> Option<End> {
+    fn advance(&mut self, until: Ns, last: Option<u64>, mut watch: impl FnMut(&Self)) -> Option<End> {
         let until = Ps::from(until);
         let mut winner = self.queue.winner();
         while self.live_tasks > 0 {
-            if unlikely(self.events >= last) {
+            if last.is_some_and(|last| self.events >= last) {
                 return None;
             }
             let next = self.queue.first(winner);
             let at = next.map_or(Ps::NEVER, |next| next.1);
-            // One question for all that seldom comes.
-            if unlikely(at >= self.timeline.next().min(until)) {
+            // Two questions for all that seldom comes.
+            if unlikely(at >= self.timeline.next()) || unlikely(at >= until) {
                 if self.timeline.next() <= at.min(until) && self.timeline.next() != Ps::NEVER {
                     self.change_machine();
                     winner = self.queue.winner();
@@ -265,7 +265,8 @@ impl<const COSTS: bool, S: Scheduler<Arch = Hardware<COSTS>>> Sim<COSTS, S> {
             loop {
                 let alone = self.step(cpu, at);
                 // With the cost model off most paths follow each other at one instant.
-                let again = !COSTS && alone && self.is_first_again(cpu, at) && self.events < last;
+                let again =
+                    !COSTS && alone && self.is_first_again(cpu, at) && last.is_none_or(|last| self.events < last);
                 if !again {
                     winner = self.requeue(cpu);
                     self.foresee_turns(cpu);
@@ -336,7 +337,7 @@ impl<const COSTS: bool, S: Scheduler<Arch = Hardware<COSTS>>> Sim<COSTS, S> {
         }
         self.sched.arch_mut().begin(cpu, now);
         // Most paths begin where no interrupt waits.
-        if unlikely(self.cpus[cpu].interrupt_at() <= now) {
+        if unlikely(self.cpus[cpu].is_interrupted(now)) {
             if matches!(run, Run::User { .. }) {
                 self.track_context(cpu);
                 run = Run::Kernel;
@@ -378,7 +379,7 @@ impl<const COSTS: bool, S: Scheduler<Arch = Hardware<COSTS>>> Sim<COSTS, S> {
     /// `cpu`'s next time stands in the tournament. Returns who won that.
     #[inline]
     pub(crate) fn requeue(&mut self, cpu: CpuId) -> Winner {
-        self.queue.set(cpu, self.cpus[cpu].key())
+        self.queue.set(cpu, self.cpus[cpu].key(), !COSTS)
     }
 
     /// Whether need_resched of `cpu` is visible there: a remote CPU's request is, once its notice has arrived.

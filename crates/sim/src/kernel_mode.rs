@@ -59,12 +59,13 @@ impl<const COSTS: bool, S: Scheduler<Arch = Hardware<COSTS>>> Sim<COSTS, S> {
     ///
     /// As in exit_to_user_mode_loop(), a task that must reschedule does that first, and looks again when it comes back.
     #[cold]
+    #[inline(never)]
     pub(crate) fn throttled_on_exit(&mut self, cpu: CpuId, task: TaskId) -> bool {
         let exits = match self.context(task).pending {
             Pending::Nothing | Pending::Work(_) | Pending::RunFor(_) | Pending::SpinUntil(_) => true,
             Pending::Syscall(_) | Pending::Long { .. } | Pending::Executed | Pending::Dying | Pending::Unborn => false,
         };
-        let throttled = exits && self.sched.throttle_cfs_rq_work(cpu);
+        let throttled = exits && self.sched.throttle_work_pending(task) && self.sched.throttle_cfs_rq_work(cpu);
         if throttled {
             self.clear_monitor(cpu);
             self.switch(cpu, false);
@@ -83,7 +84,15 @@ impl<const COSTS: bool, S: Scheduler<Arch = Hardware<COSTS>>> Sim<COSTS, S> {
     /// begins again.
     #[inline]
     pub(crate) fn track_context(&mut self, cpu: CpuId) {
-        if unlikely(self.sched.tick_nohz_full_enabled()) && self.sched.tick_nohz_full_cpu(cpu) {
+        if unlikely(self.sched.tick_nohz_full_enabled()) {
+            self.track_full_cpu(cpu);
+        }
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn track_full_cpu(&mut self, cpu: CpuId) {
+        if self.sched.tick_nohz_full_cpu(cpu) {
             self.within(cpu, paths::CONTEXT_TRACKING, |_| ());
         }
     }

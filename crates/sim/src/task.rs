@@ -195,7 +195,7 @@ impl<const COSTS: bool, S: Scheduler<Arch = Hardware<COSTS>>> Sim<COSTS, S> {
     pub(crate) fn step_task(&mut self, cpu: CpuId, task: TaskId) -> bool {
         let mut instant = 0;
         loop {
-            if unlikely(self.sched.throttle_work_pending(task)) && self.throttled_on_exit(cpu, task) {
+            if unlikely(self.sched.throttles_tasks()) && self.throttled_on_exit(cpu, task) {
                 return false;
             }
             let now = self.sched.arch().now(cpu);

@@ -49,9 +49,9 @@ impl Tournament {
     }
 
     /// Sets `cpu`'s time. Returns who is the next now: the run loop waits for nothing as long as for this, and what has just been written would
-    /// come back from memory later.
+    /// come back from memory later. `often_same`: it is worth to ask whether that is the time that it has.
     #[inline]
-    pub fn set(&mut self, cpu: CpuId, at: Ps) -> Winner {
+    pub fn set(&mut self, cpu: CpuId, at: Ps, often_same: bool) -> Winner {
         self.times[cpu.index()] = at.0;
         if unlikely(at.0 < self.reference) {
             self.move_reference();
@@ -59,14 +59,15 @@ impl Tournament {
         }
         let mut key = self.key(cpu, at.0);
         let mut place = self.first_round + cpu.index();
-        if self.keys[place] == key {
+        if often_same && self.keys[place] == key {
             return self.winner();
         }
         self.keys[place] = key;
         while place > 1 {
             // Without a branch: which of two unrelated CPUs is first cannot be predicted.
-            key = key.min(self.keys[place ^ 1]);
+            let rival = self.keys[place ^ 1];
             place /= 2;
+            key = key.min(rival);
             self.keys[place] = key;
         }
         Winner(key)
@@ -139,22 +140,22 @@ mod tests {
         assert_eq!(tree.first(tree.winner()), None);
         let far = HORIZON * 5 / 2;
         for (cpu, at) in [far + 7, far + 5, far + 7].into_iter().enumerate() {
-            tree.set(CpuId::new(cpu), Ps(at));
+            tree.set(CpuId::new(cpu), Ps(at), false);
         }
         assert_eq!(tree.first(tree.winner()), Some((CpuId(1), Ps(far + 5))));
         // What waits at the horizon may move there.
-        tree.set(CpuId(1), Ps(far + 2 * HORIZON));
-        tree.set(CpuId(1), Ps(far + 3 * HORIZON));
+        tree.set(CpuId(1), Ps(far + 2 * HORIZON), false);
+        tree.set(CpuId(1), Ps(far + 3 * HORIZON), false);
         assert_eq!(tree.first(tree.winner()), Some((CpuId(0), Ps(far + 7))));
-        tree.set(CpuId(0), Ps::NEVER);
-        tree.set(CpuId(2), Ps::NEVER);
+        tree.set(CpuId(0), Ps::NEVER, false);
+        tree.set(CpuId(2), Ps::NEVER, false);
         assert_eq!(tree.first(tree.winner()), Some((CpuId(1), Ps(far + 3 * HORIZON))));
-        tree.set(CpuId(1), Ps::NEVER);
+        tree.set(CpuId(1), Ps::NEVER, false);
         assert_eq!(tree.first(tree.winner()), None);
-        tree.set(CpuId(2), Ps(far + 4 * HORIZON));
+        tree.set(CpuId(2), Ps(far + 4 * HORIZON), false);
         assert_eq!(tree.first(tree.winner()), Some((CpuId(2), Ps(far + 4 * HORIZON))));
         // The reference has moved there, and yet something is to happen before.
-        tree.set(CpuId(1), Ps(far));
+        tree.set(CpuId(1), Ps(far), false);
         assert_eq!(tree.first(tree.winner()), Some((CpuId(1), Ps(far))));
     }
 
@@ -162,7 +163,7 @@ mod tests {
     fn parts_have_winners_of_their_own() {
         let mut tree = Tournament::new(6);
         for (cpu, at) in [60, 50, 40, 30, 20, 10].into_iter().enumerate() {
-            tree.set(CpuId::new(cpu), Ps(at));
+            tree.set(CpuId::new(cpu), Ps(at), false);
         }
         let winners = |parts| (0..6).map(|cpu| tree.winner_beside(CpuId(cpu), parts).0).collect::<Vec<u16>>();
         assert_eq!(winners(0), [5, 5, 5, 5, 5, 5]);
@@ -184,7 +185,7 @@ mod tests {
                 // Few distinct values: ties must go to the lower number.
                 let key = if random.below(5) == 0 { u64::MAX } else { random.below(9) };
                 keys[cpu] = key;
-                tree.set(CpuId::new(cpu), Ps(key));
+                tree.set(CpuId::new(cpu), Ps(key), random.below(2) == 0);
                 let expected = keys.iter().enumerate().min_by_key(|&(i, k)| (*k, i));
                 let expected = expected.filter(|&(_, &k)| k != u64::MAX).map(|(i, &k)| (CpuId::new(i), Ps(k)));
                 assert_eq!(tree.first(tree.winner()), expected);

@@ -340,7 +340,7 @@ fn the_directory_comes_to_what_plain_rules_come_to() {
             let berths = Berths::new(&topology);
             Ways::new(&topology, &berths, &Places::new(&topology, &berths), &prices, 1)
         };
-        let by_slice = &mut |line: Line, way: Ps| ways.by_slice(line, way);
+        let by_slice = &mut |line: Line, way: Ps| ways.by_slice(ways.address(line), way);
         let lines = vec![PlainLine::default(); 16 * Region::ALL.len()];
         let mut plain = Plain { topology: &topology, prices: &prices, lines, by_slice };
         let mut random = Prng::stream(7, "lines", 0);

@@ -119,18 +119,18 @@ impl Ways {
         self.table.get(to.row as usize + from as usize).map(|&way| Ps(way.into()))
     }
 
-    /// The same way as a line goes it, by its slice.
+    /// The same way as the line of an [address](Ways::address) goes it, by its slice.
     #[inline(always)]
-    pub(super) fn travel(&mut self, line: Line, from: u16, to: &Seat) -> Option<Ps> {
+    pub(super) fn travel(&mut self, address: u64, from: u16, to: &Seat) -> Option<Ps> {
         let nearest = self.nearest(from, to)?;
-        Some(self.travel_from(nearest, line))
+        Some(self.travel_from(nearest, address))
     }
 
     /// A way that takes so long by the nearest slice, as a line goes it.
     #[inline(always)]
-    pub(super) fn travel_from(&mut self, nearest: Ps, line: Line) -> Ps {
+    pub(super) fn travel_from(&mut self, nearest: Ps, address: u64) -> Ps {
         self.travelled += 1;
-        Ps(nearest.0 + self.offset(line))
+        Ps(nearest.0 + self.offset(address))
     }
 
     /// From berth `from` to another one, where `to` sits.
@@ -173,20 +173,45 @@ impl Ways {
 
     /// The way of a line, by where its slice is: every transfer passes there, whoever the ends are.
     #[inline(always)]
-    pub(super) fn by_slice(&mut self, line: Line, way: Ps) -> Ps {
+    pub(super) fn by_slice(&mut self, address: u64, way: Ps) -> Ps {
         self.travelled += 1;
         if unlikely(way == Ps::ZERO) {
             return way;
         }
         // -spread ..= +spread.
-        Ps((way.0 + self.offset(line)).saturating_sub(self.slice_spread))
+        Ps((way.0 + self.offset(address)).saturating_sub(self.slice_spread))
+    }
+
+    /// What tells a line's slice, by seed: lines of a region differ in their index alone.
+    pub(super) fn address(&self, line: Line) -> u64 {
+        ((line.region as u64) << 32 | u64::from(line.index)) ^ self.salt
     }
 
     /// How much farther than the nearest slice a line's is.
     #[inline(always)]
-    fn offset(&self, line: Line) -> u64 {
-        let address = (line.region as u64) << 32 | u64::from(line.index);
-        ((slice_hash(address ^ self.salt) >> 32) * self.slices) >> 32
+    fn offset(&self, address: u64) -> u64 {
+        ((slice_hash(address) >> 32) * self.slices) >> 32
+    }
+}
+
+/// What becomes of the way of a line that others look at again and again.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Fought {
+    /// In permille of what it is otherwise.
+    times: u64,
+    /// Ways up to this, all within a last level cache, stay as they are.
+    near: Ps,
+}
+
+impl Fought {
+    pub(super) fn new(prices: &LinePrices) -> Fought {
+        let near = prices.transfer[Distance::Llc.index()].0;
+        Fought { times: prices.contended, near: Ps(near + near * prices.slice_spread / 1000) }
+    }
+
+    #[inline(always)]
+    pub(super) fn way(self, way: Ps) -> Ps {
+        if self.times == 1000 || way <= self.near { way } else { Ps(way.0 * self.times / 1000) }
     }
 }
 

@@ -26,10 +26,16 @@ impl<A: Arch> Sched<A> {
         unlikely(self.cfs_bandwidth_used()) && self.task_cold[p].throttled
     }
 
+    /// Whether any task has ever been asked to leave a throttled queue.
+    #[inline]
+    pub(crate) fn has_throttled_tasks(&self) -> bool {
+        self.bandwidth.works
+    }
+
     /// fair.c: task_has_throttle_work(). Whether `p` is to call [`Sched::throttle_cfs_rq_work`] on its way to user mode.
     #[inline]
     pub(crate) fn task_has_throttle_work(&self, p: TaskId) -> bool {
-        unlikely(self.bandwidth.works) && self.task_cold[p].sched_throttle_work
+        unlikely(self.has_throttled_tasks()) && self.task_cold[p].sched_throttle_work
     }
 
     /// fair.c: task_throttle_setup_work(), with the interrupt by which task_work_add() has another CPU leave user mode. Neither kernel threads
