@@ -155,7 +155,6 @@ impl<A: Arch> Sched<A> {
     }
 
     /// `rq->curr->sched_class->check_preempt_curr()`: a task of the class that runs came to its queue.
-    #[doc(alias = "wakeup_preempt")]
     #[inline(never)]
     pub(super) fn class_check_preempt_curr(&mut self, cpu: CpuId, p: TaskId, flags: WakeFlags) {
         match self.task[p].sched_class {
