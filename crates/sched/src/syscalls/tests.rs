@@ -48,6 +48,7 @@ impl Sched<Hand> {
 
 #[test]
 fn who_runs_and_rises_or_falls_has_its_cpu_choose_again_in_v7_2() {
+    assert_eq!(changing()[1].1, V7_2);
     let changes = [
         (SchedAttr::NORMAL, fifo(5), false),
         (SchedAttr::NORMAL, deadline(), false),

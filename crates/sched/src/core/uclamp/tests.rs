@@ -241,6 +241,7 @@ fn learning(uclamp: UtilClamp) -> Kernel {
 
 #[test]
 fn a_frequency_is_chosen_by_the_clamps_of_who_comes_but_not_in_v6_12() {
+    assert_eq!(learning(UtilClamp::BeforeIfAwake), V7_2);
     let variants = [UtilClamp::BeforeEnqueue, UtilClamp::AfterEnqueue, UtilClamp::BeforeIfAwake];
     // 1875: what a new task is taken for.
     for (uclamp, mhz) in variants.into_iter().zip([&[1_875, 3_000][..], &[1_875], &[1_875, 3_000]]) {

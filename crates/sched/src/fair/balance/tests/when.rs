@@ -223,6 +223,7 @@ fn two_hogs_beside_two_classes(kernel: Kernel) -> (Machine, TaskId, TaskId) {
 
 #[test]
 fn a_fair_task_that_leaves_is_not_replaced_where_the_class_looks_as_it_picks() {
+    assert_eq!(looking(BalanceFair::InPick), V7_2);
     for (balance_fair, looks) in [(BalanceFair::NothingRuns, 0), (BalanceFair::NoFairTask, 1), (BalanceFair::InPick, 0)]
     {
         let (mut sched, fair, fifo) = two_hogs_beside_two_classes(looking(balance_fair));
