@@ -26,6 +26,17 @@ behaviour! {
 }
 
 behaviour! {
+    /// In which steps a task goes from one class to another.
+    pub enum ClassChange = "core.class_change" {
+        ByClasses = "by-classes", since "v2.6.25", commit "",
+            "the class that it leaves is told when it is in the other one, which alone says whether the CPU chooses again";
+        Compared = "compared", since "v7.2", commit "",
+            "the class that it leaves is told while the task is in none, and weighs as before; at last it is compared with what runs, as \
+             if it woke, and if it runs itself the CPU chooses again (after v6.12, by v7.2)";
+    }
+}
+
+behaviour! {
     /// What a new nice level changes at once.
     pub enum NiceChange = "core.nice_change" {
         WeightOnly = "weight-only", since "v2.6.23", commit "",
@@ -87,12 +98,14 @@ pub(crate) struct TaskChange {
     pub moves: bool,
     /// A running task stops being its queue's `curr` meanwhile.
     pub put_prev: bool,
+    /// The class that it leaves, where that is told before the change.
+    pub leaves: Option<SchedClass>,
 }
 
 impl TaskChange {
-    pub(crate) const MOVE_GROUP: TaskChange = TaskChange { moves: true, put_prev: true };
+    pub(crate) const MOVE_GROUP: TaskChange = TaskChange { moves: true, ..TaskChange::IN_PLACE };
     /// It comes back to its place.
-    pub(crate) const IN_PLACE: TaskChange = TaskChange { moves: false, put_prev: true };
+    pub(crate) const IN_PLACE: TaskChange = TaskChange { moves: false, put_prev: true, leaves: None };
 }
 
 /// core.c: __normal_prio(): the kernel's priority, smaller is more: -1 deadline, 0..=98 real-time, 100..=139 fair.
@@ -160,7 +173,7 @@ impl<A: Arch> Sched<A> {
         if self.kernel.core.clock == ClockUpdate::Callers {
             self.update_rq_clock(cpu);
         }
-        self.requeue_changed(p, TaskChange { moves: false, put_prev: true }, apply);
+        self.requeue_changed(p, TaskChange::IN_PLACE, apply);
         self.rq_unlock(cpu);
     }
 
@@ -189,7 +202,9 @@ impl<A: Arch> Sched<A> {
         });
     }
 
-    /// [`Sched::requeue_changed`], where the change says whether the task gets another budget of its deadline (ENQUEUE_REPLENISH).
+    /// core.c: sched_change_begin() and the first half of sched_change_end(), in each caller's own words before v7.2. The change says whether
+    /// the task gets another budget of its deadline (ENQUEUE_REPLENISH).
+    #[doc(alias = "sched_change_begin")]
     pub(crate) fn requeue_changed_and(&mut self, p: TaskId, change: TaskChange, apply: impl FnOnce(&mut Self) -> bool) {
         assert_ne!(self.task[p].policy, Policy::Stop, "nobody changes a stopper");
         let cpu = self.task[p].cpu;
@@ -202,6 +217,9 @@ impl<A: Arch> Sched<A> {
         }
         if running {
             self.put_prev_task(cpu, Some(p));
+        }
+        if let Some(class) = change.leaves {
+            self.switched_from(cpu, p, class);
         }
         let old_prio = self.task[p].prio;
         let replenish = apply(self);
@@ -233,7 +251,7 @@ impl<A: Arch> Sched<A> {
         let put_prev = self.kernel.core.nice_change == NiceChange::Reweight;
         let cpu = self.task_rq_lock(p);
         let old = self.get_prio(cpu, p);
-        self.requeue_changed(p, TaskChange { moves: false, put_prev }, |sched| {
+        self.requeue_changed(p, TaskChange { put_prev, ..TaskChange::IN_PLACE }, |sched| {
             let task = &mut sched.task[p];
             task.static_prio = prio;
             task.prio = effective_prio(task, prio);
@@ -351,7 +369,8 @@ impl<A: Arch> Sched<A> {
         } else {
             // Of deadline tasks since v7.2; before, nobody asks.
             let moves = change != PolicyChange::Requeued && (!same_prio || dl_prio(new_prio));
-            self.requeue_changed_and(p, TaskChange { moves, put_prev: true }, |sched| {
+            let leaves = self.leaves_first(prev_class, next_class);
+            self.requeue_changed_and(p, TaskChange { moves, put_prev: true, leaves }, |sched| {
                 let mut replenish = false;
                 if !attr.sched_flags.keep_all {
                     sched.__setscheduler_params(p, attr);
@@ -446,14 +465,45 @@ impl<A: Arch> Sched<A> {
         }
     }
 
-    /// core.c: check_class_changed().
+    /// core.c: check_class_changed() (the second half of sched_change_end() in v7.2).
+    #[doc(alias = "sched_change_end")]
     pub(crate) fn check_class_changed(&mut self, cpu: CpuId, p: TaskId, prev_class: SchedClass, old: OldPrio) {
         let task = &self.task[p];
         if task.sched_class != prev_class {
-            self.switched_from(cpu, p, prev_class);
+            let compared = self.kernel.core.class_change == ClassChange::Compared;
+            if !compared {
+                self.switched_from(cpu, p, prev_class);
+            }
             self.switched_to(cpu, p);
+            if compared && self.task[p].on_rq == OnRq::Queued {
+                self.compare_changed(cpu, p, prev_class);
+            }
         } else if task.prio != old.prio || task.sched_class == SchedClass::Dl {
             self.prio_changed(cpu, p, old);
+        }
+    }
+
+    /// The class that a task leaves for another one, if it is told before.
+    pub(crate) fn leaves_first(&self, prev_class: SchedClass, next_class: SchedClass) -> Option<SchedClass> {
+        let first = prev_class != next_class && self.kernel.core.class_change == ClassChange::Compared;
+        first.then_some(prev_class)
+    }
+
+    /// The part of sched_change_end() that asks what the CPU makes of a task that came to another class than `prev_class`. One that
+    /// runs may have risen above `rq->next_class`, the class that was picked, or fallen below somebody who waits.
+    fn compare_changed(&mut self, cpu: CpuId, p: TaskId, prev_class: SchedClass) {
+        if self.rq[cpu].curr != Some(p) {
+            return self.check_preempt_curr(cpu, p, WakeFlags::NONE);
+        }
+        let rises = self.task[p].sched_class.sched_class_above(prev_class);
+        if rises {
+            self.resched_curr(cpu);
+        }
+        if self.rq[cpu].need_resched {
+            self.rq_clock_skip_update(cpu, true);
+        }
+        if !rises {
+            self.resched_curr(cpu);
         }
     }
 
@@ -477,3 +527,6 @@ impl<A: Arch> Sched<A> {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -31,7 +31,7 @@ behaviour! {
         NoFairTask = "no-fair-task", since "v6.12", commit "924e2904da9b",
             "where the CPU has no fair task, though one of a higher class waits";
         InPick = "in-pick", since "v7.2", commit "",
-            "not before: when it is asked for a task, has none, and so nobody else has (after v6.12, by v7.2)";
+            "not before: when it is asked for a task and has none, be it by the fair server while others wait (after v6.12, by v7.2)";
     }
 }
 
@@ -155,7 +155,6 @@ impl<A: Arch> Sched<A> {
     }
 
     /// `rq->curr->sched_class->check_preempt_curr()`: a task of the class that runs came to its queue.
-    #[doc(alias = "wakeup_preempt")]
     #[inline(never)]
     pub(super) fn class_check_preempt_curr(&mut self, cpu: CpuId, p: TaskId, flags: WakeFlags) {
         match self.task[p].sched_class {
@@ -258,13 +257,7 @@ impl<A: Arch> Sched<A> {
     #[inline(never)]
     fn pick_then_put(&mut self, cpu: CpuId, prev: Option<TaskId>) -> Option<TaskId> {
         self.prev_balance(cpu, prev);
-        loop {
-            let picked = self.pick_of_classes(cpu, prev);
-            // Since v7.2 new-idle balancing comes last of all; it drops the lock (RETRY_TASK).
-            if picked.is_some() || self.kernel.core.balance_fair != BalanceFair::InPick || self.only_fair_tasks(cpu) {
-                return picked.or_else(|| self.pick_next_task_idle(cpu, prev));
-            }
-        }
+        self.pick_of_classes(cpu, prev).or_else(|| self.pick_next_task_idle(cpu, prev))
     }
 
     /// The walk over the classes in `__pick_next_task()`. `None`: the idle task is left.

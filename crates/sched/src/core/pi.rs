@@ -44,7 +44,8 @@ impl<A: Arch> Sched<A> {
         let next_class = SchedClass::__setscheduler_class(prio);
         self.check_class_changing(cpu, p, next_class);
         let moves = self.kernel.core.policy_change != PolicyChange::Requeued && (prio != old_prio || dl_prio(prio));
-        self.requeue_changed_and(p, TaskChange { moves, put_prev: true }, |sched| {
+        let leaves = self.leaves_first(prev_class, next_class);
+        self.requeue_changed_and(p, TaskChange { moves, put_prev: true, leaves }, |sched| {
             let replenish = sched.lend_deadline(p, pi_task, prio, old_prio);
             sched.task[p].sched_class = next_class;
             sched.task[p].prio = prio;

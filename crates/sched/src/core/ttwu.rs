@@ -293,7 +293,10 @@ impl<A: Arch> Sched<A> {
         }
     }
 
-    /// core.c: check_preempt_curr().
+    /// core.c: check_preempt_curr() (wakeup_preempt() since v6.6). Since v7.2 it compares with the highest class that came since the last
+    /// pick (`rq->next_class`). That is the class of what runs, or a higher one for which the CPU is told to choose again already, so that
+    /// nothing else comes of it.
+    #[doc(alias = "wakeup_preempt")]
     #[inline(always)]
     pub(crate) fn check_preempt_curr(&mut self, cpu: CpuId, p: TaskId, flags: WakeFlags) {
         let curr = self.rq[cpu].curr;

@@ -506,8 +506,9 @@ impl<A: Arch> Sched<A> {
         }
     }
 
-    /// deadline.c: task_non_contending(). A sleeper's bandwidth counts as used until its 0-lag time.
-    pub(super) fn task_non_contending(&mut self, se: DlSe) {
+    /// deadline.c: task_non_contending(). A sleeper's bandwidth counts as used until its 0-lag time. `dl_task`: it stays in the class
+    /// (before v7.2 the task itself is asked).
+    pub(super) fn task_non_contending(&mut self, se: DlSe, dl_task: bool) {
         if !self.tracks() || self.dl_entity(se).dl_runtime == 0 || self.dl_entity_is_special(se) {
             return;
         }
@@ -517,7 +518,7 @@ impl<A: Arch> Sched<A> {
         let zerolag_time = (deadline.wrapping_sub(clock) as i64).wrapping_sub(lag);
         let timer = Self::inactive_timer(se);
         if zerolag_time < 0 || self.hrtimers.is_queued(timer) {
-            return self.inactive_at_once(se);
+            return self.inactive_at_once(se, dl_task);
         }
         self.dl_mut(se).dl_non_contending = true;
         let now = self.arch.sched_clock(self.this_cpu).0;
@@ -525,13 +526,13 @@ impl<A: Arch> Sched<A> {
     }
 
     /// The part of task_non_contending() where the 0-lag time is over.
-    fn inactive_at_once(&mut self, se: DlSe) {
+    fn inactive_at_once(&mut self, se: DlSe, dl_task: bool) {
         let DlSe::Task(p) = se else { return self.sub_running_bw(se) };
-        let (here, dead) = (self.task[p].sched_class == SchedClass::Dl, self.task[p].state == TaskState::Dead);
-        if here {
+        let dead = self.task[p].state == TaskState::Dead;
+        if dl_task {
             self.sub_running_bw(se);
         }
-        if !here || dead {
+        if !dl_task || dead {
             if dead {
                 self.sub_rq_bw(se);
             }

@@ -51,7 +51,7 @@ impl<A: Arch> Sched<A> {
             }
             BandwidthTracking::Running => {
                 if queued && self.dl_se[p].dl_runtime > 0 {
-                    self.task_non_contending(se);
+                    self.task_non_contending(se, false);
                 }
                 if !queued {
                     let forgotten = self.kernel.dl.leave_asleep == DlLeaveAsleep::KeepsRunning;

@@ -343,7 +343,7 @@ impl<A: Arch> Sched<A> {
             self.sub_rq_bw(se);
         }
         if flags.sleep {
-            self.task_non_contending(se);
+            self.task_non_contending(se, true);
         }
     }
 

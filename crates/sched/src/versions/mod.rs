@@ -44,7 +44,7 @@ use crate::psi::Psi;
 use crate::rt::RtRules;
 use crate::stats::{Schedstats, UnseenWait};
 use crate::stop_task::StopWait;
-use crate::syscalls::{AloneChanged, ChangeOrder, IdleWeight, NiceChange, NiceResched, PolicyChange};
+use crate::syscalls::{AloneChanged, ChangeOrder, ClassChange, IdleWeight, NiceChange, NiceResched, PolicyChange};
 use crate::sysctl::{Sysctl, Tunable, TunableNames, short_name};
 use crate::topology::DomainRules;
 
@@ -67,6 +67,7 @@ pub struct CoreRules {
     pub wake_running: WakeRunning,
     pub uclamp: UtilClamp,
     pub iowait_count: IowaitCount,
+    pub class_change: ClassChange,
     pub change_order: ChangeOrder,
     pub nice_change: NiceChange,
     pub hrtick_tasks: HrtickTasks,
@@ -218,7 +219,7 @@ macro_rules! behaviours {
 behaviours! {
     load_resolution, pelt, schedstats, unseen_wait, psi, sleep_profile;
     core: CoreRules {
-        clock, wake_list, wake_queue, wake_current, wake_running, uclamp, iowait_count, change_order, nice_change,
+        clock, wake_list, wake_queue, wake_current, wake_running, uclamp, iowait_count, class_change, change_order, nice_change,
         idle_weight, nice_resched, alone_changed, hrtick_tasks, pick_order, balance_fair, schedule_idle,
         policy_change, cpu_allowed, affinity_dest, affinity_offline, stop_wait, hotplug, resched_lazy, hrtick, avg_idle, move_queued, wake_cpu,
     }

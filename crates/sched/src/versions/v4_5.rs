@@ -29,7 +29,7 @@ use crate::psi::Psi;
 use crate::rt::RtRules;
 use crate::stats::{Schedstats, UnseenWait};
 use crate::stop_task::StopWait;
-use crate::syscalls::{AloneChanged, ChangeOrder, IdleWeight, NiceChange, NiceResched, PolicyChange};
+use crate::syscalls::{AloneChanged, ChangeOrder, ClassChange, IdleWeight, NiceChange, NiceResched, PolicyChange};
 use crate::sysctl;
 use crate::topology::DomainRules;
 
@@ -43,6 +43,7 @@ pub const V4_5_RC1: Kernel = Kernel {
         wake_running: WakeRunning::Preempts,
         uclamp: UtilClamp::Absent,
         iowait_count: IowaitCount::UntilItRuns,
+        class_change: ClassChange::ByClasses,
         change_order: ChangeOrder::CurrentFirst,
         nice_change: NiceChange::WeightOnly,
         hrtick_tasks: HrtickTasks::OwnQueue,

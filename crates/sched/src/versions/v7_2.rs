@@ -19,7 +19,7 @@ use crate::isolation::IsolationRules;
 use crate::layout::Structures;
 use crate::load_weight::LoadResolution;
 use crate::rt::RtRules;
-use crate::syscalls::NiceResched;
+use crate::syscalls::{ClassChange, NiceResched};
 use crate::sysctl;
 use crate::topology::DomainRules;
 
@@ -32,6 +32,7 @@ pub const V7_2: Kernel = Kernel {
         hrtick: Hrtick::Deadline,
         avg_idle: AvgIdle::AtSwitch,
         move_queued: MoveQueued::Preempts,
+        class_change: ClassChange::Compared,
         nice_resched: NiceResched::IfChanged,
         wake_cpu: WakeCpu::Chosen,
         ..V6_12.core

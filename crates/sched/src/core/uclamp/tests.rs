@@ -4,12 +4,13 @@ use super::*;
 use crate::attr::{ClampRequest, SchedAttr};
 use crate::core::TaskInit;
 use crate::core::cgroup::GroupFile;
+use crate::cpufreq_schedutil::CpufreqPolicy;
 use crate::errno::Errno;
 use crate::layout::RqLine;
 use crate::scheduler::Scheduler;
 use crate::sysctl::Sysctl;
-use crate::testing::{Hand, machine, task_in};
-use crate::versions::{V4_16, V6_1, V6_12};
+use crate::testing::{Hand, MS, machine, task_in};
+use crate::versions::{CoreRules, Kernel, V4_16, V6_1, V6_12, V7_2};
 use units::CpuMask;
 
 const CPU0: CpuId = CpuId(0);
@@ -231,4 +232,66 @@ fn until_somebody_asks_nothing_is_touched() {
     let p = s.queued(ROOT_TASK_GROUP);
     s.clamp(p, 1, 2);
     assert!(s.arch.stored.contains(&line));
+}
+
+/// v7.2, but for when a queue learns of clamps.
+fn learning(uclamp: UtilClamp) -> Kernel {
+    Kernel { core: CoreRules { uclamp, ..V7_2.core }, ..V7_2 }
+}
+
+#[test]
+fn a_frequency_is_chosen_by_the_clamps_of_who_comes_but_not_in_v6_12() {
+    assert_eq!(learning(UtilClamp::BeforeIfAwake), V7_2);
+    let variants = [UtilClamp::BeforeEnqueue, UtilClamp::AfterEnqueue, UtilClamp::BeforeIfAwake];
+    // 1875: what a new task is taken for.
+    for (uclamp, mhz) in variants.into_iter().zip([&[1_875, 3_000][..], &[1_875], &[1_875, 3_000]]) {
+        let mut s = machine(learning(uclamp), 1);
+        s.arch.khz = Some((1_000_000, 3_000_000));
+        s.sugov_start(vec![CpufreqPolicy {
+            cpus: vec![CPU0],
+            min: 1_000_000,
+            cpuinfo_max_freq: 3_000_000,
+            cur: 1_000_000,
+            rate_limit_us: 0,
+            dvfs_possible_from_any_cpu: true,
+            adjust_perf: false,
+            fast_switch: true,
+        }]);
+        let p = s.queued(ROOT_TASK_GROUP);
+        s.clamp(p, 1024, 1024);
+        assert_eq!(Scheduler::schedule(&mut s, CPU0, true), Some(p));
+        s.set_current_state(CPU0, TaskState::Interruptible);
+        assert_eq!(Scheduler::schedule(&mut s, CPU0, false), None);
+        s.arch.now += 1_000 * MS;
+        assert!(Scheduler::wake(&mut s, CPU0, p, WakeFlags::NONE));
+        assert_eq!(s.arch.mhz, mhz, "{uclamp:?}");
+        assert_eq!(s.of_queue(), (1024, 1024), "{uclamp:?}");
+    }
+}
+
+#[test]
+fn a_sleeper_that_stays_queued_is_counted_where_nobody_asks_whether_it_is_awake() {
+    let variants = [UtilClamp::BeforeEnqueue, UtilClamp::AfterEnqueue, UtilClamp::BeforeIfAwake];
+    for (uclamp, asleep) in variants.into_iter().zip([700, 100, 100]) {
+        let mut s = machine(learning(uclamp), 1);
+        let [p, q] = [(700, 900), (100, 900)].map(|(min, max)| {
+            let p = s.queued(ROOT_TASK_GROUP);
+            s.clamp(p, min, max);
+            p
+        });
+        assert_eq!(Scheduler::schedule(&mut s, CPU0, true), Some(p));
+        s.arch.now += MS;
+        s.set_current_state(CPU0, TaskState::Interruptible);
+        assert_eq!(Scheduler::schedule(&mut s, CPU0, false), Some(q));
+        assert!(s.se[s.task[p].se].sched_delayed, "it has had more than its share");
+        assert_eq!(s.of_queue().0, 100, "{uclamp:?}");
+        // Another nice level has it leave the queue and come back.
+        s.set_user_nice(p, 1);
+        assert!(s.se[s.task[p].se].sched_delayed, "{uclamp:?}");
+        assert_eq!(s.of_queue().0, asleep, "{uclamp:?}");
+        if asleep == 100 {
+            assert!(Scheduler::wake(&mut s, CPU0, p, WakeFlags::NONE));
+            assert_eq!(s.of_queue().0, 700, "{uclamp:?}: as it wakes");
+        }
+    }
 }

@@ -6,7 +6,7 @@ use super::{
 use crate::access::Path;
 use crate::arch::Arch;
 use crate::core::Sched;
-use crate::core::class::PickOrder;
+use crate::core::class::{BalanceFair, PickOrder};
 use crate::features::Feature;
 use crate::topology::{CpuIdleType, NewidleHistory, SdFlags, SdId};
 use fentry::fentry;
@@ -68,8 +68,13 @@ impl<A: Arch> Sched<A> {
         let h_nr_running = self.cfs_h_nr_running(this_cpu);
         let rq = &mut self.rq[this_cpu];
         rq.next_balance = rq.next_balance.min(next_balance);
-        // Since v5.4 only after a search, in which the queue was not locked.
-        let looks = searches || self.kernel.core.pick_order == PickOrder::PullInPick;
+        let looks = match (self.kernel.core.pick_order, self.kernel.core.balance_fair) {
+            (PickOrder::PullInPick, _) => true,
+            // Since v5.4 only after a search, in which the queue was not locked.
+            (_, BalanceFair::NothingRuns | BalanceFair::NoFairTask) => searches,
+            // Here rq_modified_above() decides: who waited before does not count, and a path is atomic, so that nobody comes meanwhile.
+            (_, BalanceFair::InPick) => false,
+        };
         if looks && rq.nr_running != h_nr_running {
             pulled_task = -1;
         }

@@ -1,7 +1,9 @@
 //! When a CPU balances, and when it leaves it.
 
 use super::*;
+use crate::core::class::BalanceFair;
 use crate::layout::{BALANCE_RUNNING, RqLine};
+use crate::versions::CoreRules;
 
 #[test]
 fn newidle_pulls_and_measures_itself() {
@@ -199,6 +201,64 @@ fn a_fair_task_that_leaves_looks_for_another_one_before_a_real_time_task_runs_si
         sched.rq[CPU1].avg_idle = 1_000_000;
         assert_eq!(sched.schedule(false), Some(fifo), "{}", sched.kernel.name);
         assert_eq!(sched.domains.stats(sd).lb_count[2] - before, looks, "{}", sched.kernel.name);
+    }
+}
+
+/// v7.2, but for when the fair class looks for tasks elsewhere.
+fn looking(balance_fair: BalanceFair) -> Kernel {
+    Kernel { core: CoreRules { balance_fair, ..V7_2.core }, ..V7_2 }
+}
+
+/// [`two_hogs_beside_an_idle_cpu`], but that other CPU has a fair task that runs, and may run nowhere else, and a real-time task that waits.
+fn two_hogs_beside_two_classes(kernel: Kernel) -> (Machine, TaskId, TaskId) {
+    let mut sched = two_hogs_beside_an_idle_cpu(kernel);
+    let [first, second] = [(); 2].map(|()| sched.hog_for(CPU1, cpus(&[1])));
+    let fair = sched.run_something(CPU1);
+    let fifo = if first == fair { second } else { first };
+    assert_eq!(sched.sched_setscheduler(fifo, Policy::Fifo, 10), Ok(()));
+    sched.rq[CPU1].avg_idle = 1_000_000;
+    sched.on_cpu(CPU1);
+    (sched, fair, fifo)
+}
+
+#[test]
+fn a_fair_task_that_leaves_is_not_replaced_where_the_class_looks_as_it_picks() {
+    assert_eq!(looking(BalanceFair::InPick), V7_2);
+    for (balance_fair, looks) in [(BalanceFair::NothingRuns, 0), (BalanceFair::NoFairTask, 1), (BalanceFair::InPick, 0)]
+    {
+        let (mut sched, fair, fifo) = two_hogs_beside_two_classes(looking(balance_fair));
+        let sd = sched.lowest_domain(CPU1);
+        let before = sched.domains.stats(sd).lb_count[2];
+        sched.task[fair].state = TaskState::Interruptible;
+        assert_eq!(sched.schedule(false), Some(fifo), "{balance_fair:?}");
+        assert_eq!(sched.domains.stats(sd).lb_count[2] - before, looks, "{balance_fair:?}");
+    }
+}
+
+/// It finds none, as no level is searched for a CPU that has any task: it is asked, refuses, and the CPU counts as one that idles.
+#[test]
+fn the_fair_server_looks_for_tasks_elsewhere_where_the_class_looks_as_it_picks() {
+    for (balance_fair, looks) in [(BalanceFair::NothingRuns, 0), (BalanceFair::NoFairTask, 0), (BalanceFair::InPick, 1)]
+    {
+        let (mut sched, fair, fifo) = two_hogs_beside_two_classes(looking(balance_fair));
+        let sd = sched.lowest_domain(CPU1);
+        // The server waits for its time, which nobody cancels though the only fair task rises, and sleeps.
+        assert_eq!(sched.sched_setscheduler(fair, Policy::Fifo, 20), Ok(()));
+        assert_eq!(sched.schedule(true), Some(fair), "{balance_fair:?}");
+        sched.task[fair].state = TaskState::Interruptible;
+        assert_eq!(sched.schedule(false), Some(fifo), "{balance_fair:?}");
+        sched.pass_ms(1_000);
+        sched.on_cpu(CPU1);
+        sched.rq[CPU1].avg_idle = 1_000_000;
+        let before = sched.domains.stats(sd).lb_count[2];
+        sched.dl_server_timer(CPU1);
+        assert!(sched.dl[CPU1].fair_server.dl_server_active);
+        assert_eq!(sched.schedule(true), Some(fifo), "{balance_fair:?}");
+        assert!(!sched.dl[CPU1].fair_server.dl_server_active, "nobody is there to be served");
+        assert_eq!(sched.domains.stats(sd).lb_count[2] - before, looks, "{balance_fair:?}");
+        // Who waited before does not count as one that came meanwhile (rq_modified_above()).
+        let clock = sched.rq[CPU1].clock;
+        assert_eq!(sched.rq[CPU1].idle_stamp, if looks == 1 { clock } else { 0 }, "{balance_fair:?}");
     }
 }
 
