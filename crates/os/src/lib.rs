@@ -178,6 +178,14 @@ pub enum Syscall {
     EpollWait(EpollCall),
 }
 
+impl Syscall {
+    /// Whether it was none in the end: what locks do among threads where nobody has to wait.
+    #[inline]
+    pub fn stayed_in_user_mode(&self) -> bool {
+        matches!(self, Syscall::Sync(call) if call.stayed_in_user_mode())
+    }
+}
+
 /// How far a system call got. A kind and one number, which come back in registers: what is written by parts into memory, and then read
 /// whole, has to wait until it is there.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

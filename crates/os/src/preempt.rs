@@ -12,6 +12,8 @@
 //! * after a wakeup in the middle of a system call: *full* preempts the waker there (between the waiters of a futex, before it goes to
 //!   sleep on a full pipe, before a dying task is gone), the others at the call's end; *lazy* does as *full* for a real-time or deadline
 //!   task, and as the others for a fair one;
+//! * what stays in user mode (work, looks at the clock, locks that are free) is no way back to it, however many operations a program makes of
+//!   it: only interrupts see there that somebody waits;
 //! * fork and exit: [`PIECES`] points in each under all but *none*, which take interrupts and reschedule there;
 //! * kernel threads, which never are on their way to user mode: under *full* they are preempted like everybody, under *lazy* too, but by
 //!   fair tasks at a tick, under the others where their programs say `cond_resched` or `might_sleep`, or sleep.

@@ -8,6 +8,7 @@
 pub mod rtmutex;
 
 use crate::{Os, Step, charge, paths, preempt_enable};
+use sched::access::Path;
 use sched::arch::Arch;
 use sched::layout::Line;
 use sched::sched::{MAX_RT_PRIO, TaskId, TaskState, WakeFlags};
@@ -132,6 +133,8 @@ pub enum SyncOp {
 pub struct SyncCall {
     pub op: SyncOp,
     stage: Stage,
+    /// It has been in the kernel.
+    entered: bool,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -151,7 +154,18 @@ enum Stage {
 
 impl SyncCall {
     pub fn new(op: SyncOp) -> SyncCall {
-        SyncCall { op, stage: Stage::Start }
+        SyncCall { op, stage: Stage::Start, entered: false }
+    }
+
+    /// Whether it has been in user mode all the time.
+    pub fn stayed_in_user_mode(&self) -> bool {
+        !self.entered
+    }
+
+    /// sys_futex().
+    fn enter<S: Scheduler>(&mut self, sched: &mut S, cpu: CpuId, path: Path) {
+        self.entered = true;
+        charge(sched, cpu, path);
     }
 }
 
@@ -206,13 +220,13 @@ impl Os {
         }
         match call.op {
             SyncOp::Lock(mutex) => self.lock(sched, cpu, task, mutex, call),
-            SyncOp::Unlock(mutex) => self.unlock(sched, cpu, task, mutex),
+            SyncOp::Unlock(mutex) => self.unlock(sched, cpu, task, mutex, call),
             SyncOp::Wait(cond, mutex) => self.cond_wait(sched, cpu, task, cond, mutex, call),
             SyncOp::Signal(cond) => self.cond_wake(sched, cpu, task, cond, 1, call),
             SyncOp::Broadcast(cond) => self.cond_wake(sched, cpu, task, cond, usize::MAX, call),
             SyncOp::Barrier(barrier) => self.barrier(sched, cpu, task, barrier, call),
-            SyncOp::SemaphorePost(semaphore) => self.post(sched, cpu, semaphore),
-            SyncOp::SemaphoreWait(semaphore) => self.semaphore_wait(sched, cpu, task, semaphore),
+            SyncOp::SemaphorePost(semaphore) => self.post(sched, cpu, semaphore, call),
+            SyncOp::SemaphoreWait(semaphore) => self.semaphore_wait(sched, cpu, task, semaphore, call),
         }
     }
 
@@ -247,21 +261,28 @@ impl Os {
         mutex.contended = true;
         call.stage = Stage::Locking;
         mutex.waiters.push(sched, task);
-        futex_wait(sched, cpu)
+        futex_wait(sched, cpu, call)
     }
 
     /// Unlocking what one does not hold is an error of the program; like pthreads' default mutex it is let through.
-    fn unlock<S: Scheduler>(&mut self, sched: &mut S, cpu: CpuId, task: TaskId, id: MutexId) -> Step {
+    fn unlock<S: Scheduler>(
+        &mut self,
+        sched: &mut S,
+        cpu: CpuId,
+        task: TaskId,
+        id: MutexId,
+        call: &mut SyncCall,
+    ) -> Step {
         let id = match id {
             MutexId::Plain(id) => id,
-            MutexId::Pi(id) => return self.futex_unlock_pi(sched, cpu, task, id as usize),
+            MutexId::Pi(id) => return self.futex_unlock_pi(sched, cpu, task, id as usize, call),
         };
         let mutex = &mut self.sync.mutexes[id as usize];
         charge(sched, cpu, paths::USER_LOCK);
         sched.arch_mut().atomic(cpu, mutex.line);
         mutex.owner = None;
         if std::mem::take(&mut mutex.contended) {
-            charge(sched, cpu, paths::FUTEX_WAKE);
+            call.enter(sched, cpu, paths::FUTEX_WAKE);
             if let Some(next) = mutex.waiters.pop() {
                 sched.wake(cpu, next, WakeFlags::NONE);
             }
@@ -280,14 +301,14 @@ impl Os {
     ) -> Step {
         match call.stage {
             Stage::Start => {
-                self.unlock(sched, cpu, task, mutex);
+                self.unlock(sched, cpu, task, mutex, call);
                 let cond = &mut self.sync.conds[cond.0 as usize];
                 sched.arch_mut().atomic(cpu, cond.line);
                 cond.waiters.push(sched, task);
                 call.stage = Stage::Waiting;
-                futex_wait(sched, cpu)
+                futex_wait(sched, cpu, call)
             }
-            Stage::Waiting if self.sync.conds[cond.0 as usize].waiters.contains(task) => futex_wait(sched, cpu),
+            Stage::Waiting if self.sync.conds[cond.0 as usize].waiters.contains(task) => futex_wait(sched, cpu, call),
             _ => self.lock(sched, cpu, task, mutex, call),
         }
     }
@@ -307,7 +328,7 @@ impl Os {
         let wake_q = cond.waiters.take(most);
         let woken = wake_q.len() as u64;
         if woken > 0 {
-            charge(sched, cpu, paths::FUTEX_WAKE);
+            call.enter(sched, cpu, paths::FUTEX_WAKE);
         }
         self.wake_up_q(sched, cpu, task, call, wake_q, woken)
     }
@@ -344,33 +365,40 @@ impl Os {
     ) -> Step {
         let barrier = &mut self.sync.barriers[id.0 as usize];
         if let Stage::AtBarrier(generation) = call.stage {
-            return if generation == barrier.generation { futex_wait(sched, cpu) } else { Step::Done(0) };
+            return if generation == barrier.generation { futex_wait(sched, cpu, call) } else { Step::Done(0) };
         }
         sched.arch_mut().atomic(cpu, barrier.line);
         if barrier.waiters.0.len() as u32 + 1 < barrier.users {
             barrier.waiters.push(sched, task);
             call.stage = Stage::AtBarrier(barrier.generation);
-            return futex_wait(sched, cpu);
+            return futex_wait(sched, cpu, call);
         }
         barrier.generation += 1;
-        charge(sched, cpu, paths::FUTEX_WAKE);
+        call.enter(sched, cpu, paths::FUTEX_WAKE);
         let wake_q = barrier.waiters.take(usize::MAX);
         self.wake_up_q(sched, cpu, task, call, wake_q, 1)
     }
 
-    fn post<S: Scheduler>(&mut self, sched: &mut S, cpu: CpuId, id: SemaphoreId) -> Step {
+    fn post<S: Scheduler>(&mut self, sched: &mut S, cpu: CpuId, id: SemaphoreId, call: &mut SyncCall) -> Step {
         let semaphore = &mut self.sync.semaphores[id.0 as usize];
         charge(sched, cpu, paths::USER_LOCK);
         sched.arch_mut().atomic(cpu, semaphore.line);
         semaphore.count += 1;
         if let Some(waiter) = semaphore.waiters.pop() {
-            charge(sched, cpu, paths::FUTEX_WAKE);
+            call.enter(sched, cpu, paths::FUTEX_WAKE);
             sched.wake(cpu, waiter, WakeFlags::NONE);
         }
         Step::Done(0)
     }
 
-    fn semaphore_wait<S: Scheduler>(&mut self, sched: &mut S, cpu: CpuId, task: TaskId, id: SemaphoreId) -> Step {
+    fn semaphore_wait<S: Scheduler>(
+        &mut self,
+        sched: &mut S,
+        cpu: CpuId,
+        task: TaskId,
+        id: SemaphoreId,
+        call: &mut SyncCall,
+    ) -> Step {
         let semaphore = &mut self.sync.semaphores[id.0 as usize];
         charge(sched, cpu, paths::USER_LOCK);
         sched.arch_mut().atomic(cpu, semaphore.line);
@@ -382,12 +410,12 @@ impl Os {
         if !semaphore.waiters.contains(task) {
             semaphore.waiters.push(sched, task);
         }
-        futex_wait(sched, cpu)
+        futex_wait(sched, cpu, call)
     }
 }
 
-fn futex_wait<S: Scheduler>(sched: &mut S, cpu: CpuId) -> Step {
-    charge(sched, cpu, paths::FUTEX_WAIT);
+fn futex_wait<S: Scheduler>(sched: &mut S, cpu: CpuId, call: &mut SyncCall) -> Step {
+    call.enter(sched, cpu, paths::FUTEX_WAIT);
     sched.set_current_state(cpu, TaskState::Interruptible);
     Step::Sleep
 }

@@ -107,9 +107,10 @@ impl Sysctl {
         Sysctl { llc_epoch_period: u64::from(hz / 100), ..self }
     }
 
-    /// fair.c: normalized_sysctl_sched_base_slice. The tunable's value on a machine of one CPU, in ns.
-    pub fn normalized_sched_base_slice(&self, nr_cpus: usize) -> u64 {
-        self.sched_base_slice / get_update_sysctl_factor(nr_cpus)
+    /// fair.c: normalized_sysctl_sched_base_slice, in ns: what the default is on a machine of one CPU. Whatever is written into `base_slice_ns`
+    /// changes nothing of it: only a change of the scaling would (sched_update_scaling()).
+    pub fn normalized_sched_base_slice() -> u64 {
+        Tunable::sched_base_slice.row().default
     }
 
     /// What the kernel refuses in a combination of values: what would be right.
@@ -294,6 +295,7 @@ mod tests {
             assert_eq!(Sysctl::new(cpus).sched_base_slice, slice);
         }
         assert_eq!(Sysctl::new(8).sched_idle_min_granularity, 750_000);
+        assert_eq!(Sysctl::normalized_sched_base_slice(), 700_000);
     }
 
     #[test]

@@ -10,7 +10,7 @@ use os::{Syscall, paths};
 use sched::access::Path;
 use sched::sched::TaskId;
 use sched::scheduler::Scheduler;
-use units::{CpuId, unlikely};
+use units::{CpuId, Ps, unlikely};
 
 impl<const COSTS: bool, S: Scheduler<Arch = Hardware<COSTS>>> Sim<COSTS, S> {
     /// Whether who runs on `cpu` is preempted between two of its steps. `was`: what it was in the middle of.
@@ -36,6 +36,20 @@ impl<const COSTS: bool, S: Scheduler<Arch = Hardware<COSTS>>> Sim<COSTS, S> {
             Pending::Nothing | Pending::Work(_) | Pending::RunFor(_) | Pending::SpinUntil(_) => context.mm != 0,
             Pending::Syscall(_) | Pending::Long { .. } | Pending::Executed | Pending::Dying | Pending::Unborn => false,
         })
+    }
+
+    /// Whether an operation begins with a lazy request that it does nothing about: a task that computes, looks at the clock or takes a free
+    /// lock does not come by where it would see it, however many such operations its program makes of that.
+    #[inline]
+    pub(crate) fn stays_in_user_mode(&self, cpu: CpuId, op: &Op) -> bool {
+        unlikely(self.sched.need_resched_lazy(cpu)) && op.stays_in_user_mode()
+    }
+
+    /// Whether who runs on `cpu` is asked to give way on the way back to user mode, if it has not been there all the time (`stays`).
+    #[inline]
+    pub(crate) fn must_look_on_exit(&self, cpu: CpuId, now: Ps, stays: bool) -> bool {
+        unlikely(self.sched.need_resched_any(cpu))
+            && (self.must_reschedule(cpu, now) || (self.sched.need_resched_lazy(cpu) && !stays))
     }
 
     /// Whether who runs may be preempted between two of its steps: always on the way to user mode, which kernel threads never are.

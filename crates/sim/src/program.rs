@@ -137,6 +137,14 @@ pub enum Op {
     Exit,
 }
 
+impl Op {
+    /// Whether it does not leave user mode, or by itself knows whether it did.
+    pub(crate) fn stays_in_user_mode(&self) -> bool {
+        let computes = matches!(self, Op::Work(_) | Op::WorkFor(_) | Op::RunFor(_) | Op::SpinUntil(_));
+        computes || matches!(self, Op::GetCpu | Op::Report { .. } | Op::Sync(_))
+    }
+}
+
 /// What kernel threads do for ever.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum KernelLoop {

@@ -205,15 +205,14 @@ impl<const COSTS: bool, S: Scheduler<Arch = Hardware<COSTS>>> Sim<COSTS, S> {
             }
             context.last.now = now.ns();
             let op = context.program.next(context.last);
+            let stays = self.stays_in_user_mode(cpu, &op);
             if !self.begin(cpu, task, op) {
                 return false;
             }
             instant += 1;
-            // The way back to user mode reschedules if it must.
             if unlikely(instant > MOST_INSTANT_OPS)
                 || self.sched.arch().now(cpu) > now
-                || unlikely(self.sched.need_resched_any(cpu))
-                    && (self.must_reschedule(cpu, now) || self.sched.need_resched_lazy(cpu))
+                || self.must_look_on_exit(cpu, now, stays)
             {
                 self.pause(cpu);
                 return false;
@@ -521,10 +520,12 @@ impl<const COSTS: bool, S: Scheduler<Arch = Hardware<COSTS>>> Sim<COSTS, S> {
         }
         match os.step(sched, cpu, task, call) {
             Step::Done(value) => {
+                let stayed = unlikely(sched.need_resched_lazy(cpu)) && call.stayed_in_user_mode();
                 context.last.value = value;
                 context.pending = Pending::Nothing;
                 sched.arch_mut().profile_stand(cpu, &[]);
-                self.pause(cpu);
+                let now = sched.arch().now(cpu);
+                if stayed { self.resume_user(cpu, now) } else { self.pause(cpu) }
             }
             step @ (Step::Sleep | Step::SleepUntil(_)) => {
                 if unlikely(sched.arch().profiling()) {

@@ -225,7 +225,7 @@ impl Os {
         let order = self.rules.pi.waiters;
         let mutex = &mut self.sync.pi_mutexes[lock];
         if call.stage == Stage::Deadlocked {
-            return futex_wait(sched, cpu);
+            return futex_wait(sched, cpu, call);
         }
         let waits = mutex.has_waiter(task);
         if !waits {
@@ -236,15 +236,15 @@ impl Os {
             return Step::Done(0);
         }
         if waits {
-            return futex_wait(sched, cpu);
+            return futex_wait(sched, cpu, call);
         }
         if self.sync.is_deadlock(lock, task) {
             call.stage = Stage::Deadlocked;
-            return futex_wait(sched, cpu);
+            return futex_wait(sched, cpu, call);
         }
         self.task_blocks_on_rt_mutex(sched, cpu, task, lock);
         call.stage = Stage::Locking;
-        futex_wait(sched, cpu)
+        futex_wait(sched, cpu, call)
     }
 
     /// rtmutex.c: task_blocks_on_rt_mutex().
@@ -269,6 +269,7 @@ impl Os {
         cpu: CpuId,
         task: TaskId,
         lock: usize,
+        call: &mut SyncCall,
     ) -> Step {
         let mutex = &mut self.sync.pi_mutexes[lock];
         charge(sched, cpu, paths::USER_LOCK);
@@ -280,7 +281,7 @@ impl Os {
             }
             return Step::Done(0);
         }
-        charge(sched, cpu, paths::FUTEX_WAKE);
+        call.enter(sched, cpu, paths::FUTEX_WAKE);
         self.rt_mutex_futex_unlock(sched, cpu, task, lock);
         Step::Done(0)
     }

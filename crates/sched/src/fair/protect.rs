@@ -8,6 +8,7 @@ use crate::core::Sched;
 use crate::features::Feature;
 use crate::load_weight::calc_delta_fair;
 use crate::sched::*;
+use crate::sysctl::Sysctl;
 
 /// fair.c: min_vruntime().
 fn min_vruntime(a: u64, b: u64) -> u64 {
@@ -31,7 +32,7 @@ impl<A: Arch> Sched<A> {
     fn set_protect_shortest_slice(&mut self, cfs: CfsRqId, se: SeId) {
         let shortest = match self.sched_feat(Feature::RUN_TO_PARITY) {
             true => self.cfs_rq_min_slice(cfs).into(),
-            false => self.sysctl.normalized_sched_base_slice(self.nr_cpus()),
+            false => Sysctl::normalized_sched_base_slice(),
         };
         let resolution = self.kernel.load_resolution;
         let se = &mut self.se[se];
