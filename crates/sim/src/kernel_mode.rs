@@ -42,7 +42,7 @@ impl<const COSTS: bool, S: Scheduler<Arch = Hardware<COSTS>>> Sim<COSTS, S> {
     /// lock does not come by where it would see it, however many such operations its program makes of that.
     #[inline]
     pub(crate) fn stays_in_user_mode(&self, cpu: CpuId, op: &Op) -> bool {
-        unlikely(self.sched.need_resched_lazy(cpu)) && op.stays_in_user_mode()
+        unlikely(self.os.rules.preempt == Preempt::Lazy) && self.sched.need_resched_lazy(cpu) && op.stays_in_user_mode()
     }
 
     /// Whether who runs on `cpu` is asked to give way on the way back to user mode, if it has not been there all the time (`stays`).

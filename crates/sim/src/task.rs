@@ -14,6 +14,7 @@ use os::kthread::Sugov;
 use os::net::NetCall;
 use os::net::poll::EpollCall;
 use os::pipe::PipeCall;
+use os::preempt::Preempt;
 use os::process::Relation;
 use os::sync::SyncCall;
 use os::timer_wheel::TimerSlack;
@@ -520,12 +521,16 @@ impl<const COSTS: bool, S: Scheduler<Arch = Hardware<COSTS>>> Sim<COSTS, S> {
         }
         match os.step(sched, cpu, task, call) {
             Step::Done(value) => {
-                let stayed = unlikely(sched.need_resched_lazy(cpu)) && call.stayed_in_user_mode();
+                let lazy = unlikely(os.rules.preempt == Preempt::Lazy) && sched.need_resched_lazy(cpu);
+                let stayed = lazy && call.stayed_in_user_mode();
                 context.last.value = value;
                 context.pending = Pending::Nothing;
                 sched.arch_mut().profile_stand(cpu, &[]);
-                let now = sched.arch().now(cpu);
-                if stayed { self.resume_user(cpu, now) } else { self.pause(cpu) }
+                if unlikely(stayed) {
+                    let now = self.sched.arch().now(cpu);
+                    return self.resume_user(cpu, now);
+                }
+                self.pause(cpu);
             }
             step @ (Step::Sleep | Step::SleepUntil(_)) => {
                 if unlikely(sched.arch().profiling()) {
