@@ -2,14 +2,12 @@
 
 use crate::engine::{RefusedRequest, Sample, Sim};
 use crate::program::{AddressSpace, KernelLoop, Op, Outcome, Program, TaskSpec};
-use crate::timers::MIN_DELTA;
 use crate::user::Work;
 use machine::hardware::Hardware;
 use machine::memory::{Fetches, Order};
 use machine::smt::WorkKind;
 use machine::warmth::WorkingSet;
 use os::fs::{FsCall, Jbd2, Xfsaild};
-use os::irq::Cause;
 use os::kthread::Sugov;
 use os::net::NetCall;
 use os::net::poll::EpollCall;
@@ -26,7 +24,7 @@ use sched::core::TaskInit;
 use sched::errno::{Answer, Refusal};
 use sched::sched::{ROOT_TASK_GROUP, TaskId, WakeFlags};
 use sched::scheduler::Scheduler;
-use units::{CpuId, CpuMask, Cycles, Ns, Ps, unlikely};
+use units::{CpuId, CpuMask, Cycles, Ps, unlikely};
 
 /// What a task is in the middle of.
 #[derive(Clone, Copy)]
@@ -557,48 +555,5 @@ impl<const COSTS: bool, S: Scheduler<Arch = Hardware<COSTS>>> Sim<COSTS, S> {
             Step::Preempted => self.switch(cpu, true),
             Step::Continues => self.pause(cpu),
         }
-    }
-
-    /// Arms the timer of a sleep, on the CPU where the task goes to sleep, or has the block device answer there.
-    fn arm(&mut self, cpu: CpuId, task: TaskId, until: Ns) {
-        self.sleeps += 1;
-        let sleep = self.sleeps;
-        let context = self.context(task);
-        context.sleep = sleep;
-        if matches!(context.pending, Pending::Syscall(Syscall::BlockIo { .. })) {
-            let irq = self.os.irq.queue_request_irq(cpu);
-            return self.raise_irq(until, irq, Cause::Done { task, sleep });
-        }
-        let soft = Ps::from(until);
-        // hrtimer.c: hrtimer_nanosleep(). Differs: until v6.11 the kernel asks for the priority, so that who sleeps with one that is lent to it has no slack either.
-        let none = self.context(task).no_slack || self.sched.rt_or_dl_task_policy(task);
-        let slack = if none { Ps::ZERO } else { self.timer_slack };
-        let hard = (soft + slack).max(self.sched.arch().now(cpu) + MIN_DELTA);
-        let on = self.timer_base(cpu, hard);
-        self.cpus[on].timers.arm(soft, hard, task, sleep);
-        if on != cpu {
-            self.requeue(on);
-        }
-    }
-
-    /// The same of a sleep in schedule_timeout().
-    pub(crate) fn arm_timeout(&mut self, cpu: CpuId, task: TaskId, jiffies: u64, deferrable: bool) {
-        self.sleeps += 1;
-        let sleep = self.sleeps;
-        self.context(task).sleep = sleep;
-        let at = self.timeout(cpu, jiffies);
-        let timers = &mut self.cpus[cpu].timers;
-        if deferrable {
-            timers.arm_deferrable(at, task, sleep);
-        } else {
-            timers.arm_wheel(at, task, sleep);
-        }
-    }
-
-    /// hrtimer.c: switch_hrtimer_base(): where a timer waits that is armed on `cpu`. Not elsewhere if it would be the first there: that CPU's
-    /// clock would have to be set from here.
-    fn timer_base(&self, cpu: CpuId, hard: Ps) -> CpuId {
-        let target = self.sched.get_nohz_timer_target(cpu);
-        if target != cpu && hard <= self.cpus[target].interrupt_at() { cpu } else { target }
     }
 }

@@ -1,10 +1,16 @@
 //! High-resolution timers of one CPU: sleepers', by hard expiry, then in order of arming; and when the scheduler's own are due, and
-//! devices' interrupts, whose time nobody knows before.
+//! devices' interrupts, whose time nobody knows before. How a sleep arms one.
 
+use crate::engine::Sim;
+use crate::task::Pending;
+use machine::hardware::Hardware;
+use os::Syscall;
+use os::irq::Cause;
 use sched::sched::TaskId;
+use sched::scheduler::Scheduler;
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
-use units::Ps;
+use units::{CpuId, Ns, Ps};
 
 /// clockevents.c: cev_delta2ns(): a clock is not set to interrupt sooner than in a microsecond, clockevents_program_event() not for a
 /// time that has passed either.
@@ -197,6 +203,53 @@ impl Timers {
         let timer = self.heap.pop().map(|t| t.0);
         self.set_sleeper(self.heap.peek().map_or(Ps::NEVER, |t| t.0.hard));
         timer
+    }
+}
+
+// What sleeps arm.
+
+impl<const COSTS: bool, S: Scheduler<Arch = Hardware<COSTS>>> Sim<COSTS, S> {
+    /// Arms the timer of a sleep, on the CPU where the task goes to sleep, or has the block device answer there.
+    pub(crate) fn arm(&mut self, cpu: CpuId, task: TaskId, until: Ns) {
+        self.sleeps += 1;
+        let sleep = self.sleeps;
+        let context = self.context(task);
+        context.sleep = sleep;
+        if matches!(context.pending, Pending::Syscall(Syscall::BlockIo { .. })) {
+            let irq = self.os.irq.queue_request_irq(cpu);
+            return self.raise_irq(until, irq, Cause::Done { task, sleep });
+        }
+        let soft = Ps::from(until);
+        // hrtimer.c: hrtimer_nanosleep(). Differs: until v6.11 the kernel asks for the priority, so that who sleeps with one that is lent to it has no slack either.
+        let none = self.context(task).no_slack || self.sched.rt_or_dl_task_policy(task);
+        let slack = if none { Ps::ZERO } else { self.timer_slack };
+        let hard = (soft + slack).max(self.sched.arch().now(cpu) + MIN_DELTA);
+        let on = self.timer_base(cpu, hard);
+        self.cpus[on].timers.arm(soft, hard, task, sleep);
+        if on != cpu {
+            self.requeue(on);
+        }
+    }
+
+    /// The same of a sleep in schedule_timeout().
+    pub(crate) fn arm_timeout(&mut self, cpu: CpuId, task: TaskId, jiffies: u64, deferrable: bool) {
+        self.sleeps += 1;
+        let sleep = self.sleeps;
+        self.context(task).sleep = sleep;
+        let at = self.timeout(cpu, jiffies);
+        let timers = &mut self.cpus[cpu].timers;
+        if deferrable {
+            timers.arm_deferrable(at, task, sleep);
+        } else {
+            timers.arm_wheel(at, task, sleep);
+        }
+    }
+
+    /// hrtimer.c: switch_hrtimer_base(): where a timer waits that is armed on `cpu`. Not elsewhere if it would be the first there: that CPU's
+    /// clock would have to be set from here.
+    fn timer_base(&self, cpu: CpuId, hard: Ps) -> CpuId {
+        let target = self.sched.get_nohz_timer_target(cpu);
+        if target != cpu && hard <= self.cpus[target].interrupt_at() { cpu } else { target }
     }
 }
 
