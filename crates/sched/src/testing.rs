@@ -4,6 +4,7 @@ use crate::access::Path;
 use crate::arch::Arch;
 use crate::core::{Boot, Sched, TaskInit};
 use crate::cpu_topology::CpuTopology;
+use crate::cpufreq_schedutil::CpufreqPolicy;
 use crate::layout::Line;
 use crate::sched::{TaskId, TgId};
 use crate::sysctl::Sysctl;
@@ -137,4 +138,18 @@ pub(crate) fn machine_of(kernel: Kernel, topology: CpuTopology) -> Sched<Hand> {
 
 pub(crate) fn task_in(group: TgId, comm: &str) -> TaskInit {
     TaskInit { comm: comm.to_string(), attr: None, cpus_allowed: None, mm: 1, group }
+}
+
+/// CPUs that schedutil runs at one frequency, from 1.0 to 3.0 GHz, now at the lowest; it may be changed at any time, and from everywhere.
+pub(crate) fn policy_of(cpus: &[CpuId]) -> CpufreqPolicy {
+    CpufreqPolicy {
+        cpus: cpus.to_vec(),
+        min: 1_000_000,
+        cpuinfo_max_freq: 3_000_000,
+        cur: 1_000_000,
+        rate_limit_us: 0,
+        dvfs_possible_from_any_cpu: true,
+        adjust_perf: false,
+        fast_switch: true,
+    }
 }

@@ -241,12 +241,12 @@ impl<const COSTS: bool, S: Scheduler<Arch = Hardware<COSTS>>> Sim<COSTS, S> {
         let until = Ps::from(until);
         let mut winner = self.queue.winner();
         while self.live_tasks > 0 {
-            if last.is_some_and(|last| self.events >= last) {
+            if unlikely(last.is_some_and(|last| self.events >= last)) {
                 return None;
             }
             let next = self.queue.first(winner);
             let at = next.map_or(Ps::NEVER, |next| next.1);
-            // Two questions for all that seldom comes.
+            // All that seldom comes. Two comparisons are less than a minimum and one.
             if unlikely(at >= self.timeline.next()) || unlikely(at >= until) {
                 if self.timeline.next() <= at.min(until) && self.timeline.next() != Ps::NEVER {
                     self.change_machine();

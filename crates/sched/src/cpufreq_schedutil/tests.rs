@@ -4,7 +4,7 @@ use super::*;
 use crate::core::TaskInit;
 use crate::sched::ROOT_TASK_GROUP;
 use crate::scheduler::Scheduler;
-use crate::testing::{Hand, MS, machine, task_in};
+use crate::testing::{Hand, MS, machine, policy_of, task_in};
 use crate::versions::{Kernel, V4_15, V4_16, V6_1, V6_12};
 use units::CpuMask;
 
@@ -16,16 +16,7 @@ const CPUS: [CpuId; 2] = [CpuId(0), CpuId(1)];
 fn governed(kernel: Kernel, policies: Option<&[&[CpuId]]>) -> Sched<Hand> {
     let mut sched = machine(kernel, 2);
     if let Some(policies) = policies {
-        let policy = |cpus: &&[CpuId]| CpufreqPolicy {
-            cpus: cpus.to_vec(),
-            min: 1_000_000,
-            cpuinfo_max_freq: 3_000_000,
-            cur: 1_000_000,
-            rate_limit_us: 1_000,
-            dvfs_possible_from_any_cpu: true,
-            adjust_perf: false,
-            fast_switch: true,
-        };
+        let policy = |cpus: &&[CpuId]| CpufreqPolicy { rate_limit_us: 1_000, ..policy_of(cpus) };
         sched.sugov_start(policies.iter().map(policy).collect());
     }
     sched

@@ -2,9 +2,8 @@
 
 use super::*;
 use crate::core::TaskInit;
-use crate::cpufreq_schedutil::CpufreqPolicy;
 use crate::scheduler::Scheduler;
-use crate::testing::{Hand, MS, machine, task_in};
+use crate::testing::{Hand, MS, machine, policy_of, task_in};
 use crate::versions::{CoreRules, V7_2};
 
 const CPU0: CpuId = CpuId(0);
@@ -117,16 +116,7 @@ fn a_frequency_is_chosen_before_who_rises_is_seen_in_v7_2() {
     for ((class_change, kernel), mhz) in changing().into_iter().zip([&[1_875, 3_000][..], &[1_875, 1_000, 3_000]]) {
         let mut s = machine(kernel, 2);
         s.arch.khz = Some((1_000_000, 3_000_000));
-        s.sugov_start(vec![CpufreqPolicy {
-            cpus: vec![CPU0, CpuId(1)],
-            min: 1_000_000,
-            cpuinfo_max_freq: 3_000_000,
-            cur: 1_000_000,
-            rate_limit_us: 0,
-            dvfs_possible_from_any_cpu: true,
-            adjust_perf: false,
-            fast_switch: true,
-        }]);
+        s.sugov_start(vec![policy_of(&[CPU0, CpuId(1)])]);
         let p = s.runs_on_cpu0(SchedAttr::NORMAL, false);
         s.becomes(p, &fifo(5));
         assert_eq!(s.arch.mhz, mhz, "{class_change:?}");

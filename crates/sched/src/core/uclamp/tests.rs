@@ -4,12 +4,11 @@ use super::*;
 use crate::attr::{ClampRequest, SchedAttr};
 use crate::core::TaskInit;
 use crate::core::cgroup::GroupFile;
-use crate::cpufreq_schedutil::CpufreqPolicy;
 use crate::errno::Errno;
 use crate::layout::RqLine;
 use crate::scheduler::Scheduler;
 use crate::sysctl::Sysctl;
-use crate::testing::{Hand, MS, machine, task_in};
+use crate::testing::{Hand, MS, machine, policy_of, task_in};
 use crate::versions::{CoreRules, Kernel, V4_16, V6_1, V6_12, V7_2};
 use units::CpuMask;
 
@@ -247,16 +246,7 @@ fn a_frequency_is_chosen_by_the_clamps_of_who_comes_but_not_in_v6_12() {
     for (uclamp, mhz) in variants.into_iter().zip([&[1_875, 3_000][..], &[1_875], &[1_875, 3_000]]) {
         let mut s = machine(learning(uclamp), 1);
         s.arch.khz = Some((1_000_000, 3_000_000));
-        s.sugov_start(vec![CpufreqPolicy {
-            cpus: vec![CPU0],
-            min: 1_000_000,
-            cpuinfo_max_freq: 3_000_000,
-            cur: 1_000_000,
-            rate_limit_us: 0,
-            dvfs_possible_from_any_cpu: true,
-            adjust_perf: false,
-            fast_switch: true,
-        }]);
+        s.sugov_start(vec![policy_of(&[CPU0])]);
         let p = s.queued(ROOT_TASK_GROUP);
         s.clamp(p, 1024, 1024);
         assert_eq!(Scheduler::schedule(&mut s, CPU0, true), Some(p));

@@ -16,14 +16,10 @@ fn governed(kernel: Kernel, cur: u32, rate_limit_us: u32) -> Governed {
     let mut sched = machine(kernel, 2);
     sched.arch.khz = Some((MIN, MAX));
     sched.sugov_start(vec![CpufreqPolicy {
-        cpus: vec![CPU0],
-        min: MIN,
-        cpuinfo_max_freq: MAX,
         cur,
         rate_limit_us,
         dvfs_possible_from_any_cpu: false,
-        adjust_perf: false,
-        fast_switch: true,
+        ..policy_of(&[CPU0])
     }]);
     sched.on_cpu(CPU0);
     Governed { sched }
