@@ -8,18 +8,22 @@
 //! with its last users however much they run; prefetching; the ring's or mesh's own load.
 
 mod berths;
+mod crowds;
 mod disputed;
 mod entry;
+mod prices;
 pub mod record;
 mod table;
 #[cfg(test)]
 mod tests;
 mod ways;
 
-use crate::topology::{Cpu, Distance, Topology};
+use crate::topology::{Cpu, Topology};
 use berths::Berths;
+use crowds::{Crowds, WHOLE};
 use disputed::Disputed;
 use entry::{Entry, Holder, MODIFIED, SPREAD, mark_of};
+pub use prices::LinePrices;
 use sched::layout::{Line, Region};
 use table::{Table, fill, find};
 use units::{CpuId, Permille, Ps, Slots, prefetch, prefetch_lines};
@@ -31,29 +35,6 @@ const CONTENDED_HANDOVER: u64 = 3;
 
 /// [Berths](Berths) per word of a sharer set.
 const WORD: usize = 64;
-
-/// What each way a line can travel costs, indexed by [`Distance::index`](crate::topology::Distance::index). Picoseconds.
-#[derive(Clone, Debug)]
-pub struct LinePrices {
-    /// A modified line fetched from the cache of another core.
-    pub transfer: Vec<Ps>,
-    /// A clean line found in the own last level cache.
-    pub llc_hit: Ps,
-    /// A line nobody holds, from memory.
-    pub memory: Ps,
-    /// Share of a load miss that the core cannot hide behind other work, in permille.
-    pub read_stall: u64,
-    /// How much nearer or farther than the mean a line's slice of the last level cache may be, in permille of a transfer
-    /// within one last level cache. Which slice a line lives in is a hash of its physical address: chance, by seed.
-    pub slice_spread: u64,
-    /// Share of a store miss that the store buffer does not hide, in permille.
-    pub write_stall: u64,
-    /// How many times as long a way beyond the last level cache takes where others spin for the lock on the line, in permille: 1000
-    /// where those do not hold it up.
-    pub contended: u64,
-    /// How many ways' time somebody must have waited behind others for a line to count as [disputed]; `u64::MAX`: none ever does.
-    pub disputed_from: u64,
-}
 
 /// Where a CPU stands among the caches: what each of its accesses needs to know.
 #[derive(Clone, Copy, Debug)]
@@ -120,8 +101,11 @@ pub struct Directory {
     true_seats: Slots<Seat>,
     /// The cores of each last level cache, `words` words each.
     llc_cores: Vec<u64>,
-    /// Lines with a queue of requests.
+    /// Lines with a queue of requests: whose order decides, and who is near whom in it.
     disputed: Disputed,
+    crowds: Crowds,
+    /// Whoever waits no longer than this is of no concern to these two.
+    patience: Ps,
 }
 
 /// Each kind of access comes in three steps, each longer and rarer than the one before: whether the line is here (`_here`), in a few
@@ -154,6 +138,8 @@ impl Directory {
             }
         };
         let ways = Ways::new(topology, &berths, &places, &prices, seed);
+        let crowds = Crowds::new(topology, &berths, &prices);
+        let disputed = Disputed::none(prices.disputed_from);
         let first = Region::ALL.map(|region| ways.address(Line { region, index: 0 }));
         Directory {
             regions: first.map(Table::new),
@@ -161,12 +147,14 @@ impl Directory {
             words,
             seats: topology.cpus().map(|(_, cpu)| seat(cpu)).collect(),
             cores: topology.cpus().map(|(_, cpu)| berth(cpu)).collect(),
-            ways,
             llc_cores,
             fought: Fought::new(&prices),
             read_stall: Permille::new(prices.read_stall),
             write_stall: Permille::new(prices.write_stall),
-            disputed: Disputed::none(prices.disputed_from, prices.transfer[Distance::Llc.index()]),
+            patience: crowds.patience().min(disputed.patience(ways.near)),
+            ways,
+            disputed,
+            crowds,
             prices,
             stalled: Ps::ZERO,
             queued: Ps::ZERO,
@@ -250,12 +238,12 @@ impl Directory {
     #[inline(always)]
     pub fn read_queued(&mut self, by: &Seat, line: Line, now: Ps) -> Option<Ps> {
         let (entry, address) = find(&mut self.regions, line)?;
-        if entry.holder & MODIFIED == 0 || entry.wait(now) > self.disputed.patience {
+        if entry.holder & MODIFIED == 0 || entry.wait(now) > self.patience {
             return None;
         }
         let way = self.ways.travel(address, entry.owner(), by)?;
         entry.share(by.mark);
-        let (wait, way) = entry.queue(now, way);
+        let (wait, way) = entry.queue(now, way, self.crowds.handoff);
         Some(self.read_stalls(wait + way))
     }
 
@@ -264,7 +252,7 @@ impl Directory {
     pub fn read_shared(&mut self, by: &Seat, line: Line, now: Ps) -> Option<Ps> {
         let (entry, address) = find(&mut self.regions, line)?;
         let wait = entry.wait(now);
-        if wait > self.disputed.patience || !entry.has_set() || !by.whole {
+        if wait > self.patience || !entry.has_set() || !by.whole {
             return None;
         }
         let sharers =
@@ -288,7 +276,7 @@ impl Directory {
     pub fn read_third(&mut self, by: &Seat, line: Line, now: Ps) -> Option<Ps> {
         let (entry, address) = find(&mut self.regions, line)?;
         let wait = entry.wait(now);
-        if wait > self.disputed.patience || !entry.is_shared() || entry.has_set() || !by.whole {
+        if wait > self.patience || !entry.is_shared() || entry.has_set() || !by.whole {
             return None;
         }
         let (owner, second) = (entry.owner(), entry.second());
@@ -317,9 +305,11 @@ impl Directory {
         let entry = &mut self.regions[line.region as usize][line.index as usize];
         let owner = entry.owner();
         let was_shared = entry.is_shared();
+        let crowded = self.crowds.is_crowded(entry, by, now);
         let way = if entry.holder & MODIFIED != 0 {
             entry.share(by.mark);
-            self.ways.between(owner, by)
+            let way = self.ways.between(owner, by);
+            if crowded { self.crowds.nearest(line, by, now, way, &self.ways) } else { way }
         } else if entry.has_set() {
             let sharers = &mut self.sharers[line.region as usize][line.index as usize * self.words..][..self.words];
             let near = sharers.iter().zip(own_llc).any(|(s, o)| s & o != 0);
@@ -353,7 +343,10 @@ impl Directory {
         let table = &mut self.regions[line.region as usize];
         let way = self.ways.by_slice(table.address(line.index), way);
         let entry = &mut table[line.index as usize];
-        let (wait, way) = if was_shared { (entry.wait(now), way) } else { entry.queue(now, way) };
+        let (wait, way) = if was_shared { (entry.wait(now), way) } else { entry.queue(now, way, self.crowds.handoff) };
+        if crowded {
+            self.crowds.join(line, by, now, now + wait);
+        }
         self.waited(line, wait, way);
         self.read_stalls(wait + way)
     }
@@ -374,7 +367,7 @@ impl Directory {
         if self.writes_here(by, line, now) {
             return Ps::ZERO;
         }
-        let (wait, way) = self.take(by, line, now);
+        let (wait, way) = self.take::<false>(by, line, now);
         self.write_stalls(wait + way)
     }
 
@@ -396,7 +389,7 @@ impl Directory {
     pub fn write_awaited(&mut self, by: &Seat, line: Line, now: Ps) -> Option<Ps> {
         let entry = self.entry(line)?;
         let wait = entry.wait(now);
-        if entry.holder != by.alone || wait > self.disputed.patience {
+        if entry.holder != by.alone || wait > self.patience {
             return None;
         }
         self.ways.travelled += 1;
@@ -413,7 +406,7 @@ impl Directory {
         if self.writes_here(by, line, now) {
             return Ps::ZERO;
         }
-        let (wait, way) = self.take(by, line, now);
+        let (wait, way) = self.take::<false>(by, line, now);
         self.stalls(wait + way)
     }
 
@@ -455,7 +448,7 @@ impl Directory {
         if self.locks_here(by, line, now) {
             return Ps::ZERO;
         }
-        let (wait, way) = self.take(by, line, now);
+        let (wait, way) = self.take::<true>(by, line, now);
         self.taken(line, now, wait, way)
     }
 
@@ -496,7 +489,7 @@ impl Directory {
     #[inline(always)]
     fn take_shared<const QUEUED: bool>(&mut self, by: &Seat, line: Line, now: Ps) -> Option<(Ps, Ps)> {
         let (entry, address) = find(&mut self.regions, line)?;
-        let late = if QUEUED { entry.wait(now) > self.disputed.patience } else { now < entry.free_at };
+        let late = if QUEUED { entry.wait(now) > self.patience } else { now < entry.free_at };
         if late || !entry.is_shared() || !by.whole {
             return None;
         }
@@ -518,22 +511,24 @@ impl Directory {
             entry.occupy(now, way);
             return Some((Ps::ZERO, way));
         }
-        let (wait, way) = entry.queue(now, way);
+        let (wait, way) = entry.queue(now, way, WHOLE);
         self.queued += wait;
         Some((wait, way))
     }
 
     /// Makes `by` the only holder; returns how long it waits for others, and how long the line travels then.
-    fn take(&mut self, by: &Seat, line: Line, now: Ps) -> (Ps, Ps) {
+    fn take<const LOCK: bool>(&mut self, by: &Seat, line: Line, now: Ps) -> (Ps, Ps) {
         self.reach(line);
         let table = &mut self.regions[line.region as usize];
         let address = table.address(line.index);
         let entry = &mut table[line.index as usize];
         let owner = entry.owner();
+        let crowded = !LOCK && self.crowds.is_crowded(entry, by, now);
         let way = if entry.holder == by.alone {
             Ps::ZERO
         } else if entry.holder & MODIFIED != 0 {
-            self.ways.between(owner, by)
+            let way = self.ways.between(owner, by);
+            if crowded { self.crowds.nearest(line, by, now, way, &self.ways) } else { way }
         } else if entry.is_shared() {
             let own_llc = &self.llc_cores[by.llc as usize * self.words..][..self.words];
             let is_near = |core: u16| own_llc[core as usize / WORD] >> (core as usize % WORD) & 1 != 0;
@@ -556,8 +551,11 @@ impl Directory {
             self.prices.memory
         };
         let way = self.ways.by_slice(address, way);
-        let (wait, way) = entry.queue(now, way);
+        let (wait, way) = entry.queue(now, way, if LOCK { WHOLE } else { self.crowds.handoff });
         entry.holder = by.alone;
+        if crowded {
+            self.crowds.join(line, by, now, now + wait);
+        }
         self.waited(line, wait, way);
         (wait, way)
     }

@@ -175,6 +175,7 @@ impl Prices {
                 write_stall: 1000,
                 contended: 1000,
                 disputed_from: u64::MAX,
+                handoff: 1000,
             },
             ipi_delivery: Ps::ZERO,
             ipi_delivery_remote: Ps::ZERO,

@@ -35,9 +35,9 @@ pub struct Permille {
 impl Permille {
     /// # Panics
     /// At two wholes and more.
-    pub fn new(permille: u64) -> Permille {
-        assert!(permille < 2000, "{permille} permille are more than is meant");
-        Permille { scaled: (u128::from(permille) << 63).div_ceil(1000) as u64 }
+    pub const fn new(permille: u64) -> Permille {
+        assert!(permille < 2000, "more permille than are meant");
+        Permille { scaled: ((permille as u128) << 63).div_ceil(1000) as u64 }
     }
 
     /// `number * permille / 1000`, rounded down.

@@ -97,6 +97,7 @@ keys! {
     "line.slice_spread" optional Ratio SHARE, "how much nearer or farther than the mean a line's cache slice may be, as a share of a transfer within the cache";
     "line.contended" optional Ratio (1_000, 100_000), "how many times as long a way beyond the last level cache takes where others spin for the lock on the line; once where not given";
     "line.disputed_from" optional Count (1, 10_000), "where somebody has waited for a line of everybody's for longer than so many of its ways take, requests for it are answered in the order of simulated time from then on; never where not given";
+    "line.handoff" optional Ratio (1, 1_000), "share of a line's way that is left once the request for it has waited for others'; where given, those from nearby are served first; all of it, and whoever asks first, where not given";
     "line.write_stall" required Ratio SHARE, "share of a write's way that the core cannot hide";
     "memory.local" required Time TIME, "a line from the own NUMA node's memory";
     "memory.package" optional Time TIME, "a line from the memory of another NUMA node of the package";

@@ -24,8 +24,6 @@ const DISPUTED: Holder = UNTOUCHED - 2;
 pub(super) struct Disputed {
     /// How many ways' time a request must have waited behind others.
     queue: u64,
-    /// Nobody who has waited for no longer than this makes a line disputed, however short its way.
-    pub(super) patience: Ps,
     /// Where they really are. There are few.
     entries: Vec<(Line, Entry)>,
     /// Lines of everybody's that bear a lock: whoever wants that waits for its holder, not for the line alone.
@@ -35,9 +33,13 @@ pub(super) struct Disputed {
 }
 
 impl Disputed {
-    pub(super) fn none(queue: u64, shortest: Ps) -> Disputed {
-        let patience = Ps(queue.saturating_mul(shortest.0));
-        Disputed { queue, patience, entries: Vec::new(), locks: Vec::new(), answering: false }
+    pub(super) fn none(queue: u64) -> Disputed {
+        Disputed { queue, entries: Vec::new(), locks: Vec::new(), answering: false }
+    }
+
+    /// Nobody who has waited for no longer than this makes a line disputed, however short its way.
+    pub(super) fn patience(&self, shortest: Ps) -> Ps {
+        Ps(self.queue.saturating_mul(shortest.0))
     }
 
     fn number(&self, line: Line) -> Option<usize> {
@@ -73,7 +75,7 @@ impl Directory {
     /// From now on a line is disputed when somebody has waited for more than so many ways' time.
     pub fn dispute_from(&mut self, ways: u64) {
         self.disputed.queue = ways;
-        self.disputed.patience = Ps(ways.saturating_mul(self.ways.near.0));
+        self.patience = self.crowds.patience().min(self.disputed.patience(self.ways.near));
     }
 
     /// No line is disputed, until one is again.

@@ -1,6 +1,6 @@
 //! What the directory keeps of one line: who holds it, and until when it is on its way.
 
-use units::Ps;
+use units::{Permille, Ps};
 
 /// Who holds a line, in one word, because nearly every access asks for nothing else: the core that wrote last, or that read first, in the
 /// low half. Above it [`MODIFIED`], the owner alone; or one more core, the two of them having copies; or [`SET`]. So whoever has a line that
@@ -131,10 +131,11 @@ impl Entry {
         if self.came_before(wait) { Ps::ZERO } else { wait }
     }
 
-    /// Waits while the line is on its way to somebody else, then occupies it for `way`: how long it waits, and how long the line travels
-    /// then. A request that came before the present busy time began is served at once.
+    /// Waits while the line is on its way to somebody else, then occupies it for what is left of `way`: how long it waits, and how long the
+    /// line travels then. The request travels while it waits, so that at best only the share `handoff` is left. One that came before the present
+    /// busy time began is served at once.
     #[inline(always)]
-    pub(super) fn queue(&mut self, now: Ps, way: Ps) -> (Ps, Ps) {
+    pub(super) fn queue(&mut self, now: Ps, way: Ps, handoff: Permille) -> (Ps, Ps) {
         if now >= self.free_at {
             self.occupy(now, way);
             return (Ps::ZERO, way);
@@ -143,8 +144,9 @@ impl Entry {
         if self.came_before(wait) {
             return (Ps::ZERO, way);
         }
-        self.free_at += way;
-        self.busy_for = self.busy_for.saturating_add(in_short(way));
-        (wait, way)
+        let left = Ps(handoff.of(way.0)).max(way.saturating_sub(wait));
+        self.free_at += left;
+        self.busy_for = self.busy_for.saturating_add(in_short(left));
+        (wait, left)
     }
 }

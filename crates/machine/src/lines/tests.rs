@@ -4,7 +4,7 @@ use units::Prng;
 
 mod slices;
 
-fn prices() -> LinePrices {
+pub(super) fn prices() -> LinePrices {
     LinePrices {
         transfer: [0, 8, 40, 40, 60, 118].map(Ps::from_ns).to_vec(),
         llc_hit: Ps::from_ns(20),
@@ -14,6 +14,7 @@ fn prices() -> LinePrices {
         write_stall: 500,
         contended: 1000,
         disputed_from: 8,
+        handoff: 1000,
     }
 }
 
@@ -372,6 +373,34 @@ fn the_directory_comes_to_what_plain_rules_come_to() {
             }
         }
         assert_eq!(directory.totals(), long.totals(), "{shape}");
+    }
+}
+
+#[test]
+fn short_ways_come_to_what_the_long_one_does_where_those_nearby_come_first() {
+    for shape in ["pack:2 l3:2 core:3 pu:2", "pack:3 l3:1 core:24 pu:1", "pack:1 l3:2 l2:3 core:4 pu:1"] {
+        let topology = from_synthetic(shape, "test", Numbering::LinuxX86).expect("valid");
+        let prices =
+            LinePrices { slice_spread: 250, read_stall: 800, handoff: 600, disputed_from: u64::MAX, ..prices() };
+        let [mut short, mut long] = [1; 2].map(|seed| Directory::new(&topology, prices.clone(), seed));
+        let mut random = Prng::stream(8, "lines", 0);
+        let mut clock = 0;
+        for step in 0..30_000 {
+            // Half of the requests find a queue of several.
+            clock += random.below(20_000);
+            let cpu = CpuId::new(random.below(topology.nr_cpus() as u64) as usize);
+            let seat = short.seat(cpu);
+            let line = Line { region: Region::ALL[random.below(2) as usize], index: random.below(3) as u32 };
+            let (kind, now) = (random.below(5).saturating_sub(1), Ps(clock + random.below(200_000)));
+            let stall = access(&mut short, kind, &seat, line, now);
+            assert_eq!(stall, access_any(&mut long, kind, &seat, line, now), "{shape}, step {step}: kind {kind}");
+            if kind == LOCK {
+                let until = now + stall + Ps(5_000);
+                short.unlock(line, until);
+                long.unlock(line, until);
+            }
+        }
+        assert_eq!(short.totals(), long.totals(), "{shape}");
     }
 }
 

@@ -1,0 +1,29 @@
+//! What lines' ways cost.
+
+use units::Ps;
+
+/// What each way a line can travel costs, indexed by [`Distance::index`](crate::topology::Distance::index). Picoseconds.
+#[derive(Clone, Debug)]
+pub struct LinePrices {
+    /// A modified line fetched from the cache of another core.
+    pub transfer: Vec<Ps>,
+    /// A clean line found in the own last level cache.
+    pub llc_hit: Ps,
+    /// A line nobody holds, from memory.
+    pub memory: Ps,
+    /// Share of a load miss that the core cannot hide behind other work, in permille.
+    pub read_stall: u64,
+    /// How much nearer or farther than the mean a line's slice of the last level cache may be, in permille of a transfer
+    /// within one last level cache. Which slice a line lives in is a hash of its physical address: chance, by seed.
+    pub slice_spread: u64,
+    /// Share of a store miss that the store buffer does not hide, in permille.
+    pub write_stall: u64,
+    /// How many times as long a way beyond the last level cache takes where others spin for the lock on the line, in permille: 1000
+    /// where those do not hold it up.
+    pub contended: u64,
+    /// How many ways' time somebody must have waited behind others for a line to count as [disputed](super::disputed); `u64::MAX`: none ever does.
+    pub disputed_from: u64,
+    /// The share of a line's way that is left once the request for it has waited long enough at the line's home, in permille; 1000: all of it, and
+    /// requests are served in the order in which they are made, not [those from nearby first](super::crowds).
+    pub handoff: u64,
+}
