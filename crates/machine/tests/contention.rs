@@ -145,7 +145,7 @@ fn an_increment_takes_as_long_as_published_but_for_what_hardware_does_in_between
     within(&SKYLAKE, 80, 100);
     // Their shares of a way (`line.handoff`) are one figure each for all of a curve.
     within(&XEON, 80, 120);
-    within(&MILAN, 80, 125);
+    within(&MILAN, 75, 120);
     // Known gap: these add where the line lies, in the shared cache, instead of having it come.
     within(&NEOVERSE, 490, 560);
 }
@@ -160,8 +160,9 @@ fn in_whatever_order_they_ask_those_nearby_have_it_first() {
                 cpus.swap(k, random.below(k as u64 + 1) as usize);
             }
             let anyhow = curve.simulated(&cpus);
-            let near = |other: u64| anyhow * 100 >= other * 80 && anyhow * 100 <= other * 125;
+            let near = |other: u64| anyhow * 100 >= other * 75 && anyhow * 100 <= other * 125;
             assert!(near(measured) && near(ordered), "{}, {n}: {anyhow}, {ordered} and {measured}", curve.machine);
         }
     }
 }
+
