@@ -165,4 +165,3 @@ fn in_whatever_order_they_ask_those_nearby_have_it_first() {
         }
     }
 }
-
