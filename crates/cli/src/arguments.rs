@@ -84,8 +84,8 @@ pub struct Selectors {
     #[arg(long = "arm", value_name = "NAME=KERNEL[,key=value...]")]
     pub arms: Vec<String>,
 
-    /// Runs of each row and arm, 1 to 10000, each with a seed of its own; or auto[:min=5,max=40,half_width=1]: as many as it takes
-    /// until the 95% interval of every change is within +-1% (docs/reports.md)
+    /// Runs of each row and arm, 1 to 10000, each with a seed of its own; for compare also auto[:min=5,max=40,half_width=1]: as many as
+    /// it takes until the 95% interval of every change is within +-1% (docs/reports.md)
     #[arg(long, value_name = "N", allow_hyphen_values = true)]
     pub iterations: Option<String>,
 

@@ -16,7 +16,7 @@ impl Plan {
             for (point, (iterations, open)) in points.iter_mut().enumerate().filter(|(_, (_, open))| *open) {
                 let own = table_of_points(experiment, table, &[point], outcome);
                 let all = own.into_iter().chain(shares::tables(experiment, table, &[point], outcome));
-                let result = |table: Table| TableResult::new(&table, &generator(experiment.seed));
+                let result = |table: Table| TableResult::new(&table, experiment.vintage, &generator(experiment.seed));
                 let widest = all.map(|table| widest(&result(table))).fold(0.0, f64::max);
                 match adaptive.next(*iterations, widest) {
                     Some(more) => *iterations = more,

@@ -13,6 +13,7 @@ use serde_json::Value;
 
 use crate::experiment::{Adaptive, Arm};
 use crate::json::verdict::{Finding, Verdict};
+use crate::mmtests::{Vintage, compared};
 use crate::residency::RunResidency;
 use crate::setup::KernelSetup;
 use crate::statistics::interval::paired_interval;
@@ -94,6 +95,8 @@ pub struct Subject {
     pub iterations: u32,
     pub adaptive: Option<Adaptive>,
     pub costs: bool,
+    /// Whose rows the tables of times have.
+    pub vintage: Vintage,
     pub arms: Vec<ArmDefinition>,
 }
 
@@ -183,10 +186,10 @@ impl Document {
         events: u64,
         cpu_seconds: f64,
     ) -> Document {
-        let Subject { machine, seed, iterations, adaptive, costs, arms } = subject;
+        let Subject { machine, seed, iterations, adaptive, costs, vintage, arms } = subject;
         assert!(machine.is_object(), "the machine is an object");
         assert!(cpu_seconds.is_finite(), "CPU time is finite");
-        let tables = tables.iter().map(|table| TableResult::new(table, &generator)).collect();
+        let tables = tables.iter().map(|table| TableResult::new(table, vintage, &generator)).collect();
         let adaptive = adaptive.map(|Adaptive { min, max, half_width }| AdaptiveResult { min, max, half_width });
         let fairground = version.to_string();
         Document {
@@ -228,9 +231,9 @@ pub struct Level {
 
 impl TableResult {
     /// See [`Document::new`].
-    pub fn new<Draw: FnMut(u64) -> u64>(table: &Table, generator: &impl Fn() -> Draw) -> TableResult {
+    pub fn new<Draw: FnMut(u64) -> u64>(table: &Table, vintage: Vintage, generator: &impl Fn() -> Draw) -> TableResult {
         let row = |series: &Series| RowResult::new(series, table, generator);
-        let mut rows: Vec<RowResult> = table.series().iter().map(row).collect();
+        let mut rows: Vec<RowResult> = compared(table, vintage).iter().map(row).collect();
         let verdict = Verdict::of(table.title(), table.mean(), &mut rows);
         TableResult {
             name: table.name.clone(),

@@ -150,7 +150,7 @@ pub fn report(tables: &[WorkloadTable], records: &[MeasuredRecord]) -> MeasuredR
         let table = table_of(of, vec!["measured".to_string()], &|point, row, _| samples(records, of, point, row));
         let Some(table) = table else { continue };
         let _ = write!(text, "\n{}", figures(&table, Vintage::Now));
-        results.push(TableResult::new(&table, &generator(1)));
+        results.push(TableResult::new(&table, Vintage::Now, &generator(1)));
     }
     let document = json!({ "fairground": crate::VERSION, "host": host, "iterations": iterations, "tables": results });
     let mut json = serde_json::to_string_pretty(&document).expect("plain values serialise");

@@ -90,6 +90,8 @@ enum BestMean {
 }
 
 impl Vintage {
+    pub const ALL: [Vintage; 3] = [Vintage::Feb2016, Vintage::Jan2018, Vintage::Now];
+
     fn rules(self) -> Rules {
         const FEB_2016: Rules = Rules {
             percent_width: 6,
@@ -172,6 +174,22 @@ pub fn series(table: &Table, vintage: Vintage) -> Vec<Series> {
         }
     };
     rows::of(table, vintage).iter().flat_map(|row| table.operations.iter().map(move |o| of(row, o))).collect()
+}
+
+/// Whether a table of times has a row in a vintage of which a change is [told](compared).
+pub fn compares_time(vintage: Vintage, label: &str) -> bool {
+    rows::variabletime(vintage).iter().any(|row| row.label == label && !row.is_spread())
+}
+
+/// Those of the [rows](series) of which a change says how much faster or slower something was: all but deviations and their coefficients.
+pub fn compared(table: &Table, vintage: Vintage) -> Vec<Series> {
+    let mut rows = series(table, vintage);
+    if table.class == Class::Variabletime {
+        let spread = rows::of(table, vintage).into_iter().map(|row| row.is_spread());
+        let mut of_each = spread.flat_map(|spread| std::iter::repeat_n(spread, table.operations.len()));
+        rows.retain(|_| of_each.next() == Some(false));
+    }
+    rows
 }
 
 /// One line of the table before it is laid out.

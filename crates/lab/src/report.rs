@@ -209,6 +209,7 @@ fn document(experiment: &Experiment, tables: &[Table], events: u64, cpu_seconds:
         iterations: experiment.iterations,
         adaptive: experiment.adaptive,
         costs: experiment.costs,
+        vintage: experiment.vintage,
         arms: experiment.arms.iter().map(ArmDefinition::of).collect(),
     };
     Document::new(crate::VERSION, subject, tables, generator(experiment.seed), events, cpu_seconds)

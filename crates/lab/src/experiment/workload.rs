@@ -4,6 +4,7 @@ use super::draft::DraftWorkload;
 use super::workload_table::{Point, Source, WorkloadTable};
 use crate::machines::Files;
 use crate::mistake::{Mistake, Written};
+use crate::mmtests::{Vintage, compares_time};
 use crate::programs::{RT_APP, SCRIPT, TRACE};
 use crate::statistics::Better;
 use crate::tables::{Class, Published};
@@ -45,6 +46,18 @@ fn read_published(draft: &[(Written, Written)], known: &dyn Fn(&str) -> bool) ->
     }
     let source = source.ok_or_else(|| first.mistake("published figures without a source", "source = \"...\""))?;
     Ok(Some(Published { source, rows }))
+}
+
+/// Checks the published column of a table of times, whose rows are its vintage's.
+pub fn check_times(draft: &DraftWorkload, vintage: Vintage) -> Result<(), Mistake> {
+    let other = |row: &Written| row.text != "source" && !compares_time(vintage, &row.text);
+    match draft.published.iter().find(|(row, _)| other(row)) {
+        Some((row, _)) => {
+            let found = format!("the row {}, which the table does not have as MMTests printed it then", row.quoted());
+            Err(row.mistake(found, "a row of it, or another [report] vintage"))
+        }
+        None => Ok(()),
+    }
 }
 
 /// Every workload, by name.

@@ -1,9 +1,10 @@
 //! What a workload of an experiment comes to: tables, whose rows are what runs measure.
 
+use crate::mmtests::{Vintage, compares_time};
 use crate::programs::{RT_APP, SCRIPT, TRACE};
 use crate::setup::{FileSetup, WorkloadSetup};
 use crate::statistics::Better;
-use crate::tables::{Class, Operation, Published, Table, TimeStatistic};
+use crate::tables::{Class, Operation, Published, Table};
 use serde_json::Value;
 use std::collections::BTreeMap;
 use units::Ns;
@@ -32,10 +33,10 @@ pub struct WorkloadTable {
 }
 
 impl WorkloadTable {
-    /// Whether the document has a row of this label.
+    /// Whether the document has a row of this label; of times, in some vintage.
     pub(super) fn has_row(&self, label: &str) -> bool {
         match self.class {
-            Class::Variabletime => TimeStatistic::ALL.iter().any(|statistic| statistic.label() == label),
+            Class::Variabletime => Vintage::ALL.iter().any(|&vintage| compares_time(vintage, label)),
             _ => self.points.iter().flat_map(|point| &point.operations).any(|row| row == label),
         }
     }

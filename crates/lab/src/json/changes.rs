@@ -84,11 +84,12 @@ fn cell(change: &Change, pairs: usize) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::mmtests::Vintage;
     use crate::tables::fixtures::{generator, hackbench, throughput};
 
     #[test]
     fn every_row_has_its_change_its_interval_and_its_word() {
-        let text = text(&TableResult::new(&hackbench(3, 7), &generator));
+        let text = text(&TableResult::new(&hackbench(3, 7), Vintage::Now, &generator));
         let lines: Vec<&str> = text.lines().collect();
         assert_eq!(lines.len(), 2 + 3);
         assert_eq!(lines[1].split_whitespace().collect::<Vec<_>>()[..3], ["row", "n", "4.5.0-rc1-nostats-v3r1"]);
@@ -103,7 +104,7 @@ mod tests {
         let mut table = hackbench(2, 7);
         // A change that is the same in every pair, beside two that are not.
         table.operations[0].arms[1] = table.operations[0].arms[0].iter().map(|run| vec![run[0] / 2.0]).collect();
-        let result = TableResult::new(&table, &generator);
+        let result = TableResult::new(&table, Vintage::Now, &generator);
         let text = widths(&result, &Adaptive { min: 5, max: 7, half_width: 0.01 });
         assert!(text.starts_with("intervals within +-0.01%: 1 of 3 rows; wider after 7 iterations: 4 (+-"), "{text}");
         let noise: Vec<&str> = result
@@ -122,7 +123,7 @@ mod tests {
     fn rows_without_an_interval_are_neither_narrow_nor_a_reason_to_be_silent() {
         let mut table = hackbench(2, 7);
         table.operations[1].arms.iter_mut().for_each(|runs| runs.truncate(1));
-        let result = TableResult::new(&table, &generator);
+        let result = TableResult::new(&table, Vintage::Now, &generator);
         let words = widths(&result, &Adaptive { min: 2, max: 7, half_width: 100.0 });
         assert!(words.starts_with("intervals within +-100%: 2 of 3 rows; without an interval: 4; noise: "), "{words}");
         let text = text(&result);
@@ -138,22 +139,22 @@ mod tests {
         // Each pair is a billionth slower.
         table.operations[0].arms[1] =
             table.operations[0].arms[0].iter().map(|run| vec![run[0] * (1.0 + 1e-9)]).collect();
-        let text = text(&TableResult::new(&table, &generator));
+        let text = text(&TableResult::new(&table, Vintage::Now, &generator));
         let row = text.lines().nth(2).unwrap();
         assert!(row.contains("   0.00 (   0.00 ..    0.00) "), "{text}");
     }
 
     #[test]
     fn without_intervals_there_is_nothing_to_say() {
-        assert_eq!(text(&TableResult::new(&hackbench(2, 1), &generator)), "");
-        assert_eq!(text(&TableResult::new(&hackbench(1, 7), &generator)), "");
+        assert_eq!(text(&TableResult::new(&hackbench(2, 1), Vintage::Now, &generator)), "");
+        assert_eq!(text(&TableResult::new(&hackbench(1, 7), Vintage::Now, &generator)), "");
     }
 
     #[test]
     fn a_mean_that_is_invalid_leaves_its_place_empty() {
         let mut table = throughput(2, 2);
         table.operations[0].arms[1][0][3] = 0.0;
-        let text = text(&TableResult::new(&table, &generator));
+        let text = text(&TableResult::new(&table, Vintage::Now, &generator));
         let row = text.lines().nth(2).unwrap();
         assert_eq!(row.split_whitespace().collect::<Vec<_>>(), ["1", "2", "-", "noise"]);
     }

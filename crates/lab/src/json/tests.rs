@@ -18,7 +18,7 @@ pub(crate) fn document(tables: &[Table]) -> Document {
         [("vanilla", "v4.5-rc1"), ("nostats", "v4.5-rc1,stats.schedstats=tunable"), ("other", "v4.16,NO_SIS_PROP")];
     let arms = arms.map(|(name, kernel)| draft.arm_option(&format!("{name}={kernel}")));
     let arms = arms.iter().map(|arm| ArmDefinition::of(&resolve_arm(arm, 48, 250).expect("an arm"))).collect();
-    let subject = Subject { machine, seed: 7, iterations: 3, adaptive: None, costs: true, arms };
+    let subject = Subject { machine, seed: 7, iterations: 3, adaptive: None, costs: true, vintage: Vintage::Now, arms };
     Document::new("0.1.0", subject, tables, generator, 123_456, 1.5)
 }
 
@@ -194,7 +194,7 @@ fn members_stand_in_the_order_of_the_issue() {
 
 #[test]
 fn one_iteration_has_a_change_but_no_interval() {
-    let result = TableResult::new(&pipetest(2, 1), &generator);
+    let result = TableResult::new(&pipetest(2, 1), Vintage::Now, &generator);
     let row = &result.rows[9];
     assert_eq!((row.label.as_str(), row.arms[0].n, row.arms[0].stddev), ("Mean", 1, None));
     assert_eq!(row.arms[0].samples, [row.arms[0].mean.unwrap()]);
@@ -206,7 +206,7 @@ fn one_iteration_has_a_change_but_no_interval() {
 #[test]
 fn several_iterations_state_the_mean_of_each_statistic() {
     let table = pipetest(2, 4);
-    let result = TableResult::new(&table, &generator);
+    let result = TableResult::new(&table, Vintage::Now, &generator);
     let worst: Vec<f64> =
         table.operations[0].arms[1].iter().map(|batches| batches.iter().copied().fold(0.0, f64::max)).collect();
     let row = result.rows.iter().find(|row| row.label == "Max").unwrap();
@@ -221,7 +221,7 @@ fn several_iterations_state_the_mean_of_each_statistic() {
 fn an_invalid_harmonic_mean_is_null() {
     let mut table = throughput(2, 2);
     table.operations[0].arms[1][0][3] = 0.0;
-    let row = &TableResult::new(&table, &generator).rows[0];
+    let row = &TableResult::new(&table, Vintage::Now, &generator).rows[0];
     assert_eq!((row.arms[1].samples[0], row.arms[1].mean), (0.0, None));
     assert_eq!(row.change[0].percent, None);
     assert!(!row.change[0].significant);
@@ -231,9 +231,9 @@ fn an_invalid_harmonic_mean_is_null() {
 fn a_missing_partner_leaves_the_interval_but_not_the_samples() {
     let mut table = hackbench(2, 7);
     table.operations[0].arms[1].truncate(5);
-    let row = &TableResult::new(&table, &generator).rows[0];
+    let row = &TableResult::new(&table, Vintage::Now, &generator).rows[0];
     assert_eq!((row.arms[0].n, row.arms[1].n), (7, 5));
     let paired = hackbench(2, 5);
-    let other = &TableResult::new(&paired, &generator).rows[0];
+    let other = &TableResult::new(&paired, Vintage::Now, &generator).rows[0];
     assert_eq!((row.change[0].low, row.change[0].high), (other.change[0].low, other.change[0].high));
 }

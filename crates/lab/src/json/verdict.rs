@@ -135,11 +135,12 @@ impl fmt::Display for Verdict {
 mod tests {
     use super::*;
     use crate::json::TableResult;
+    use crate::mmtests::Vintage;
     use crate::tables::fixtures::{generator, hackbench, pipetest};
     use crate::tables::{Class, Operation, Table};
 
     fn verdict(table: &Table) -> Verdict {
-        TableResult::new(table, &generator).verdict
+        TableResult::new(table, Vintage::Now, &generator).verdict
     }
 
     /// One row per `(base, new)`.
@@ -187,7 +188,7 @@ mod tests {
         let mut pairs = vec![(base, lucky)];
         pairs.extend(std::iter::repeat_n(nothing, 19));
         let among = rows(&pairs);
-        let change = &TableResult::new(&among, &generator).rows[0].change[0];
+        let change = &TableResult::new(&among, Vintage::Now, &generator).rows[0].change[0];
         assert!(change.significant && change.p.is_some_and(|p| p < 0.05) && change.finding == Finding::Noise);
         assert_eq!(verdict(&among).arms[0], ArmVerdict { name: among.arms[1].clone(), gains: 0, losses: 0, noise: 20 });
     }
@@ -204,7 +205,7 @@ mod tests {
         let [first, second, ..] = &mut table.operations[..] else { panic!("three rows") };
         first.arms[1] = first.arms[0].iter().map(|run| vec![run[0] / 2.0]).collect();
         second.arms.iter_mut().for_each(|runs| runs.truncate(1));
-        let result = TableResult::new(&table, &generator);
+        let result = TableResult::new(&table, Vintage::Now, &generator);
         assert_eq!((result.verdict.pairs, result.most_pairs(), result.verdict.arms[0].gains), (1, 5, 1));
         let text = result.verdict.to_string();
         assert!(text.contains(": of 3 rows 1 gain, ") && text.contains("(1 to 5 paired iterations, "), "{text}");

@@ -44,12 +44,15 @@ pub fn of(table: &Table, vintage: Vintage) -> Vec<Row> {
         (Class::Normalisedops, Vintage::Now) => normalised(table.mean(), &[95]),
         (Class::LeftSkewops, Vintage::Jan2018) if table.mean() == Mean::Arithmetic => subselection_2018(),
         (Class::Multiops | Class::LeftSkewops | Class::Normalisedops, _) => multiops(table.mean(), vintage),
-        (Class::Variabletime, Vintage::Feb2016 | Vintage::Now) => TimeStatistic::ALL
-            .map(|time| row(time.label(), Statistic::Time(time), time == TimeStatistic::Mean))
-            .into_iter()
-            .collect(),
-        (Class::Variabletime, Vintage::Jan2018) => variabletime_2018(),
+        (Class::Variabletime, _) => variabletime(vintage),
         (Class::Singleops { .. }, _) => vec![row(super::figure(&table.class), Statistic::Figure, false)],
+    }
+}
+
+impl Row {
+    /// Whether it tells how far samples lie apart, and not how long they are.
+    pub fn is_spread(&self) -> bool {
+        matches!(self.statistic, Statistic::Deviation | Statistic::Coefficient)
     }
 }
 
@@ -106,6 +109,15 @@ fn subselection_2018() -> Vec<Row> {
         row("SubAmean", Statistic::Subselection, false),
         row("SubAmeanCI", Statistic::SubselectionInterval, false),
     ]
+}
+
+/// Those of a Variabletime table.
+pub fn variabletime(vintage: Vintage) -> Vec<Row> {
+    let of_2016 = |time: TimeStatistic| row(time.label(), Statistic::Time(time), time == TimeStatistic::Mean);
+    match vintage {
+        Vintage::Feb2016 | Vintage::Now => TimeStatistic::ALL.map(of_2016).into(),
+        Vintage::Jan2018 => variabletime_2018(),
+    }
 }
 
 /// 17 rows as in 2016, but other ones: no Max-93%, a deviation and its coefficient, and other shares of the best.

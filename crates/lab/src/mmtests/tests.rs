@@ -422,6 +422,35 @@ fn a_single_arm_has_the_rows_of_the_table() {
     assert_eq!(series(&other, Vintage::Jan2018), other.series());
 }
 
+#[test]
+fn changes_are_of_the_rows_that_are_printed_but_for_how_far_samples_lie_apart() {
+    for (vintage, rows) in [(Vintage::Feb2016, 17), (Vintage::Jan2018, 15), (Vintage::Now, 17)] {
+        for table in [pipetest(2, 3), two_times()] {
+            let text = render(&table, vintage, Stars::Never);
+            let compared = compared(&table, vintage);
+            assert_eq!(compared.len(), rows * table.operations.len());
+            for row in &compared {
+                let printed =
+                    |line: &str| line.split_whitespace().collect::<Vec<_>>().join(" ").starts_with(&row.label);
+                assert!(text.lines().skip(3).any(printed), "{} is not in {text}", row.label);
+                assert!(!row.label.starts_with("Stddev") && !row.label.starts_with("Coeff"), "{}", row.label);
+                let (statistic, _) = row.label.split_once(' ').unwrap_or((&row.label, ""));
+                assert!(compares_time(vintage, statistic));
+            }
+        }
+    }
+    assert!(!compares_time(Vintage::Jan2018, "Mean") && !compares_time(Vintage::Jan2018, "Stddev"));
+}
+
+/// Times of two operations.
+fn two_times() -> Table {
+    let mut table = pipetest(2, 3);
+    let other = Operation { label: "other".into(), ..table.operations[0].clone() };
+    table.operations[0].label = "one".into();
+    table.operations.push(other);
+    table
+}
+
 /// What a row shows of one arm.
 fn shown(table: &Table, vintage: Vintage, label: &str) -> f64 {
     let text = render(table, vintage, Stars::Never);

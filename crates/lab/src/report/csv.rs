@@ -84,6 +84,7 @@ fn number(value: Option<f64>) -> String {
 mod tests {
     use super::*;
     use crate::json::tests::document;
+    use crate::mmtests::Vintage;
     use crate::tables::fixtures::{generator, hackbench};
 
     #[test]
@@ -91,7 +92,7 @@ mod tests {
         let mut table = hackbench(2, 2);
         table.name = Some("pipes, \"quick\"".into());
         table.operations.truncate(1);
-        let mut result = TableResult::new(&table, &generator);
+        let mut result = TableResult::new(&table, Vintage::Now, &generator);
         result.rows[0].change[0] = Change {
             arm: table.arms[1].clone(),
             percent: Some(2.5),

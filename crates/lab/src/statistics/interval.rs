@@ -32,6 +32,9 @@ pub const RESAMPLES: usize = 9_999;
 /// Share of experiments in which an interval may miss the true change.
 pub const MISS: f64 = 0.05;
 
+/// What never is below zero loses no more than all of itself, in per cent: Student's bounds of few pairs that differ much would go beyond.
+const ALL: f64 = 100.0;
+
 /// Bounds of a change in per cent; positive is better.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct PairedInterval {
@@ -71,6 +74,11 @@ pub fn paired_interval(
     let changes = ascending(&resampled_changes(mean, better, base, new, draw));
     let low = quantile(&changes, tail).min(change - half_width);
     let high = quantile(&changes, 1.0 - tail).max(change + half_width);
+    let (low, high) = match better {
+        _ if base.iter().chain(new).any(|&sample| sample < 0.0) => (low, high),
+        Better::Lower => (low, high.min(ALL)),
+        Better::Higher => (low.max(-ALL), high),
+    };
     // Adding zero turns a negative zero into a positive one: the bounds are printed.
     Some(PairedInterval { low: low + 0.0, high: high + 0.0 })
 }
@@ -189,6 +197,18 @@ mod tests {
             assert_eq!(interval(better, &[0.0; 3], &base), None);
         }
         assert_eq!(paired_p_value(Mean::Arithmetic, &base, &[0.0; 3]), Some(0.0));
+    }
+
+    #[test]
+    fn nothing_loses_more_than_all_of_itself() {
+        let (base, new) = ([40.0, 30.0, 70.0], [1.0, 0.5, 30.0]);
+        let lower = interval(Better::Lower, &base, &new).expect("an interval");
+        assert!(lower.high == 100.0 && 0.0 < lower.low && lower.low < 90.0, "{lower:?}");
+        let higher = interval(Better::Higher, &base, &new).expect("an interval");
+        assert!(higher.low == -100.0 && -90.0 < higher.high, "{higher:?}");
+        // Slack may be negative, and then changes by more.
+        let slack = interval(Better::Lower, &[40.0, 30.0, 70.0], &[-1.0, 20.0, -10.0]).expect("an interval");
+        assert!(slack.high > 100.0, "{slack:?}");
     }
 
     #[test]

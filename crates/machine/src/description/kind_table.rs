@@ -18,9 +18,10 @@ use super::figure::Figure;
 use super::idle_table::read_idle_of_kind;
 use super::names::{KIND_KEYS, kind_key_of};
 use super::nearest::nearest_name;
-use super::toml_text::Table;
+use super::toml_text::{Entry, Table};
 use crate::topology::{CpuKind, excerpt};
 use sched::cpu_topology::SCHED_CAPACITY_SCALE;
+use units::CpuId;
 
 const RULE: &str = "a kind of CPU is one of [topology]'s kinds, and has a speed";
 
@@ -52,6 +53,17 @@ pub(super) fn read_kinds(root: &Table, into: &mut Description) -> Result<(), Des
             return Err(table.error(&format!("no `speed` in {}", table.title()), "speed = { value = ... }", RULE));
         }
         apply(into, &kind);
+    }
+    let known = |name: &str, key: &str| into.figure(&format!("kind.{name}.{key}")).is_some();
+    let alike = into.topology.cpus().all(|(_, cpu)| cpu.capacity == into.topology.cpu(CpuId::new(0)).capacity);
+    if alike && !into.topology.kinds().iter().any(|kind| known(&kind.name, "speed")) {
+        let clocked = |entry: &&Entry| known(&entry.name, "max") || known(&entry.name, "base");
+        if let Some(entry) = kinds.entries().iter().find(clocked) {
+            let table = kinds.as_table(&entry.name, &entry.node)?;
+            let found = format!("frequencies and no `speed` in {}", table.title());
+            let expected = "speed = { value = ... }, or [topology]'s `capacity`: what a clock does is nobody's guess";
+            return Err(table.error(&found, expected, RULE));
+        }
     }
     let told = into.topology.cpus().filter(|(_, cpu)| cpu.highest_perf.is_some()).count();
     if told != 0 && told != into.topology.nr_cpus() {
@@ -91,5 +103,33 @@ mod tests {
         );
         let others = refused("core-i9-12900k");
         assert!(others.contains("expected one of [topology]'s kinds: P-core, E-core (rule"), "{others}");
+    }
+
+    #[test]
+    fn kinds_with_clocks_of_their_own_have_a_speed_or_a_capacity() {
+        let figure = |value: &str, unit: &str, most: u32| {
+            format!("{{ value = {value}, unit = \"{unit}\", source = \"s\", how = \"guess\", range = [0.1, {most}] }}")
+        };
+        let file = |topology: &str, kind: &str| {
+            format!(
+                "name = \"own\"\nextends = \"core-i7-3770\"\ndescription = \"d\"\n[topology]\nhow = \"guess\"\nsource = \"s\"\n\
+                 synthetic = \"pack:1 l3:1 core:4 pu:1\"\nnumbering = \"as-listed\"\n\
+                 kinds = [{{ name = \"P\", cpus = \"0-1\" }}, {{ name = \"E\", cpus = \"2-3\" }}]\n{topology}\
+                 [kind.E]\nmax = {}\n{kind}",
+                figure("2", "GHz", 9)
+            )
+        };
+        let error = parse(&file("", ""), "own.toml").expect_err("as fast as the others, at which clock?").to_string();
+        assert!(
+            error.starts_with("own.toml:10:1: found frequencies and no `speed` in `kind.E`; expected speed"),
+            "{error}"
+        );
+        let fine = [("", format!("speed = {}\n", figure("0.5", "ratio", 1)))];
+        let fine = fine.into_iter().chain([("capacity = [{ value = 400, cpus = \"2-3\" }]\n", String::new())]);
+        for (topology, kind) in fine {
+            if let Err(error) = parse(&file(topology, &kind), "own.toml") {
+                panic!("{error}");
+            }
+        }
     }
 }
