@@ -262,7 +262,7 @@ pub fn short_name(name: &str) -> &str {
 }
 
 /// fair.c: get_update_sysctl_factor(), with the default logarithmic scaling.
-fn get_update_sysctl_factor(nr_cpus: usize) -> u64 {
+pub(crate) fn get_update_sysctl_factor(nr_cpus: usize) -> u64 {
     let cpus = nr_cpus.clamp(1, 8) as u64;
     1 + u64::from(cpus.ilog2())
 }

@@ -6,7 +6,8 @@ use crate::core::{Boot, Sched, TaskInit};
 use crate::cpu_topology::CpuTopology;
 use crate::cpufreq_schedutil::CpufreqPolicy;
 use crate::layout::Line;
-use crate::sched::{TaskId, TgId};
+use crate::sched::{TaskId, TaskState, TgId};
+use crate::scheduler::Scheduler;
 use crate::sysctl::Sysctl;
 use crate::trace::{Event, Ipi};
 use crate::versions::Kernel;
@@ -134,6 +135,26 @@ pub(crate) fn machine(kernel: Kernel, cpus: usize) -> Sched<Hand> {
 pub(crate) fn machine_of(kernel: Kernel, topology: CpuTopology) -> Sched<Hand> {
     let sysctl = Sysctl::new(topology.nr_cpus);
     Sched::new(Hand::at(1_000 * MS), Boot { sysctl, ..Boot::new(kernel, topology, 250) })
+}
+
+/// `down` goes offline, all the way.
+pub(crate) fn take_offline(s: &mut Sched<Hand>, down: CpuId) {
+    let by = s.cpu_active_mask.iter().find(|&cpu| cpu != down).expect("another one stays");
+    Scheduler::cpu_down(s, by, down).expect("nothing holds it");
+    for _ in 0..10 {
+        // A wakeup of the stopper may be queued.
+        Scheduler::scheduler_ipi(s, down);
+        let next = Scheduler::schedule(s, down, true);
+        if next.is_some() && next == s.rq[down].stop {
+            Scheduler::cpu_stopper_thread(s, down);
+            Scheduler::set_current_state(s, down, TaskState::Interruptible);
+            Scheduler::schedule(s, down, false);
+        }
+        if !s.is_online(down) {
+            return;
+        }
+    }
+    panic!("{down} stays");
 }
 
 pub(crate) fn task_in(group: TgId, comm: &str) -> TaskInit {

@@ -524,16 +524,18 @@ impl<A: Arch> Sched<A> {
         }
     }
 
-    /// `class->rq_online()` of every class but the fair one, the highest first.
+    /// `class->rq_online()` of every class, the highest first.
     pub(super) fn class_rq_online(&mut self, cpu: CpuId) {
         self.rq_online_rt(cpu);
         self.rq_online_dl(cpu);
+        self.rq_online_fair(cpu);
     }
 
-    /// `class->rq_offline()` of every class but the fair one.
+    /// `class->rq_offline()` of every class.
     pub(super) fn class_rq_offline(&mut self, cpu: CpuId) {
         self.rq_offline_dl(cpu);
         self.rq_offline_rt(cpu);
+        self.rq_offline_fair(cpu);
     }
 
     /// core.c: balance_callbacks(): what could not be done under the queue's lock, or not before the switch.

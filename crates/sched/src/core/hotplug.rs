@@ -1,14 +1,14 @@
 //! core.c: CPUs that come and go, and the partitions they are balanced in.
 //!
-//! A CPU that goes down is first *inactive*: nobody places or brings a task there, and domains are built without it. Then its
-//! tasks leave, in one of two ways ([`Hotplug`]); when it has nothing left and goes idle, it is gone. A CPU that comes up is
-//! online and active at once, and looks for work as one that is about to idle.
+//! A CPU that goes down is first *inactive*: nobody places or brings a task there. Then its tasks leave, in one of two ways
+//! ([`Hotplug`]); when it has nothing left and goes idle, it is gone. Domains are built without it at the beginning or at the end
+//! ([`HotplugDomains`]). A CPU that comes up is online and active at once, and looks for work as one that is about to idle.
 //!
 //! ```text
-//! cpu_down     sched_cpu_deactivate: inactive, domains rebuilt
+//! cpu_down     sched_cpu_deactivate: inactive; domains rebuilt, or a worker is told to
 //!              the CPU itself: migrate_tasks (its stopper), or balance_push (each time that it schedules)
-//!              sched_cpu_dying: it idles, and is offline
-//! cpu_up       sched_cpu_activate: active, domains rebuilt; bound kernel threads return
+//!              sched_cpu_dying: it idles, and is offline; the worker rebuilds domains
+//! cpu_up       sched_cpu_activate: active, domains rebuilt, by a worker or at once; bound kernel threads return
 //! ```
 //!
 //! What the rest of the kernel does meanwhile (threads that are parked, grace periods, the other CPUs standing still) takes no
@@ -31,6 +31,24 @@ behaviour! {
             "all at once, in the order in which they would run, while every CPU stands still";
         BalancePush = "balance-push", since "v5.11", commit "1cf12e08bc4d",
             "each as it is switched to, pushed by the stopper";
+    }
+}
+
+behaviour! {
+    /// When domains are built anew for a CPU that goes or comes.
+    pub enum HotplugDomains = "core.hotplug_domains" {
+        Fallback = "fallback", since "v3.9", commit "",
+            "at once, as if there were no partitions; those come back when the CPU is gone or there";
+        Afterwards = "afterwards", since "v4.14", commit "50e76632339d", "when it is gone or there, by a worker";
+        AtOnce = "at-once", since "v6.10", commit "2125c0034c5d", "as it stops being active, or becomes it";
+    }
+}
+
+behaviour! {
+    /// When the queue of a CPU that goes down is offline (`rq->online`), if no change of its root domain makes it so earlier.
+    pub enum RqOffline = "core.rq_offline" {
+        Dying = "dying", since "v2.6.27", commit "", "when the CPU is no longer online, before its tasks leave";
+        Inactive = "inactive", since "v5.11", commit "120455c514f7", "when it is no longer active";
     }
 }
 
@@ -73,7 +91,7 @@ impl<A: Arch> Sched<A> {
             let siblings = &self.topology.smt[cpu];
             self.sched_smt_present += u32::from(siblings.weight() > 1 && siblings.first() == Some(cpu));
         }
-        self.attach_root_domains();
+        self.attach_root_domains(&[]);
     }
 
     /// `cpu_rq(cpu)->rd`
@@ -143,11 +161,13 @@ impl<A: Arch> Sched<A> {
         self.domains.sched_domains_free_llc_id(cpu);
         let last_sibling = self.nr_active_siblings(cpu) == 1;
         self.sched_smt_present -= u32::from(last_sibling);
-        self.rq_lock(cpu);
-        self.update_rq_clock(cpu);
-        self.set_rq_offline(cpu);
-        self.rq_unlock(cpu);
-        self.rebuild_sched_domains();
+        if self.kernel.core.rq_offline == RqOffline::Inactive {
+            self.rq_lock(cpu);
+            self.update_rq_clock(cpu);
+            self.set_rq_offline(cpu);
+            self.rq_unlock(cpu);
+        }
+        self.cpuset_update_active_cpus();
     }
 
     /// Threads of the CPU's core that are active, itself left out.
@@ -161,8 +181,6 @@ impl<A: Arch> Sched<A> {
             return;
         }
         self.class_rq_offline(cpu);
-        self.unthrottle_offline_cfs_rqs(cpu);
-        self.clear_tg_offline_cfs_rqs(cpu);
         self.root_domain_mut(cpu).online.clear(cpu);
         self.rq[cpu].online = false;
     }
@@ -175,7 +193,6 @@ impl<A: Arch> Sched<A> {
         self.root_domain_mut(cpu).online.set(cpu);
         self.rq[cpu].online = true;
         self.class_rq_online(cpu);
-        self.update_runtime_enabled(cpu);
     }
 
     /// kernel/cpu.c: take_cpu_down(), on the stopper of the CPU that goes: what was woken for it, and then all tasks, leave.
@@ -183,9 +200,23 @@ impl<A: Arch> Sched<A> {
         if self.rq[cpu].hotplug != HotplugState::Inactive {
             return;
         }
+        // __cpu_disable()
+        self.cpu_online_mask.clear(cpu);
         self.sched_ttwu_pending();
+        self.set_dying_rq_offline(cpu);
         self.migrate_tasks(cpu);
         self.rq[cpu].hotplug = HotplugState::Dying;
+    }
+
+    /// What sched_cpu_dying() did until v5.10 with a queue that is still online.
+    fn set_dying_rq_offline(&mut self, cpu: CpuId) {
+        if !self.rq[cpu].online {
+            return;
+        }
+        self.rq_lock(cpu);
+        self.update_rq_clock(cpu);
+        self.set_rq_offline(cpu);
+        self.rq_unlock(cpu);
     }
 
     /// core.c: migrate_tasks(), until v5.10. In the order in which they would run.
@@ -246,10 +277,12 @@ impl<A: Arch> Sched<A> {
         self.dl_server_stop(cpu);
         self.rq[cpu].hotplug = HotplugState::Offline;
         self.cpu_online_mask.clear(cpu);
+        self.set_dying_rq_offline(cpu);
         self.update_max_interval();
         self.nohz_balance_exit_idle(cpu);
         let to = self.cpu_active_mask.first().expect("one CPU stays up");
         self.hrtimers_dead_cpu(cpu, to);
+        self.cpuset_hotplug_workfn();
     }
 
     // Up.
@@ -271,6 +304,7 @@ impl<A: Arch> Sched<A> {
         self.cpu_online_mask.set(cpu);
         self.update_max_interval();
         self.sched_cpu_activate(cpu);
+        self.cpuset_hotplug_workfn();
         self.bind_per_cpu_kthreads(cpu);
         // Its hotplug thread has run there.
         self.rq_lock(cpu);
@@ -284,7 +318,7 @@ impl<A: Arch> Sched<A> {
         let second_sibling = self.nr_active_siblings(cpu) == 1;
         self.sched_smt_present += u32::from(second_sibling);
         self.cpu_active_mask.set(cpu);
-        self.rebuild_sched_domains();
+        self.cpuset_update_active_cpus();
         self.rq_lock(cpu);
         self.set_rq_online(cpu);
         self.rq_unlock(cpu);
@@ -349,18 +383,40 @@ impl<A: Arch> Sched<A> {
         Ok(())
     }
 
+    /// cpuset.c: cpuset_update_active_cpus(). A CPU is about to go, or has come: what is done of it at once.
+    fn cpuset_update_active_cpus(&mut self) {
+        match self.kernel.core.hotplug_domains {
+            // partition_sched_domains(1, NULL, NULL)
+            HotplugDomains::Fallback => self.partition_sched_domains(self.generate_sched_domains(&[])),
+            HotplugDomains::Afterwards => {}
+            HotplugDomains::AtOnce => self.rebuild_sched_domains(),
+        }
+    }
+
+    /// cpuset.c: cpuset_hotplug_workfn(), until v6.9: the CPU has gone or come, and who wants to build domains need not wait any more.
+    /// Differs: the worker takes no time, and runs as soon as it can.
+    fn cpuset_hotplug_workfn(&mut self) {
+        if self.kernel.core.hotplug_domains != HotplugDomains::AtOnce {
+            self.rebuild_sched_domains();
+        }
+    }
+
     /// cpuset.c: generate_sched_domains(). The active CPUs of each partition and of what is left, without isolated ones.
-    fn generate_sched_domains(&self) -> Vec<CpuMask> {
+    fn generate_sched_domains(&self, partitions: &[CpuMask]) -> Vec<CpuMask> {
         let balanced = |cpu: &CpuId| self.cpu_active_mask.contains(*cpu) && !self.isolated.contains(*cpu);
-        let rest = |cpu: &CpuId| !self.partitions.iter().any(|partition| partition.contains(*cpu));
+        let rest = |cpu: &CpuId| !partitions.iter().any(|partition| partition.contains(*cpu));
         let rest: CpuMask = (0..self.nr_cpus()).map(CpuId::new).filter(rest).filter(balanced).collect();
-        let parts = self.partitions.iter().map(|partition| partition.iter().filter(balanced).collect());
+        let parts = partitions.iter().map(|partition| partition.iter().filter(balanced).collect());
         std::iter::once(rest).chain(parts).filter(|map: &CpuMask| !map.is_empty()).collect()
     }
 
     /// cpuset.c: rebuild_sched_domains(). Domains and root domains of the CPUs that are active now.
     pub(crate) fn rebuild_sched_domains(&mut self) {
-        let doms_new = self.generate_sched_domains();
+        self.partition_sched_domains(self.generate_sched_domains(&self.partitions));
+    }
+
+    /// Domains of these parts of the machine, and what hangs on them.
+    fn partition_sched_domains(&mut self, doms_new: Vec<CpuMask>) {
         let setup = DomainSetup {
             // A CPU on its way down still is.
             online: self.cpu_online_mask.clone(),
@@ -382,27 +438,29 @@ impl<A: Arch> Sched<A> {
                 self.rq[cpu].cpu_capacity_orig = self.domains.cpu_capacity_orig[cpu];
             }
         }
-        self.attach_root_domains();
+        self.attach_root_domains(&kept);
         self.sched_cache_set(&kept);
     }
 
     /// topology.c: rq_attach_root() for all CPUs: each to the root domain of its partition, those without domains to one of
-    /// their own. A partition that stays keeps its root domain, and its queues notice nothing.
+    /// their own. A partition that is among the `kept` ones stays, as does its root domain, and its queues notice nothing.
     #[doc(alias = "rq_attach_root")]
-    fn attach_root_domains(&mut self) {
+    fn attach_root_domains(&mut self, kept: &[CpuMask]) {
         let mut spans = self.domains.doms_cur.clone();
         let balanced = self.domains.span.clone();
         let without: CpuMask = (0..self.nr_cpus()).map(CpuId::new).filter(|&cpu| !balanced.contains(cpu)).collect();
+        let staying: Vec<CpuMask> = kept.iter().filter(|map| spans.contains(map)).chain([&without]).cloned().collect();
         if !without.is_empty() {
             spans.push(without);
         }
-        let stays = |rd: &RootDomain| spans.contains(&rd.span);
+        let stays = |rd: &RootDomain| staying.contains(&rd.span);
         let leaving =
             self.root_domains.iter().filter(|rd| !stays(rd)).flat_map(|rd| rd.span.iter()).collect::<Vec<_>>();
         for &cpu in &leaving {
             self.set_rq_offline(cpu);
         }
         let mut before = std::mem::take(&mut self.root_domains);
+        before.retain(stays);
         for (number, span) in spans.into_iter().enumerate() {
             let known = before.iter_mut().find(|rd| rd.span == span).map(std::mem::take);
             let mut rd = known.unwrap_or_default();

@@ -24,7 +24,7 @@ mod uclamp;
 pub use affinity::{AffinityDest, AffinityOffline, AffinityState, CpuAllowed, NoLongerAffine};
 pub(crate) use average::update_avg;
 pub use boot::Boot;
-pub use hotplug::{Hotplug, HotplugState};
+pub use hotplug::{Hotplug, HotplugDomains, HotplugState, RqOffline};
 pub use iowait::IowaitCount;
 pub use resched::{LazilyPreempted, MoveQueued, ReschedLazy};
 pub use ttwu::{WakeCpu, WakeCurrent, WakeList, WakeQueue, WakeRunning};
@@ -39,6 +39,7 @@ use crate::deadline::{DlRq, SchedDlEntity};
 use crate::fair::bandwidth::Bandwidth;
 use crate::fair::load::{FrequencyInvariance, Released};
 use crate::fair::numa::Numa;
+use crate::fair::scaling::ScaledTunables;
 use crate::features::{Feature, Features};
 use crate::hrtimer::HrTimers;
 use crate::isolation::Isolation;
@@ -83,6 +84,7 @@ pub struct Sched<A: Arch> {
     pub features: Features,
     pub kernel: Kernel,
     pub sysctl: Sysctl,
+    pub(crate) scaled_tunables: ScaledTunables,
     pub layout: Layout,
     /// Who is told of utilization.
     pub(crate) cpufreq: Option<Box<crate::cpufreq::Cpufreq>>,
@@ -182,6 +184,7 @@ impl<A: Arch> Sched<A> {
             cpufreq: None,
             features: boot.features,
             sysctl: boot.sysctl,
+            scaled_tunables: ScaledTunables::new(),
             this_cpu: CpuId(0),
             interrupt: Interrupt::None,
             tick_nsec: 1_000_000_000 / u64::from(boot.hz),
@@ -263,6 +266,7 @@ impl<A: Arch> Sched<A> {
             sched.arch.bring_up(cpu);
             sched.create_stopper(cpu);
         }
+        sched.write_scaled_tunables(&boot.sysctl);
         sched
     }
 

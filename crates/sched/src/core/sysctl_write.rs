@@ -5,7 +5,7 @@ use crate::arch::Arch;
 use crate::deadline::bandwidth::{Admission, NewLimit, to_ratio};
 use crate::errno::{Answer, Errno, Refusal};
 use crate::features::Feature;
-use crate::sysctl::{Sysctl, Tunable};
+use crate::sysctl::{Scaling, Sysctl, Tunable};
 use crate::topology::EnergyAware;
 use units::CpuId;
 
@@ -51,6 +51,9 @@ impl<A: Arch> Sched<A> {
             }
             _ => {
                 self.sysctl = after;
+                if tunable.row().scaling == Scaling::Cpus {
+                    self.sched_update_scaling();
+                }
                 Ok(())
             }
         }

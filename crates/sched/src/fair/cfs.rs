@@ -66,8 +66,7 @@ impl<A: Arch> Sched<A> {
     #[inline]
     pub(crate) fn is_past_nr_latency(&self, nr_running: u32) -> bool {
         match self.kernel.entity.nr_latency {
-            // nr_running >= latency / min_granularity, rounded up.
-            NrLatency::Ratio => u64::from(nr_running) * self.sysctl.sched_min_granularity >= self.sysctl.sched_latency,
+            NrLatency::Ratio => u64::from(nr_running) >= self.scaled_tunables.sched_nr_latency,
             NrLatency::Eight => nr_running >= 8,
         }
     }

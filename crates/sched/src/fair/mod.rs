@@ -13,7 +13,7 @@
 //! wake.rs        which CPU a woken task goes to       balance*.rs   load balancing
 //! nohz.rs        balancing for CPUs without a tick   cpu_load.rs   rq->cpu_load[]
 //! hrtick.rs      the timer that ends a slice          numa/*.rs      tasks and their memory on one node
-//! cache/*.rs     threads of a process below one cache
+//! cache/*.rs     threads of a process below one cache  scaling.rs     tunables by the number of CPUs
 //! ```
 //!
 
@@ -43,6 +43,7 @@ pub mod numa;
 mod preempt;
 mod protect;
 pub mod rules;
+pub(crate) mod scaling;
 mod sched_idle;
 mod statistics;
 #[cfg(test)]

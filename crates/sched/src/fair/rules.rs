@@ -106,6 +106,17 @@ behaviour! {
 }
 
 behaviour! {
+    /// What becomes of a value that was written into one of the tunables that grow with the number of CPUs when that number may have
+    /// changed: a CPU comes or goes, or queues change their root domain.
+    pub enum WrittenTunables = "entity.written_tunables" {
+        Normalized = "normalized", since "v2.6.33", commit "",
+            "it grows and shrinks with the number of CPUs as the default does";
+        /// Files below debugfs have no handler that would.
+        Lost = "lost", since "v5.13", commit "8a99b6833c88", "the default is there again";
+    }
+}
+
+behaviour! {
     /// When an entity stops being its queue's buddy.
     pub enum BuddiesCleared = "entity.buddies_cleared" {
         WhenPicked = "when-picked", since "v2.6.31", commit "", "when it is picked";
@@ -206,6 +217,7 @@ pub struct EntityRules {
     pub idle_sleeper: IdleSleeper,
     pub idle_slice: IdleSlice,
     pub nr_latency: NrLatency,
+    pub written_tunables: WrittenTunables,
     pub buddies_cleared: BuddiesCleared,
     pub idle_left: IdleLeft,
     pub group_idle: GroupIdle,
@@ -241,6 +253,7 @@ impl EntityRules {
         idle_sleeper: IdleSleeper::Latency,
         idle_slice: IdleSlice::MinGranularity,
         nr_latency: NrLatency::Ratio,
+        written_tunables: WrittenTunables::Normalized,
         buddies_cleared: BuddiesCleared::WhenPicked,
         idle_left: IdleLeft::Nothing,
         group_idle: GroupIdle::Absent,
@@ -271,6 +284,7 @@ impl EntityRules {
         idle_sleeper: IdleSleeper::MinGranularity,
         idle_slice: IdleSlice::IdleMinGranularity,
         nr_latency: NrLatency::Eight,
+        written_tunables: WrittenTunables::Lost,
         buddies_cleared: BuddiesCleared::WhenSet,
         idle_left: IdleLeft::BalanceSoon,
         group_idle: GroupIdle::Settable,

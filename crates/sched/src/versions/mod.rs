@@ -22,8 +22,8 @@ use crate::core::class::{BalanceFair, PickOrder};
 use crate::core::hrtick::Hrtick;
 use crate::core::schedule::{AvgIdle, ScheduleIdle};
 use crate::core::{
-    AffinityDest, AffinityOffline, CpuAllowed, Hotplug, IowaitCount, MoveQueued, ReschedLazy, UtilClamp, WakeCpu,
-    WakeCurrent, WakeList, WakeQueue, WakeRunning,
+    AffinityDest, AffinityOffline, CpuAllowed, Hotplug, HotplugDomains, IowaitCount, MoveQueued, ReschedLazy,
+    RqOffline, UtilClamp, WakeCpu, WakeCurrent, WakeList, WakeQueue, WakeRunning,
 };
 use crate::cpufreq::CpufreqRules;
 use crate::deadline::DlRules;
@@ -83,6 +83,8 @@ pub struct CoreRules {
     pub affinity_offline: AffinityOffline,
     pub stop_wait: StopWait,
     pub hotplug: Hotplug,
+    pub hotplug_domains: HotplugDomains,
+    pub rq_offline: RqOffline,
     pub resched_lazy: ReschedLazy,
     pub wake_cpu: WakeCpu,
     pub hrtick: Hrtick,
@@ -221,7 +223,8 @@ behaviours! {
     core: CoreRules {
         clock, wake_list, wake_queue, wake_current, wake_running, uclamp, iowait_count, class_change, change_order, nice_change,
         idle_weight, nice_resched, alone_changed, hrtick_tasks, pick_order, balance_fair, schedule_idle,
-        policy_change, cpu_allowed, affinity_dest, affinity_offline, stop_wait, hotplug, resched_lazy, hrtick, avg_idle, move_queued, wake_cpu,
+        policy_change, cpu_allowed, affinity_dest, affinity_offline, stop_wait, hotplug, hotplug_domains, rq_offline,
+        resched_lazy, hrtick, avg_idle, move_queued, wake_cpu,
     }
     cpufreq: CpufreqRules { update_util, schedutil, sugov_thread, sugov_busy, sugov_remote }
     rt: RtRules { bandwidth, period_start, period_clock, push_ipi, overload, lowest_choice, fit, statistics, dequeued_wait, switched_to, task, runtime_default }
@@ -238,7 +241,7 @@ behaviours! {
     }
     entity: EntityRules {
         pick, sleeper_vruntime, renormalise, waking_vruntime, min_vruntime_curr, min_vruntime_dequeue, long_sleeper,
-        exec_start_reset, idle_sleeper, idle_slice, nr_latency, buddies_cleared, idle_left, group_idle, task_list,
+        exec_start_reset, idle_sleeper, idle_slice, nr_latency, written_tunables, buddies_cleared, idle_left, group_idle, task_list,
         average_weights, lag_limit, delayed_lag, slice_protection, reweight, wakeup_preempt,
     }
     load: LoadRules {

@@ -2,9 +2,9 @@
 
 use super::{ClockUpdate, CoreRules, Kernel, V4_5_RC1};
 use crate::autogroup::AutogroupRules;
-use crate::core::IowaitCount;
 use crate::core::cgroup::CgroupRules;
 use crate::core::class::PickOrder;
+use crate::core::{HotplugDomains, IowaitCount};
 use crate::cpufreq::CpufreqRules;
 use crate::deadline::DlRules;
 use crate::fair::balance::BalanceRules;
@@ -40,6 +40,7 @@ pub const V4_15: Kernel = Kernel {
         pick_order: PickOrder::PullInPick,
         policy_change: PolicyChange::InPlace,
         stop_wait: StopWait::Yields,
+        hotplug_domains: HotplugDomains::Afterwards,
         ..V4_5_RC1.core
     },
     load_resolution: LoadResolution::Fine,

@@ -7,8 +7,8 @@ use crate::core::class::{BalanceFair, PickOrder};
 use crate::core::hrtick::Hrtick;
 use crate::core::schedule::{AvgIdle, ScheduleIdle};
 use crate::core::{
-    AffinityDest, AffinityOffline, CpuAllowed, Hotplug, IowaitCount, MoveQueued, ReschedLazy, UtilClamp, WakeCpu,
-    WakeCurrent, WakeList, WakeQueue, WakeRunning,
+    AffinityDest, AffinityOffline, CpuAllowed, Hotplug, HotplugDomains, IowaitCount, MoveQueued, ReschedLazy,
+    RqOffline, UtilClamp, WakeCpu, WakeCurrent, WakeList, WakeQueue, WakeRunning,
 };
 use crate::cpufreq::CpufreqRules;
 use crate::deadline::DlRules;
@@ -59,6 +59,8 @@ pub const V4_5_RC1: Kernel = Kernel {
         affinity_offline: AffinityOffline::Dropped,
         stop_wait: StopWait::Sleeps,
         hotplug: Hotplug::StopMachine,
+        hotplug_domains: HotplugDomains::Fallback,
+        rq_offline: RqOffline::Dying,
         resched_lazy: ReschedLazy::Absent,
         wake_cpu: WakeCpu::Meant,
         hrtick: Hrtick::SliceLeft,

@@ -4,7 +4,7 @@
 use super::{CoreRules, Kernel, V4_16};
 use crate::autogroup::AutogroupRules;
 use crate::core::class::PickOrder;
-use crate::core::{AffinityDest, CpuAllowed, Hotplug, UtilClamp, WakeCurrent, WakeList, WakeQueue};
+use crate::core::{AffinityDest, CpuAllowed, Hotplug, RqOffline, UtilClamp, WakeCurrent, WakeList, WakeQueue};
 use crate::cpufreq::CpufreqRules;
 use crate::deadline::DlRules;
 use crate::fair::balance::BalanceRules;
@@ -41,6 +41,7 @@ pub const V6_1: Kernel = Kernel {
         cpu_allowed: CpuAllowed::Active,
         affinity_dest: AffinityDest::Distributed,
         hotplug: Hotplug::BalancePush,
+        rq_offline: RqOffline::Inactive,
         ..V4_16.core
     },
     load_resolution: LoadResolution::FineFloor,

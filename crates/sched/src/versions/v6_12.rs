@@ -9,7 +9,7 @@ use crate::autogroup::AutogroupRules;
 use crate::core::cgroup::CgroupRules;
 use crate::core::class::{BalanceFair, PickOrder};
 use crate::core::schedule::ScheduleIdle;
-use crate::core::{AffinityOffline, UtilClamp, WakeRunning};
+use crate::core::{AffinityOffline, HotplugDomains, UtilClamp, WakeRunning};
 use crate::cpufreq::CpufreqRules;
 use crate::deadline::DlRules;
 use crate::fair::balance::BalanceRules;
@@ -35,6 +35,7 @@ pub const V6_12: Kernel = Kernel {
         pick_order: PickOrder::PutAfterPick,
         balance_fair: BalanceFair::NoFairTask,
         schedule_idle: ScheduleIdle::Stays,
+        hotplug_domains: HotplugDomains::AtOnce,
         ..V6_1.core
     },
     cpufreq: CpufreqRules::V6_12,

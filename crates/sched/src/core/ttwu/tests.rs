@@ -5,8 +5,8 @@ use crate::core::TaskInit;
 use crate::cpu_topology::CpuTopology;
 use crate::layout::{RqLine, TaskLine};
 use crate::scheduler::Scheduler;
-use crate::testing::{Hand, machine_of, task_in};
-use crate::versions::{Kernel, V4_16, V6_1, V6_12, V7_2};
+use crate::testing::{Hand, machine_of, take_offline, task_in};
+use crate::versions::{Kernel, V4_5_RC1, V4_16, V6_1, V6_12, V7_2};
 use units::CpuMask;
 
 /// Two sockets of two CPUs each, a second after boot.
@@ -176,11 +176,15 @@ fn who_stays_on_another_cpu_than_was_meant_wakes_from_there_next_time_in_v7_2() 
 
 #[test]
 fn a_cpu_that_goes_shares_no_cache() {
-    for kernel in [V4_16, V6_12, V7_2] {
+    // Where domains are built anew only afterwards, it does until it is gone.
+    for (kernel, until_gone) in [(V4_5_RC1, false), (V4_16, true), (V6_1, true), (V6_12, false), (V7_2, false)] {
         let mut s = machine(kernel);
         let share = |s: &Sched<Hand>| s.cpus_share_cache(CpuId(2), CpuId(3));
         assert!(share(&s), "{}", kernel.name);
         Scheduler::cpu_down(&mut s, CpuId(0), CpuId(3)).expect("nothing is bound to it");
+        assert_eq!(share(&s), until_gone, "{}", kernel.name);
+        let mut s = machine(kernel);
+        take_offline(&mut s, CpuId(3));
         assert!(!share(&s), "{}", kernel.name);
     }
 }

@@ -111,7 +111,7 @@ fn slices_divide_the_period_by_weight() {
 fn the_period_grows_when_slices_no_longer_fit() {
     // Seven slices of 0.75 ms are more than 5 ms, but seven tasks are not more than 5 / 0.75, rounded up.
     let mut s = machine(V4_5_RC1, 1);
-    s.sysctl.sched_latency = 5 * MS;
+    s.sysctl_write(Tunable::sched_latency, 5 * MS).expect("a sound value");
     for (tasks, period) in [(7, 5 * MS), (8, 6 * MS)] {
         while s.rq[CPU0].nr_running < tasks {
             s.task(CPU0, 0);

@@ -29,7 +29,7 @@ fn slices_are_reckoned_from_all_tasks_below_and_are_never_too_short() {
 #[test]
 fn nobody_computes_the_number_of_slices_anew() {
     let mut s = machine(V6_1, 1);
-    s.sysctl.sched_latency = 100 * MS;
+    s.sysctl_write(Tunable::sched_latency, 100 * MS).expect("a sound value");
     assert!(s.is_past_nr_latency(8) && !s.is_past_nr_latency(7));
     s.kernel.set("entity.nr_latency", "ratio");
     assert!(s.is_past_nr_latency(134) && !s.is_past_nr_latency(133));
