@@ -31,7 +31,7 @@ use crate::cpupri::CpuPriority;
 use crate::features::Feature;
 use crate::push_pull::Pushable;
 use crate::sched::*;
-use bandwidth::{Admission, BandwidthTracking, NewLimit, PeriodLimits, Reclaim, RootDomainBandwidth};
+use bandwidth::{Admission, BandwidthTracking, HotplugBandwidth, NewLimit, PeriodLimits, Reclaim, RootDomainBandwidth};
 use budget::{Constrained, NewBudget, Overflow, RuntimeScale};
 use changes::{DlLeaveAsleep, DlPrioChanged, DlSwitchedTo};
 use fentry::fentry;
@@ -55,6 +55,7 @@ pub struct DlRules {
     pub period_limits: PeriodLimits,
     pub rebuild: RootDomainBandwidth,
     pub new_limit: NewLimit,
+    pub hotplug: HotplugBandwidth,
     pub reclaim: Reclaim,
     pub overflow: Overflow,
     pub constrained: Constrained,
@@ -78,6 +79,7 @@ impl DlRules {
         period_limits: PeriodLimits::None,
         rebuild: RootDomainBandwidth::Lost,
         new_limit: NewLimit::Forgets,
+        hotplug: HotplugBandwidth::All,
         reclaim: Reclaim::OfAll,
         overflow: Overflow::Period,
         constrained: Constrained::AsImplicit,
@@ -121,6 +123,7 @@ impl DlRules {
     };
 
     pub const V7_2: DlRules = DlRules {
+        hotplug: HotplugBandwidth::LessServer,
         server_idle: ServerIdle::Accounted,
         server_counted: ServerCounted::Apart,
         new_budget: NewBudget::ExpiredIfMoved,

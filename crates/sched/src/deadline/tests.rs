@@ -6,8 +6,9 @@ use crate::attr::{SchedAttr, SchedFlags};
 use crate::core::TaskInit;
 use crate::errno::Errno;
 use crate::hrtimer::SchedTimer;
+
 use crate::scheduler::Scheduler;
-use crate::sysctl::Tunable;
+use crate::sysctl::{RUNTIME_UNLIMITED, Tunable};
 use crate::testing::{Hand, MS, machine, task_in};
 use crate::topology::SdFlags;
 use crate::versions::{V4_5_RC1 as V4_5, V4_15, V4_16, V6_1, V6_12, V7_2};
@@ -115,7 +116,7 @@ fn users_cannot_make_threads_of_schedutil() {
 
 #[test]
 fn a_cpu_stays_up_while_the_others_could_not_take_its_deadline_tasks() {
-    for kernel in [V4_5, V4_15, V4_16, V6_1, V6_12] {
+    for kernel in [V4_5, V4_15, V4_16, V6_1, V6_12, V7_2] {
         let mut s = machine(kernel, 2);
         s.starts(CPU0, deadline(6, 10));
         let second = s.starts(CPU1, deadline(6, 10));
@@ -125,6 +126,31 @@ fn a_cpu_stays_up_while_the_others_could_not_take_its_deadline_tasks() {
         Scheduler::sched_setattr(&mut s, CPU0, second, &deadline(2, 10)).expect("less than before");
         Scheduler::cpu_down(&mut s, CPU0, CPU1).expect("0.8 of one CPU");
     }
+}
+
+#[test]
+fn what_the_fair_server_of_a_cpu_has_does_not_keep_it_up_in_v7_2() {
+    let down = |s: &mut Sched<Hand>, cpu: CpuId| Scheduler::cpu_down(s, CPU0, cpu).map_err(|refusal| refusal.errno);
+    for (kernel, alone, full) in
+        [(V6_1, Ok(()), Ok(())), (V6_12, Err(Errno::EBUSY), Err(Errno::EBUSY)), (V7_2, Ok(()), Ok(()))]
+    {
+        // Alone in its root domain, where nothing but its own server has reserved anything.
+        let mut s = machine(kernel, 4);
+        Scheduler::set_partitions(&mut s, CPU0, &[std::iter::once(CpuId(3)).collect()]).expect("nobody is there");
+        assert_eq!(down(&mut s, CpuId(3)), alone, "{}", kernel.name);
+        // 90% by tasks and twice 5% by servers, of one CPU's 95%.
+        let mut s = machine(kernel, 2);
+        for cpu in [CPU0, CPU1] {
+            s.starts(cpu, deadline(450, 1000));
+        }
+        assert_eq!(down(&mut s, CPU1), full, "{}", kernel.name);
+    }
+    // The last one of a root domain stays for a task, even where no limit is enforced.
+    let mut s = machine(V7_2, 1);
+    s.sysctl.set(Tunable::sched_rt_runtime, RUNTIME_UNLIMITED);
+    assert_eq!(s.dl_bw_limit(), None);
+    s.starts(CPU0, deadline(1, 10));
+    assert!(s.dl_bw_check_overflow(CPU0).is_err());
 }
 
 #[test]

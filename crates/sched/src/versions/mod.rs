@@ -230,7 +230,7 @@ behaviours! {
     rt: RtRules { bandwidth, period_start, period_clock, push_ipi, overload, lowest_choice, fit, statistics, dequeued_wait, switched_to, task, runtime_default }
     dl: DlRules {
         tracking, admission, period_limits, reclaim, overflow, constrained, new_budget, runtime_scale, later_choice, fit,
-        prio_changed, switched_to, leave_asleep, offline_migration, rebuild, new_limit, cpus_of_rt,
+        prio_changed, switched_to, leave_asleep, offline_migration, rebuild, new_limit, hotplug, cpus_of_rt,
         server_idle, server_counted,
     }
     domains: DomainRules {
