@@ -36,7 +36,6 @@ use crate::boot::is_hz;
 use crate::machines::{Files, Machine, stem, within};
 use crate::mistake::{Mistake, Written};
 use crate::mmtests::{Stars, Vintage};
-use crate::tables::Class;
 use machine::topology::Location;
 use units::Ns;
 
@@ -135,14 +134,10 @@ impl Draft {
         let machine = Machine::choose(written, if self.machine_in_file { &self.folder } else { "" }, files)?;
         let nr_cpus = machine.description.topology().nr_cpus();
         let mut notices = machine.notices.clone();
-        let (mut tables, mut timed) = (Vec::new(), Vec::new());
+        let mut tables = Vec::new();
         for draft in &self.workloads {
-            let ends = purpose != Purpose::Watch;
-            let made = workload::resolve(draft, &self.folder, files, nr_cpus, ends, &mut notices)?;
-            if made.iter().any(|table| table.class == Class::Variabletime) {
-                timed.push(draft);
-            }
-            tables.extend(made);
+            let (ends, to) = (purpose != Purpose::Watch, &mut notices);
+            tables.extend(workload::resolve(draft, &self.folder, files, nr_cpus, ends, to)?);
         }
         let nr_nodes = machine.description.topology().nodes().len();
         rt_app::check_nodes(&tables, nr_nodes)?;
@@ -192,7 +187,7 @@ impl Draft {
             tables,
             arms,
         };
-        timed.into_iter().try_for_each(|draft| workload::check_times(draft, experiment.vintage))?;
+        workload::check_times(&self.workloads, &experiment.tables, experiment.vintage)?;
         experiment.check_size(&nowhere)?;
         timeline::rehearse(&experiment, &said)?;
         Ok(experiment)

@@ -48,10 +48,13 @@ fn read_published(draft: &[(Written, Written)], known: &dyn Fn(&str) -> bool) ->
     Ok(Some(Published { source, rows }))
 }
 
-/// Checks the published column of a table of times, whose rows are its vintage's.
-pub fn check_times(draft: &DraftWorkload, vintage: Vintage) -> Result<(), Mistake> {
+/// Checks the published columns of tables of times, whose rows are their vintage's.
+pub fn check_times(drafts: &[DraftWorkload], tables: &[WorkloadTable], vintage: Vintage) -> Result<(), Mistake> {
+    let of = |draft: &DraftWorkload, table: &WorkloadTable| table.source.name() == draft.name.text;
+    let is_timed = |table: &&WorkloadTable| table.class == Class::Variabletime;
+    let timed = drafts.iter().filter(|draft| tables.iter().filter(is_timed).any(|table| of(draft, table)));
     let other = |row: &Written| row.text != "source" && !compares_time(vintage, &row.text);
-    match draft.published.iter().find(|(row, _)| other(row)) {
+    match timed.flat_map(|draft| &draft.published).find(|(row, _)| other(row)) {
         Some((row, _)) => {
             let found = format!("the row {}, which the table does not have as MMTests printed it then", row.quoted());
             Err(row.mistake(found, "a row of it, or another [report] vintage"))

@@ -176,7 +176,11 @@ mod tests {
         );
         assert_eq!(d.atomic(&seats[6], LINE, after), Ps::from_ns(228 - 60 + 20), "CPU 4's party is open");
         let late = LATE + Ps::from_ns(200);
-        assert_eq!(d.atomic(&seats[10], LINE, late), Ps::from_ns(248 - 200 + 59.max(118 - 48)));
+        assert_eq!(
+            d.atomic(&seats[10], LINE, late),
+            Ps::from_ns(248 - 200 + 118 - 48),
+            "he has waited for less than half of the way"
+        );
     }
 
     #[test]

@@ -61,15 +61,6 @@ behaviour! {
 }
 
 behaviour! {
-    /// What the CPUs that stay must be able to give when one goes.
-    pub enum HotplugBandwidth = "dl.hotplug" {
-        All = "all", since "v3.14", commit "", "all that is reserved in the root domain, the fair servers' share with it";
-        LessServer = "less-server", since "v7.2", commit "",
-            "the same without what the fair server of the CPU that goes has: nobody will need it; where that is all, the last one may go, too";
-    }
-}
-
-behaviour! {
     /// Which periods are allowed.
     pub enum PeriodLimits = "dl.period_limits" {
         None = "none", since "v3.14", commit "", "all";
@@ -256,7 +247,7 @@ impl<A: Arch> Sched<A> {
         self.capacity_for_dl(&self.root_domain(cpu).span.and(&self.cpu_active_mask))
     }
 
-    fn capacity_for_dl(&self, cpus: &CpuMask) -> u64 {
+    pub(super) fn capacity_for_dl(&self, cpus: &CpuMask) -> u64 {
         match self.kernel.dl.admission {
             Admission::Cpus => cpus.weight() as u64 * 1024,
             Admission::Capacity => cpus.iter().map(|cpu| u64::from(self.topology.capacity[cpu])).sum(),
@@ -361,30 +352,6 @@ impl<A: Arch> Sched<A> {
     pub(crate) fn task_dead_dl(&mut self, p: TaskId) {
         if self.kernel.dl.tracking == BandwidthTracking::TotalOnly {
             self.__dl_sub(self.task[p].cpu, self.dl_se[p].dl_bw);
-        }
-    }
-
-    /// deadline.c: dl_bw_check_overflow() (dl_cpu_busy() until v5.18, dl_bw_deactivate() in v7.2). Before `cpu` goes offline.
-    ///
-    /// # Errors
-    /// EBUSY when the CPUs that stay cannot give what deadline tasks have reserved.
-    #[doc(alias = "dl_bw_manage")]
-    #[doc(alias = "dl_cpu_busy")]
-    #[doc(alias = "dl_bw_deactivate")]
-    #[doc(alias = "dl_server_read_bw")]
-    pub(crate) fn dl_bw_check_overflow(&self, cpu: CpuId) -> Answer {
-        let mut stay = self.root_domain(cpu).span.and(&self.cpu_active_mask);
-        stay.clear(cpu);
-        let mut total = self.root_domain(cpu).total_bw;
-        let mut overflows = self.dl_bw_limit().is_some_and(|bw| (bw * self.capacity_for_dl(&stay)) >> 10 < total);
-        if self.kernel.dl.hotplug == HotplugBandwidth::LessServer {
-            total -= self.dl[cpu].fair_server.dl_bw;
-            let lacks = |bw: u64| (bw * self.capacity_for_dl(&stay)) >> 10 < total;
-            overflows = total > 0 && (stay.is_empty() || self.dl_bw_limit().is_some_and(lacks));
-        }
-        match overflows {
-            true => Err(Refusal::new(Errno::EBUSY, "deadline tasks have reserved more than the other CPUs can give")),
-            false => Ok(()),
         }
     }
 

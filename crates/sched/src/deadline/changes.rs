@@ -6,6 +6,7 @@ use crate::arch::Arch;
 use crate::behaviour;
 use crate::core::Sched;
 use crate::cpudeadline::dl_time_before;
+use crate::errno::{Answer, Errno, Refusal};
 use crate::sched::*;
 use units::CpuId;
 
@@ -36,6 +37,15 @@ behaviour! {
     pub enum DlLeaveAsleep = "dl.leave_asleep" {
         KeepsRunning = "keeps-running", since "v4.13", commit "209a0cbda7a0", "its CPU takes it for used for ever";
         Subtracted = "subtracted", since "v4.18", commit "", "it is used no more (after v4.16, by v6.1)";
+    }
+}
+
+behaviour! {
+    /// What the CPUs that stay must be able to give when one goes.
+    pub enum HotplugBandwidth = "dl.hotplug" {
+        All = "all", since "v3.14", commit "", "all that is reserved in the root domain, the fair servers' share with it";
+        LessServer = "less-server", since "v7.2", commit "",
+            "the same without what the fair server of the CPU that goes has: nobody will need it; where that is all, the last one may go, too";
     }
 }
 
@@ -145,5 +155,32 @@ impl<A: Arch> Sched<A> {
             self.dl_clear_overload(cpu);
         }
         self.cpudl_clear(cpu, false);
+    }
+
+    /// deadline.c: dl_bw_check_overflow() (dl_cpu_busy() until v5.18, dl_bw_deactivate() in v7.2). Before `cpu` goes offline.
+    ///
+    /// # Errors
+    /// EBUSY when the CPUs that stay cannot give what deadline tasks have reserved.
+    #[doc(alias = "dl_bw_manage")]
+    #[doc(alias = "dl_cpu_busy")]
+    #[doc(alias = "dl_bw_deactivate")]
+    #[doc(alias = "dl_server_read_bw")]
+    pub(crate) fn dl_bw_check_overflow(&self, cpu: CpuId) -> Answer {
+        let mut stay = self.root_domain(cpu).span.and(&self.cpu_active_mask);
+        stay.clear(cpu);
+        let total = self.root_domain(cpu).total_bw;
+        let lacks =
+            |wanted: u64| self.dl_bw_limit().is_some_and(|bw| (bw * self.capacity_for_dl(&stay)) >> 10 < wanted);
+        let overflow = match self.kernel.dl.hotplug {
+            HotplugBandwidth::All => lacks(total),
+            HotplugBandwidth::LessServer => {
+                let wanted = total - self.dl[cpu].fair_server.dl_bw;
+                wanted > 0 && (stay.is_empty() || lacks(wanted))
+            }
+        };
+        match overflow {
+            true => Err(Refusal::new(Errno::EBUSY, "deadline tasks have reserved more than the other CPUs can give")),
+            false => Ok(()),
+        }
     }
 }
