@@ -1,7 +1,7 @@
 //! The workload of a setup: what its tasks are, and what came of them in a run.
 
 use crate::mistake::Mistake;
-use crate::programs::{RT_APP, SCRIPT, TRACE, application, refusal, replay, script};
+use crate::programs::{RT_APP, SCRIPT, TRACE, application, gave_up, refusal, replay, script};
 use crate::setup::Setup;
 use crate::warning::Warning;
 use machine::prices::Prices;
@@ -91,19 +91,12 @@ impl Model {
                 return script.refused(kernel, reported).map(|refused| refusal(script, &refused)).collect();
             }
         };
-        let gave_up = app.fork_limit_reached(reported).map(|task| &app.application().tasks[task.index()].name);
-        let gave_up =
-            gave_up.map(|task| format!("\"{task}\" was forked as often as rt-app can, where it gives up").into());
-        let refused = app.refused(reported).map(|refused| {
-            let [before, after] = refused.around();
-            Warning::timed(before, refused.at, after)
-        });
         let unmeasured = app.unmeasured(reported).into_iter().filter(|_| whole).map(|task| {
             let missing =
                 if task.has_timers() { "slept for none of its timers" } else { "ended no round of its phases" };
             format!("\"{}\" has no row: it {missing}", task.name).into()
         });
-        gave_up.into_iter().chain(refused).chain(unmeasured).collect()
+        gave_up(app.application(), reported).chain(unmeasured).collect()
     }
 
     pub fn logs(&self, reported: &[Sample]) -> Vec<(u32, String, String)> {

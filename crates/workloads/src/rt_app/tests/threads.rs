@@ -227,7 +227,7 @@ fn forked_threads_get_names_outlive_their_starter_and_are_waited_for() {
         assert_eq!(ran.rt_app.operations(), ["mother", "aside", "child", "grandchild"]);
         assert_eq!(ran.rt_app.samples_of(3, &ran.sim.samples).len(), 6);
         assert!(ran.sim.now() >= Ns::from_ms(80), "the last grandchild was waited for");
-        assert_eq!(ran.rt_app.fork_limit_reached(&ran.sim.samples), None);
+        assert_eq!(ran.rt_app.application().fork_limit_reached(&ran.sim.samples), None);
     }
 }
 
@@ -260,7 +260,7 @@ fn too_many_forks_end_the_application() {
         "waiter": {"lock": "m", "wait": {"ref": "c", "mutex": "m"}, "unlock": "m"},
         "spark": {"instance": 0, "loop": 1, "run": 1}}}"#;
     let ran = run_on("v4.15", 2, text);
-    assert_eq!(ran.rt_app.fork_limit_reached(&ran.sim.samples), Some(TaskId(3)));
+    assert_eq!(ran.rt_app.application().fork_limit_reached(&ran.sim.samples), Some(TaskId(3)));
     assert_eq!(ran.rt_app.samples_of(3, &ran.sim.samples).len(), FORK_LIMIT as usize);
 }
 
