@@ -168,6 +168,21 @@ mod tests {
     }
 
     #[test]
+    fn who_sleeps_for_good_is_told_with_the_step() {
+        let tasks = |tasks: &str| format!("name = \"script\"\ntasks = \"\"\"\n{tasks}\"\"\"");
+        let read = tasks("task a: run 1ms; 2 x (write p; read p; yield); read q\n");
+        let told = "1 task asleep that nothing will ever wake: \"a\" in `read q` (x.toml:5:48)";
+        assert!(warnings(&read, "0ms", None).contains(&told.to_string()), "{:?}", warnings(&read, "0ms", None));
+        let locks = tasks("mutex m\ntask a: lock m\ntask b at=1ms count=6: lock m; unlock m\n");
+        let [told] = &warnings(&locks, "0ms", None)[..] else { panic!("one") };
+        assert!(
+            told.starts_with("6 tasks asleep that nothing will ever wake: \"b0\" in `lock m` (x.toml:7:24), \"b1\""),
+            "{told}"
+        );
+        assert!(told.ends_with("\"b3\" in `lock m` (x.toml:7:24), and 2 more"), "{told}");
+    }
+
+    #[test]
     fn a_run_that_is_cut_short_does_not_miss_what_comes_later() {
         let script = "name = \"script\"\ntasks = \"task a: run 30ms\"";
         let late = "timeline: `offline=1` at 50 ms did not come, the run had ended";

@@ -113,9 +113,12 @@ mod tests {
             long,
             "x.toml: found tasks that still run at the time limit; expected a larger time_limit_ms, or tasks that end"
         );
-        // The second, and who waits for both.
+        // The one who waits for both is not told of.
         let stuck = checked("task a: run 5ms\ntask b: read p\n", "a").unwrap_err();
-        assert_eq!(stuck, "x.toml: found 2 tasks that nothing will ever wake; expected tasks that end");
+        assert_eq!(
+            stuck,
+            "x.toml: found 1 task asleep that nothing will ever wake: \"b\" in `read p` (x.toml:7:9); expected tasks that end"
+        );
     }
 
     #[test]

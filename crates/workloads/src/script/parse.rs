@@ -480,7 +480,7 @@ mod tests {
             ("task a policy=batch/1: run 1ms", "4:21: found `/1`; expected just `batch`"),
             ("task a: clamp 3", "4:16: found ``; expected a whole number from 0 to 1024, or none"),
             ("task a: clamp 3 1025", "4:17: found `1025`; expected a whole number from 0 to 1024, or none"),
-            ("task a slice=3: run 1ms", "4:14: found `3`; expected a time above 0 such as 3ms"),
+            ("task a slice=3: run 1ms", "4:14: found `3`; expected a time such as 3ms"),
             ("task a cpus=3-1: run 1ms", "4:13: found"),
             (
                 "task a groop=/a: run 1ms",
