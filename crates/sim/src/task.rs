@@ -123,9 +123,8 @@ impl<const COSTS: bool, S: Scheduler<Arch = Hardware<COSTS>>> Sim<COSTS, S> {
             mm,
             group: spec.group.or_else(|| parent.map(|parent| self.sched.task_css(parent))).unwrap_or(ROOT_TASK_GROUP),
         };
-        let session = spec.session;
         let task = self.sched.fork(cpu, init)?;
-        if let Some(session) = session {
+        if let Some(session) = spec.session {
             self.sched.set_session(cpu, task, session);
         }
         let borrows = spec.memory == AddressSpace::Borrowed;
