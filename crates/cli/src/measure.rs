@@ -109,7 +109,7 @@ fn tables(arguments: &MeasureArguments, allowed: &[usize]) -> Result<Vec<Workloa
     let nr_cpus = allowed.last().map_or(1, |last| last + 1);
     let mut draft = Draft::default();
     for workload in &arguments.workloads {
-        draft.workload_option(workload)?;
+        draft.workload(&Written::option("measure", workload))?;
     }
     let mut notices = Vec::new();
     let tables = draft.tables(nr_cpus, &Disk, &mut notices)?;

@@ -176,7 +176,7 @@ fn traces_that_cannot_be_replayed() {
     let far = format!("a-1 [063] 2.0: {switch}");
     trace(
         far.as_bytes(),
-        &["t.txt: found CPU 63 for the task `a`; expected a recording of the machine's CPUs, 0 to 7"],
+        &["t.txt:1:6: found CPU 63 for the task `a`; expected a recording of the machine's CPUs, 0 to 7"],
     );
     trace(b"a-1 [000] 2.0: sched_switch: prev_comm=a\n", &["t.txt:1:16: found sched_switch: prev_comm=a"]);
     refused(&place, &with("--workload", "trace"), &["found trace without a file; expected trace:file="]);

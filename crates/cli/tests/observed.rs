@@ -144,7 +144,7 @@ fn mistakes_of_cases_have_places() {
         ("within = 0.01", "wihtin = 0.01", "case.toml:16:1: found the unknown name `wihtin` in figure"),
         ("within = 0.01", "within = -1", "case.toml:16:10: found within = `-1`"),
         ("real = 0.7535\n", "", "found a figure without the real kernel's"),
-        ("spin 1s\ntask b", "spin 1\ntask b", "case.toml:6:14: found `1`; expected a time such as 3ms"),
+        ("spin 1s\ntask b", "spin 1\ntask b", "case.toml:6:14: found `1`; expected a time above 0 such as 3ms"),
         ("costs = false", "recording = \"none.txt\"", "case.toml:2:13: found none.txt: "),
     ] {
         assert!(CASE.contains(from));

@@ -17,6 +17,7 @@ pub mod calibration;
 mod cpu_rows;
 pub mod cpufreq;
 pub mod csv;
+mod deadlock;
 pub mod energy;
 pub mod experiment;
 pub mod fidelity;

@@ -1,7 +1,7 @@
 //! The workload of a setup: what its tasks are, and what came of them in a run.
 
 use crate::mistake::Mistake;
-use crate::programs::{RT_APP, SCRIPT, TRACE, application, refusal, replay, script};
+use crate::programs::{RT_APP, SCRIPT, TRACE, application, gave_up, refusal, replay, script};
 use crate::setup::Setup;
 use crate::warning::Warning;
 use machine::prices::Prices;
@@ -91,19 +91,12 @@ impl Model {
                 return script.refused(kernel, reported).map(|refused| refusal(script, &refused)).collect();
             }
         };
-        let gave_up = app.fork_limit_reached(reported).map(|task| &app.application().tasks[task.index()].name);
-        let gave_up =
-            gave_up.map(|task| format!("\"{task}\" was forked as often as rt-app can, where it gives up").into());
-        let refused = app.refused(reported).map(|refused| {
-            let [before, after] = refused.around();
-            Warning::timed(before, refused.at, after)
-        });
         let unmeasured = app.unmeasured(reported).into_iter().filter(|_| whole).map(|task| {
             let missing =
                 if task.has_timers() { "slept for none of its timers" } else { "ended no round of its phases" };
             format!("\"{}\" has no row: it {missing}", task.name).into()
         });
-        gave_up.into_iter().chain(refused).chain(unmeasured).collect()
+        gave_up(app.application(), reported).chain(unmeasured).collect()
     }
 
     pub fn logs(&self, reported: &[Sample]) -> Vec<(u32, String, String)> {
@@ -172,6 +165,21 @@ mod tests {
         );
         assert!(told.ends_with(" ms: no CPU of the affinity is up; it goes on without"), "{told}");
         assert_eq!(warnings(&netperf.replace("bind = 2", "bind = 1"), "0ms", None), Vec::<String>::new());
+    }
+
+    #[test]
+    fn who_sleeps_for_good_is_told_with_the_step() {
+        let tasks = |tasks: &str| format!("name = \"script\"\ntasks = \"\"\"\n{tasks}\"\"\"");
+        let read = tasks("task a: run 1ms; 2 x (write p; read p; yield); read q\n");
+        let told = "1 task asleep that nothing will ever wake: \"a\" in `read q` (x.toml:5:48)";
+        assert!(warnings(&read, "0ms", None).contains(&told.to_string()), "{:?}", warnings(&read, "0ms", None));
+        let locks = tasks("mutex m\ntask a: lock m\ntask b at=1ms count=6: lock m; unlock m\n");
+        let [told] = &warnings(&locks, "0ms", None)[..] else { panic!("one") };
+        assert!(
+            told.starts_with("6 tasks asleep that nothing will ever wake: \"b0\" in `lock m` (x.toml:7:24), \"b1\""),
+            "{told}"
+        );
+        assert!(told.ends_with("\"b3\" in `lock m` (x.toml:7:24), and 2 more"), "{told}");
     }
 
     #[test]

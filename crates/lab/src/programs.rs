@@ -3,6 +3,7 @@
 use crate::mistake::{Location, Mistake};
 use crate::setup::FileSetup;
 use crate::warning::Warning;
+use sim::engine::Sample;
 use workloads::rt_app::{Application, Duplicates, RtAppError, parse};
 use workloads::script::{Refused, Script};
 use workloads::trace::{self, Replay};
@@ -35,6 +36,19 @@ pub fn refusal(script: &Script, refused: &Refused) -> Warning {
     let before =
         format!("\"{name}\" of line {line} {lost}: the kernel refused its {request} with {errno} ({meaning}) at ");
     Warning::timed(before, refused.at, format!(": {why}"))
+}
+
+/// Why rt-app ended before its threads did.
+pub fn gave_up(app: &Application, reported: &[Sample]) -> impl Iterator<Item = Warning> {
+    let most_forks = app.fork_limit_reached(reported).map(|task| {
+        let name = &app.tasks[task.index()].name;
+        format!("\"{name}\" was forked as often as rt-app can, where it gives up").into()
+    });
+    let refused = app.refused(reported).map(|refused| {
+        let [before, after] = refused.around();
+        Warning::timed(before, refused.at, after)
+    });
+    most_forks.into_iter().chain(refused)
 }
 
 /// The scripts that are stored of a recording.

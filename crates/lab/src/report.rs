@@ -2,6 +2,7 @@
 
 mod csv;
 
+use crate::deadlock;
 use crate::energy;
 use crate::experiment::{Adaptive, Experiment, Job, Plan, Source};
 use crate::html::Page;
@@ -14,7 +15,7 @@ use crate::mmtests::{figures, has_ratios, ratios, render};
 use crate::numbers::plain;
 use crate::observed::Observed;
 use crate::powercap;
-use crate::programs::application;
+use crate::programs::{application, gave_up};
 use crate::record::{Ending, Outcome};
 use crate::residency::{self, RunResidency};
 use crate::run::Run;
@@ -24,7 +25,9 @@ use crate::statistics::Better;
 use crate::tables::Table;
 use crate::warning::counted;
 use machine::description::Description;
+use sim::engine::Sample;
 use std::fmt::Write;
+use units::Ns;
 
 /// How far the runs of an experiment are.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -77,7 +80,7 @@ pub fn unfinished(experiment: &Experiment, job: &Job, outcome: &Outcome) -> Opti
     match outcome.end {
         Ending::Finished if outcome.samples.iter().any(|samples| !samples.is_empty()) => None,
         Ending::Finished => Some(match &table.source {
-            Source::RtApp(file) => Unfinished { message: nothing_measured(file), ours: false },
+            Source::RtApp(file) => Unfinished { message: nothing_measured(file, &title, outcome), ours: false },
             Source::Registered(_) if let Some((name, time)) = time_parameter(experiment, job) => {
                 let message = format!(
                     "{title}: found nothing that ended in {name} = {time}; expected a larger {name}, until there is a first figure"
@@ -99,7 +102,9 @@ pub fn unfinished(experiment: &Experiment, job: &Job, outcome: &Outcome) -> Opti
             Some(Unfinished { message, ours: false })
         }
         Ending::Deadlock { sleeping } => {
-            let message = format!("{title}: {sleeping} tasks sleep, and nothing will ever wake them");
+            let (told, others) = deadlock::of(outcome, sleeping);
+            let mut message = format!("{title}: found {told}; expected other tasks to end each wait");
+            others.iter().for_each(|warning| message += &format!("\n{warning}"));
             Some(Unfinished { message, ours: table.source.file().is_none() })
         }
     }
@@ -112,8 +117,12 @@ fn time_parameter(experiment: &Experiment, job: &Job) -> Option<(&'static str, u
 }
 
 /// What to say of an rt-app file whose run brought no sample.
-fn nothing_measured(file: &FileSetup) -> String {
+fn nothing_measured(file: &FileSetup, title: &str, outcome: &Outcome) -> String {
     let app = application(file).expect("it has just been run");
+    let samples = outcome.reported.iter().map(|&(at, series, value)| Sample { at: Ns(at), series, value });
+    if let Some(gave_up) = gave_up(&app, &samples.collect::<Vec<Sample>>()).next() {
+        return format!("{gave_up}, before there was anything to measure ({title})");
+    }
     let task = app.tasks.iter().find(|task| task.instances > 0).unwrap_or(&app.tasks[0]);
     let at = Location { input: file.path.clone(), line: Some(task.position.line), column: Some(task.position.column) };
     let name = excerpt(&task.name, 40);

@@ -5,6 +5,7 @@
 //! line lives.
 
 use crate::cpufreq;
+use crate::deadlock;
 use crate::energy::RunEnergy;
 use crate::groups;
 use crate::hash::sha256;
@@ -451,8 +452,9 @@ fn warnings<const COSTS: bool>(
     let mut warnings = model.warnings(&sim.sched.kernel, &sim.samples, &sim.refused_requests, whole);
     warnings.extend(sim.sched.affinity.no_longer_affine.iter().map(no_longer_affine));
     warnings.extend(timeline::warnings(setup, changes, sim, whole));
-    if let End::Deadlock { sleeping } = end {
-        warnings.push(format!("{sleeping} tasks sleep, and nothing will ever wake them").into());
+    if matches!(end, End::Deadlock { .. }) {
+        let file = setup.workload.file.as_ref().map(|file| file.path.as_str());
+        warnings.push(deadlock::told(&sim.sleepers(), file).into());
     }
     warnings
 }

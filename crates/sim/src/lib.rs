@@ -7,6 +7,7 @@
 
 pub mod engine;
 pub mod program;
+pub mod sleepers;
 pub mod tick;
 pub mod timeline;
 mod timers;

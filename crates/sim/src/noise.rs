@@ -200,7 +200,7 @@ impl<const COSTS: bool, S: Scheduler<Arch = Hardware<COSTS>>> Sim<COSTS, S> {
             sim.sched.set_session(cpu, task, Session::Init);
             task
         });
-        self.live_tasks -= 1;
+        self.outlives_programs(task);
         self.context(task).pending = Pending::Unborn;
         self.arm_timeout(cpu, task, jiffies, deferrable);
         self.requeue(cpu);

@@ -176,6 +176,23 @@ pub struct Outcome {
 /// A task's program. Called whenever its last operation is done; it decides by its own state only.
 pub trait Program {
     fn next(&mut self, last: Outcome) -> Op;
+
+    /// Where the operation under way stands in what a user wrote, if a user did: asked when nothing will ever end it.
+    fn stands(&self) -> Option<Standing> {
+        None
+    }
+}
+
+/// A step of a user's file.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Standing {
+    /// The task as its user knows it.
+    pub task: String,
+    /// The step in the file's own words: `` `read p` ``.
+    pub step: String,
+    /// Both from 1.
+    pub line: u32,
+    pub column: u32,
 }
 
 /// A program that decides by what it is told, and nothing else needs to be: a closure.

@@ -296,7 +296,7 @@ impl<const COSTS: bool, S: Scheduler<Arch = Hardware<COSTS>>> Sim<COSTS, S> {
     /// A kernel thread that outlives every program: the run ends without it.
     pub(crate) fn spawn_daemon(&mut self, spec: TaskSpec) -> TaskId {
         let task = self.spawn(CpuId(0), spec);
-        self.live_tasks -= 1;
+        self.outlives_programs(task);
         task
     }
 
@@ -306,7 +306,7 @@ impl<const COSTS: bool, S: Scheduler<Arch = Hardware<COSTS>>> Sim<COSTS, S> {
         let task =
             self.beside(cpu, |sim| sim.fork_task(cpu, None, spec, false)).expect("an ordinary task is never refused");
         self.sched.set_session(cpu, task, Session::Init);
-        self.live_tasks -= 1;
+        self.outlives_programs(task);
         task
     }
 

@@ -63,6 +63,8 @@ pub(crate) struct TaskContext {
     pub kind: WorkKind,
     /// sched.h: default_timer_slack_ns is 0, which is inherited: its timers have no slack, whatever its policy.
     pub no_slack: bool,
+    /// A kernel thread that outlives every program.
+    pub daemon: bool,
     pub passes: u32,
     /// Which of its sleeps is on; timers carry the number.
     pub sleep: u64,
@@ -121,9 +123,8 @@ impl<const COSTS: bool, S: Scheduler<Arch = Hardware<COSTS>>> Sim<COSTS, S> {
             mm,
             group: spec.group.or_else(|| parent.map(|parent| self.sched.task_css(parent))).unwrap_or(ROOT_TASK_GROUP),
         };
-        let session = spec.session;
         let task = self.sched.fork(cpu, init)?;
-        if let Some(session) = session {
+        if let Some(session) = spec.session {
             self.sched.set_session(cpu, task, session);
         }
         let borrows = spec.memory == AddressSpace::Borrowed;
@@ -147,6 +148,7 @@ impl<const COSTS: bool, S: Scheduler<Arch = Hardware<COSTS>>> Sim<COSTS, S> {
             comm,
             sleep: 0,
             no_slack,
+            daemon: false,
         });
         self.live_tasks += 1;
         Ok(task)
@@ -159,6 +161,12 @@ impl<const COSTS: bool, S: Scheduler<Arch = Hardware<COSTS>>> Sim<COSTS, S> {
             .as_ref()
             .is_some_and(|context| context.mm == mm && !matches!(context.pending, Pending::Dying));
         if lives { leader } else { thread }
+    }
+
+    /// The run ends without it.
+    pub(crate) fn outlives_programs(&mut self, task: TaskId) {
+        self.context(task).daemon = true;
+        self.live_tasks -= 1;
     }
 
     fn new_mm(&mut self) -> u32 {

@@ -115,6 +115,8 @@ fn what_a_task_held_when_it_ended_is_not_its_numbers_next_owners() {
         let brief = [Op::SleepUntil(Ns::from_ms(60)), Op::RunFor(Ns::from_ms(10)), Op::Report { series: 1, value: 0 }];
         spawn(&mut sim, 3, SchedAttr::NORMAL, brief);
         assert_eq!(sim.run(Ns::from_ms(1_000)), End::Deadlock { sleeping: 2 }, "inherits: {inherits}");
+        let calls: Vec<&str> = sim.sleepers().iter().map(|sleeper| sleeper.call).collect();
+        assert_eq!(calls, ["a pthread_mutex_lock()"; 2]);
         assert!(sim.samples[0].at < Ns::from_ms(100), "inherits: {inherits}: {:?}", sim.samples[0].at);
     }
 }

@@ -98,7 +98,6 @@ pub struct Arm {
 
 /// Checks and applies what an arm says. `hz` holds where the arm does not set its own.
 pub fn resolve(draft: &DraftArm, nr_cpus: usize, hz: u32) -> Result<Arm, Mistake> {
-    check_name(&draft.name)?;
     let kernel = draft.kernel.as_ref().unwrap_or(&draft.name);
     let build = Build::choose(kernel)?;
     let mut arm = Arm {
@@ -486,6 +485,7 @@ pub fn read_hz(value: &Written) -> Result<u32, Mistake> {
 /// Checks that arms can be told apart and that there are enough.
 pub fn check_all(arms: &[DraftArm], at: &machine::topology::Location, needed: usize) -> Result<(), Mistake> {
     for (index, arm) in arms.iter().enumerate() {
+        check_name(&arm.name)?;
         if arms[..index].iter().any(|other| other.name.text == arm.name.text) {
             let found = format!("the arm {} for the second time", arm.name.quoted());
             return Err(arm.name.mistake(found, "a name of its own for each arm"));

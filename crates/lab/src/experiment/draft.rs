@@ -158,10 +158,15 @@ impl Draft {
     /// `--workload W[:key=value,...]`: instead of all of the file's; several options add up. A value may be a list,
     /// `groups=1+4+7`.
     pub fn workload_option(&mut self, text: &str) -> Result<(), Mistake> {
+        self.workload(&Written::option("--workload", text))
+    }
+
+    /// The same, wherever the user typed it.
+    pub fn workload(&mut self, whole: &Written) -> Result<(), Mistake> {
+        let text = whole.text.as_str();
         if !std::mem::replace(&mut self.replaced, true) {
             self.workloads.clear();
         }
-        let whole = Written::option("--workload", text);
         let (name, rest) = match text.split_once(':') {
             Some((name, rest)) => (name, Some((name.len() + 1, rest))),
             None => (text, None),

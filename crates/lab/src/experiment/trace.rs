@@ -3,8 +3,8 @@
 use super::draft::DraftWorkload;
 use super::workload_table::{Point, Source, WorkloadTable};
 use crate::machines::{Files, stem};
-use crate::mistake::Mistake;
-use crate::programs::{TRACE, mistake, whole};
+use crate::mistake::{Location, Mistake};
+use crate::programs::{TRACE, mistake};
 use crate::setup::FileSetup;
 use crate::statistics::Better;
 use crate::tables::Class;
@@ -23,11 +23,13 @@ pub fn resolve(
     nr_cpus: usize,
     notices: &mut Vec<String>,
 ) -> Result<WorkloadTable, Mistake> {
-    let (path, replay) = read(draft, folder, files)?;
+    let (path, bytes, replay) = read(draft, folder, files)?;
     if replay.nr_cpus() > nr_cpus {
         let task = replay.tasks.iter().find(|task| task.cpu as usize >= nr_cpus).expect("one has the highest");
         let found = format!("CPU {} for the task `{}`", task.cpu, task.name);
-        return Err(whole(&path, found, format!("a recording of the machine's CPUs, 0 to {}", nr_cpus - 1)));
+        let (line, column) = trace::place_of_cpu(&bytes, task.cpu, &task.name).unzip();
+        let expected = format!("a recording of the machine's CPUs, 0 to {}", nr_cpus - 1);
+        return Err(Mistake::new(&Location { input: path, line, column }, found, expected));
     }
     notices.extend(replay.notice.line().map(|line| format!("{path}: {line}")));
     Ok(WorkloadTable {
@@ -51,10 +53,10 @@ pub fn resolve(
 }
 
 /// Reads the file that the parameter `file` names.
-fn read(draft: &DraftWorkload, folder: &str, files: &dyn Files) -> Result<(String, Replay), Mistake> {
+fn read(draft: &DraftWorkload, folder: &str, files: &dyn Files) -> Result<(String, Vec<u8>, Replay), Mistake> {
     let path = draft.path_of_file(folder, "a recorded trace")?;
     let expected = "a recorded trace: of Perfetto, or the text of trace-cmd report or perf script";
     let bytes = files.bytes(&path).map_err(|error| Mistake::file(&path, error, expected))?;
     let replay = trace::read(&bytes).map_err(|error| mistake(&path, error))?;
-    Ok((path, replay))
+    Ok((path, bytes, replay))
 }

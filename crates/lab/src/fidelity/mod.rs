@@ -8,6 +8,7 @@ mod table;
 pub use crate::experiment::{Figure, Measure, Over, Tolerance, header, line};
 pub use table::{Row, Verdict, render};
 
+use crate::deadlock;
 use crate::experiment::{Experiment, Tasks, Values};
 use crate::mistake::{Location, Mistake};
 use crate::record::{Ending, Outcome};
@@ -37,7 +38,7 @@ pub fn check(case: &Experiment, interrupted: &dyn Fn() -> bool) -> Result<Option
     let (mut runs, mut told) = (Vec::new(), Vec::new());
     for job in &jobs {
         let Some((tasks, outcome)) = simulate(&case.setup(job), interrupted)? else { return Ok(None) };
-        has_ended(case, outcome.end)?;
+        has_ended(case, &outcome)?;
         runs.push(tasks);
         told.push(outcome.warnings);
     }
@@ -51,13 +52,13 @@ pub fn check(case: &Experiment, interrupted: &dyn Fn() -> bool) -> Result<Option
 }
 
 /// Of a part of what the real kernel did nothing can be said.
-fn has_ended(case: &Experiment, end: Ending) -> Result<(), Mistake> {
-    let (found, expected) = match end {
+fn has_ended(case: &Experiment, outcome: &Outcome) -> Result<(), Mistake> {
+    let (found, expected) = match outcome.end {
         Ending::Finished => return Ok(()),
         Ending::Time => {
             ("tasks that still run at the time limit".to_string(), "a larger time_limit_ms, or tasks that end")
         }
-        Ending::Deadlock { sleeping } => (format!("{sleeping} tasks that nothing will ever wake"), "tasks that end"),
+        Ending::Deadlock { sleeping } => (deadlock::of(outcome, sleeping).0, "tasks that end"),
     };
     let input = case.figures.first().map_or(&case.name, |figure| &figure.at.input);
     Err(Mistake::new(&Location::of(input), found, expected))
@@ -112,9 +113,12 @@ mod tests {
             long,
             "x.toml: found tasks that still run at the time limit; expected a larger time_limit_ms, or tasks that end"
         );
-        // The second, and who waits for both.
+        // The one who waits for both is not told of.
         let stuck = checked("task a: run 5ms\ntask b: read p\n", "a").unwrap_err();
-        assert_eq!(stuck, "x.toml: found 2 tasks that nothing will ever wake; expected tasks that end");
+        assert_eq!(
+            stuck,
+            "x.toml: found 1 task asleep that nothing will ever wake: \"b\" in `read p` (x.toml:7:9); expected tasks that end"
+        );
     }
 
     #[test]

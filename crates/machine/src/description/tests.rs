@@ -438,7 +438,7 @@ fn toml_and_topology_errors_keep_their_place() {
     );
     assert_eq!(
         edited("rows = [[10, 21], [21, 10]]", "rows = [[10, 21]]").0,
-        "found rows of 2 distances; expected 2 rows of 2"
+        "found 1 row of 2 distances; expected 2 rows of 2"
     );
     let (message, at) = edited("[21, 10]]", "[22, 10]]");
     assert_eq!(

@@ -446,7 +446,8 @@ pub(super) fn node_distances(
     let n = given.nodes.len();
     if given.rows.len() != n || given.rows.iter().any(|row| row.len() != n) {
         let shape: Vec<String> = given.rows.iter().map(|row| row.len().to_string()).collect();
-        return wrong(format!("rows of {} distances", shape.join(", ")), &format!("{n} rows of {n}"));
+        let rows = if shape.len() == 1 { "1 row" } else { &format!("{} rows", shape.len()) };
+        return wrong(format!("{rows} of {} distances", shape.join(", ")), &format!("{n} rows of {n}"));
     }
     let mut place = Vec::new();
     for node in nodes {

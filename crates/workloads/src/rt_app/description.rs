@@ -326,6 +326,21 @@ pub struct Barrier {
     pub users: u32,
 }
 
+impl Resources {
+    /// The name of what an event may have to wait at.
+    pub fn met_at(&self, event: &Event) -> Option<&str> {
+        Some(match *event {
+            Event::Lock(mutex) | Event::Unlock(mutex) | Event::Resume { mutex, .. } => &self.mutexes[mutex.index()],
+            Event::Wait { condition, .. } | Event::Sync { condition, .. } | Event::Suspend { condition, .. } => {
+                &self.conditions[condition.index()]
+            }
+            Event::Barrier(barrier) => &self.barriers[barrier.index()].name,
+            Event::SemWait(semaphore) => self.semaphores.get(semaphore.index())?,
+            _ => return None,
+        })
+    }
+}
+
 /// A policy by name alone.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PolicyName {

@@ -12,7 +12,7 @@ use super::settings::{Attributes, Settings};
 use crate::refusal::Asked;
 use os::sync::{self, SyncOp};
 use sched::sched::{Policy as KernelPolicy, ROOT_TASK_GROUP};
-use sim::program::{Op, Outcome, Program};
+use sim::program::{Op, Outcome, Program, Standing};
 use std::collections::VecDeque;
 use std::rc::Rc;
 use units::{Cycles, Ns};
@@ -576,6 +576,21 @@ impl Program for Thread {
             }
             self.advance(last);
         }
+    }
+
+    fn stands(&self) -> Option<Standing> {
+        let app = &self.process.app;
+        // An event is counted as done before the last of its operations begins, not so where it comes back to see what came of that.
+        let phase = app.tasks[self.task.index()].phases.get(self.phase).filter(|_| matches!(self.at, At::Events))?;
+        let at = if self.stage > 0 { self.step } else { self.step.checked_sub(1)? };
+        let step = phase.steps.get(at)?;
+        let name = app.resources.met_at(&step.event)?;
+        Some(Standing {
+            task: app.thread_name(self.task, self.index, self.fork),
+            step: format!("\"{}\": \"{name}\"", step.event.name()),
+            line: step.position.line,
+            column: step.position.column,
+        })
     }
 }
 

@@ -82,6 +82,14 @@ impl RtApp {
         log::logs(&self.app, reported)
     }
 
+    /// By task group of the file: its place among [`Instance::groups`]; `None` for the root.
+    fn group_places(&self) -> Vec<Option<usize>> {
+        let groups = self.groups();
+        self.app.taskgroups.iter().map(|path| groups.iter().position(|group| group.path == *path)).collect()
+    }
+}
+
+impl Application {
     /// The task that reached rt-app's limit of [`super::FORK_LIMIT`] forks, at which rt-app gives up and the run ended.
     pub fn fork_limit_reached(&self, reported: &[Sample]) -> Option<TaskId> {
         let reached = reported.iter().find(|sample| sample.series == log::FORK_LIMIT_REACHED);
@@ -90,13 +98,7 @@ impl RtApp {
 
     /// What the kernel refused of a thread, at which rt-app gives up and the run ended.
     pub fn refused(&self, reported: &[Sample]) -> Option<Refused> {
-        refusal::first(&self.app, reported)
-    }
-
-    /// By task group of the file: its place among [`Instance::groups`]; `None` for the root.
-    fn group_places(&self) -> Vec<Option<usize>> {
-        let groups = self.groups();
-        self.app.taskgroups.iter().map(|path| groups.iter().position(|group| group.path == *path)).collect()
+        refusal::first(self, reported)
     }
 }
 

@@ -163,6 +163,8 @@ pub struct Task {
     pub working_set: u64,
     pub lines: u32,
     steps: Arc<[Step]>,
+    /// Line and column of each step, both from 1.
+    places: Arc<[(u32, u32)]>,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -212,8 +214,17 @@ pub struct Shared {
     /// Ids of the script's groups.
     groups: Vec<TgId>,
     affinities: Arc<[CpuMask]>,
+    names: Arc<Names>,
     start: Ns,
     nr_tasks: u32,
+}
+
+/// What the script calls that which its tasks may wait for.
+#[derive(Debug)]
+struct Names {
+    tasks: Vec<String>,
+    pipes: Vec<String>,
+    mutexes: Vec<String>,
 }
 
 impl Script {
@@ -232,6 +243,11 @@ impl Script {
             mutexes: self.create_mutexes(os),
             groups,
             affinities: self.affinities.iter().map(|affinity| affinity.cpus.clone()).collect(),
+            names: Arc::new(Names {
+                tasks: self.tasks.iter().map(|task| task.name.clone()).collect(),
+                pipes: self.pipes.clone(),
+                mutexes: self.mutexes.iter().map(|mutex| mutex.name.clone()).collect(),
+            }),
             start,
             nr_tasks: self.tasks.len() as u32,
         }
@@ -265,7 +281,7 @@ impl Script {
 impl Task {
     /// The task, ready to be forked into `group`. Its number in the script is the series that it reports to.
     pub fn spec(&self, number: usize, group: Option<TgId>, shared: &Shared) -> TaskSpec {
-        let playing = Playing::new(number as u32, self.steps.clone(), shared.clone());
+        let playing = Playing::new(number as u32, self, shared.clone());
         TaskSpec {
             attr: Some(self.attr),
             cpus: self.cpus.clone(),

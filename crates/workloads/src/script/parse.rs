@@ -9,6 +9,7 @@ use machine::smt::WorkKind;
 use os::memory::RegionSpec;
 use sched::attr::SchedAttr;
 use sim::program::AddressSpace;
+use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::Arc;
 use units::{CpuId, Ns};
@@ -41,6 +42,7 @@ impl std::error::Error for ScriptError {}
 
 pub(super) fn parse(text: &str, first_line: u32) -> Result<Script, ScriptError> {
     let mut script = Script::default();
+    let mut names = BTreeMap::new();
     let mut last = first_line;
     for (index, line) in text.lines().enumerate() {
         last = first_line + index as u32;
@@ -50,7 +52,11 @@ pub(super) fn parse(text: &str, first_line: u32) -> Result<Script, ScriptError> 
         }
         let word = reader.word();
         match word {
-            "task" => task(&mut reader, &mut script)?,
+            "task" => {
+                let (first, column) = (script.tasks.len(), reader.column(reader.rest));
+                task(&mut reader, &mut script)?;
+                each_name_once(&script.tasks[first..], (last, column), &mut names)?;
+            }
             "group" => group(&mut reader, &mut script)?,
             "memory" => memory(&mut reader, &mut script)?,
             "mutex" => mutex(&mut reader, &mut script)?,
@@ -78,6 +84,20 @@ pub(super) fn parse(text: &str, first_line: u32) -> Result<Script, ScriptError> 
     Ok(script)
 }
 
+/// Tasks of one name would have rows that nobody could tell apart. `names` are those of the lines above, and where they stand.
+fn each_name_once(tasks: &[Task], at: (u32, u32), names: &mut BTreeMap<String, (u32, u32)>) -> Result<(), ScriptError> {
+    for task in tasks {
+        if let Some((line, column)) = names.insert(task.name.clone(), at) {
+            let found = format!("the task `{}` for the second time", task.name);
+            let expected = format!(
+                "each name once, and line {line}, column {column} has this one; count=N in one line makes N tasks with a number each"
+            );
+            return Err(ScriptError { line: at.0, column: at.1, found, expected });
+        }
+    }
+    Ok(())
+}
+
 fn task(reader: &mut Reader, script: &mut Script) -> Result<(), ScriptError> {
     let name = reader.word();
     let letters = |c: char| c.is_ascii_alphanumeric() || "_-./".contains(c);
@@ -99,6 +119,7 @@ fn task(reader: &mut Reader, script: &mut Script) -> Result<(), ScriptError> {
         working_set: 0,
         lines: 0,
         steps: Arc::from([]),
+        places: Arc::from([]),
     };
     let mut count = None;
     let mut keys: Vec<(&str, &str)> = Vec::new();
@@ -110,10 +131,12 @@ fn task(reader: &mut Reader, script: &mut Script) -> Result<(), ScriptError> {
         keys.push((key, word));
     }
     reader.skip(1);
-    let mut steps = Vec::new();
+    let mut placed = Vec::new();
     while !reader.rest.is_empty() {
-        step(reader, &mut steps, script, 0)?;
+        step(reader, &mut placed, script, 0)?;
     }
+    let (steps, offsets): (Vec<Step>, Vec<usize>) = placed.into_iter().unzip();
+    let places: Vec<(u32, u32)> = reader.columns(&offsets).into_iter().map(|column| (reader.line, column)).collect();
     if task.memory == AddressSpace::Kernel && steps.iter().any(|step| matches!(step, Step::Touch { .. })) {
         let expected = "a process: a kernel thread has no memory of its own";
         return Err(reader.wrong_at(name, format!("the kernel thread `{name}` that touches memory"), expected));
@@ -121,7 +144,7 @@ fn task(reader: &mut Reader, script: &mut Script) -> Result<(), ScriptError> {
     if let Some((_, lines)) = keys.iter().find(|(key, _)| *key == "lines").filter(|_| task.lines > 0) {
         lines_of_a_set(reader, lines, &steps, script, &mut task)?;
     }
-    task.steps = Arc::from(steps);
+    (task.steps, task.places) = (Arc::from(steps), Arc::from(places));
     let Some(count) = count else {
         script.tasks.push(task);
         return Ok(());
@@ -226,17 +249,21 @@ fn unknown_step(reader: &Reader, word: &str) -> ScriptError {
     reader.wrong_at(word, found, &(near.unwrap_or_default() + STEPS))
 }
 
+/// A step, and the byte of the line where it begins; of the step that ends a loop, where the next one does.
+type Placed = (Step, usize);
+
 /// One step, or a loop of them, up to the semicolon after it, the parenthesis that closes the loop around it, or the line's end.
-fn step(reader: &mut Reader, steps: &mut Vec<Step>, script: &mut Script, depth: u32) -> Result<(), ScriptError> {
+fn step(reader: &mut Reader, steps: &mut Vec<Placed>, script: &mut Script, depth: u32) -> Result<(), ScriptError> {
     if steps.len() >= MOST {
         return Err(reader.wrong(format!("more than {MOST} steps"), "fewer; N x (...) repeats"));
     }
     let word = reader.word();
-    match word {
+    let place = reader.offset(word);
+    let one = match word {
         "run" | "work" | "spin" | "sleep" | "io" | "until" | "every" => {
             let amount = reader.word();
             let time = reader.time(amount, u64::from(word != "until"))?;
-            steps.push(match word {
+            match word {
                 "run" => Step::Run(time),
                 "work" => Step::Work(time),
                 "spin" => Step::Spin(time),
@@ -244,48 +271,55 @@ fn step(reader: &mut Reader, steps: &mut Vec<Step>, script: &mut Script, depth: 
                 "io" => Step::Io(time),
                 "every" => Step::Every(time),
                 _ => Step::Until(time),
-            });
+            }
         }
-        "yield" => steps.push(Step::Yield),
-        "cond_resched" => steps.push(Step::CondResched),
-        "might_sleep" => steps.push(Step::MightSleep),
+        "yield" => Step::Yield,
+        "cond_resched" => Step::CondResched,
+        "might_sleep" => Step::MightSleep,
         "policy" => {
             let policy = reader.word();
-            steps.push(Step::Attr(reader.policy(policy, 0)?));
+            Step::Attr(reader.policy(policy, 0)?)
         }
         "clamp" => {
             let (min, max) = (reader.word(), reader.word());
-            steps.push(Step::Attr(SchedAttr::clamps(reader.clamp(min)?, reader.clamp(max)?)));
+            Step::Attr(SchedAttr::clamps(reader.clamp(min)?, reader.clamp(max)?))
         }
         "cpus" => {
             let list = reader.word();
-            steps.push(Step::Cpus(script.affinities.len() as u32));
             script.affinities.push(affinity(reader, list)?);
+            Step::Cpus(script.affinities.len() as u32 - 1)
         }
-        "setsid" => steps.push(Step::Setsid),
-        "exec" => steps.push(Step::Exec),
+        "setsid" => Step::Setsid,
+        "exec" => Step::Exec,
         "autogroup" => {
             let nice = reader.word();
-            steps.push(Step::Autogroup(reader.or_einval(nice, -20, 19)? as i32));
+            Step::Autogroup(reader.or_einval(nice, -20, 19)? as i32)
         }
         "enter" => {
             let path = reader.word();
-            steps.push(Step::Enter(named_group(reader, path, script)?));
+            Step::Enter(named_group(reader, path, script)?)
         }
         "read" | "write" => {
             let pipe = named_pipe(reader, word, script)?;
-            steps.push(if word == "read" { Step::Read(pipe) } else { Step::Write(pipe) });
+            if word == "read" { Step::Read(pipe) } else { Step::Write(pipe) }
         }
         "lock" | "unlock" => {
             let mutex = declared(reader, script.mutexes.iter().map(|mutex| &mutex.name[..]), "mutex NAME")?;
-            steps.push(if word == "lock" { Step::Lock(mutex) } else { Step::Unlock(mutex) });
+            if word == "lock" { Step::Lock(mutex) } else { Step::Unlock(mutex) }
         }
-        "touch" | "leave" => steps.push(touch(reader, word, script)?),
+        "touch" | "leave" => touch(reader, word, script)?,
         times if times.starts_with(|c: char| c.is_ascii_digit()) => {
-            repetition(reader, times, steps, script, depth)?;
+            let again = repetition(reader, times, steps, script, depth)?;
+            steps.push((again, reader.offset(reader.rest)));
+            return end_of_step(reader);
         }
         _ => return Err(unknown_step(reader, word)),
-    }
+    };
+    steps.push((one, place));
+    end_of_step(reader)
+}
+
+fn end_of_step(reader: &mut Reader) -> Result<(), ScriptError> {
     match reader.rest.chars().next() {
         Some(';') => reader.skip(1),
         None | Some(')') => {}
@@ -301,10 +335,10 @@ fn step(reader: &mut Reader, steps: &mut Vec<Step>, script: &mut Script, depth: 
 fn repetition(
     reader: &mut Reader,
     times: &str,
-    steps: &mut Vec<Step>,
+    steps: &mut Vec<Placed>,
     script: &mut Script,
     depth: u32,
-) -> Result<(), ScriptError> {
+) -> Result<Step, ScriptError> {
     let times = reader.number(times, 1, 1_000_000_000)? as u32;
     let (x, to) = (reader.word(), steps.len() as u32);
     if depth == DEEPEST {
@@ -321,8 +355,7 @@ fn repetition(
         step(reader, steps, script, depth + 1)?;
     }
     reader.skip(1);
-    steps.push(Step::Again { to, times });
-    Ok(())
+    Ok(Step::Again { to, times })
 }
 
 #[cfg(test)]
@@ -355,6 +388,7 @@ mod tests {
     fn cpus_are_of_a_task_or_of_a_step() {
         let script = Script::parse("task a cpus=0: run 1ms; cpus 0-1,3; run 1ms", 1).unwrap();
         assert_eq!(script.tasks[0].steps[1], Step::Cpus(0));
+        assert_eq!(script.tasks[0].places[..], [(1, 16), (1, 25), (1, 37)]);
         assert_eq!((script.affinities[0].cpus.list().as_str(), script.affinities[0].place), ("0-1,3", (1, 30)));
     }
 
@@ -402,8 +436,20 @@ mod tests {
             ("tasks a: run 1ms", "4:1: found `tasks`; expected task NAME"),
             ("task a run 1ms", "4:8: found `run`; expected key=value, or a colon"),
             ("task a", "4:7: found the end of the line; expected a colon"),
-            ("task a: run 1", "4:13: found `1`; expected a time such as 3ms"),
-            ("task a: run 0ms", "4:13: found `0ms`; expected a time"),
+            ("task a: run 1", "4:13: found `1`; expected a time above 0 such as 3ms"),
+            (
+                "task a: run 0ms",
+                "4:13: found `0ms`; expected a time above 0 such as 3ms: ns, us, ms or s, up to an hour",
+            ),
+            ("task a: until 1", "4:15: found `1`; expected a time such as 3ms: ns, us, ms or s, up to an hour"),
+            (
+                "task a: run 1ms\n task b: yield\ntask a at=1ms: yield",
+                "6:6: found the task `a` for the second time; expected each name once, and line 4, column 6 has this one; count=N",
+            ),
+            (
+                "task hog1: yield\ntask hog count=2: yield",
+                "5:6: found the task `hog1` for the second time; expected each name once, and line 4, column 6",
+            ),
             ("task a: run 99999999999999999999s", "4:13: found"),
             ("task a: 3 (run 1ms)", "4:11: found ``; expected N x (steps)"),
             ("task a: 3 x (run 1ms", "4:21: found the end of the line; expected a closing parenthesis"),

@@ -32,9 +32,24 @@ impl<'a> Reader<'a> {
 
     /// Where `piece` of the line stands, counted from 1.
     pub fn column(&self, piece: &str) -> u32 {
+        self.columns(&[self.offset(piece)])[0]
+    }
+
+    /// The same in bytes from 0.
+    pub fn offset(&self, piece: &str) -> usize {
         // Every piece is a part of the line.
-        let offset = (piece.as_ptr() as usize).saturating_sub(self.whole.as_ptr() as usize).min(self.whole.len());
-        self.whole[..offset].chars().count() as u32 + 1
+        (piece.as_ptr() as usize).saturating_sub(self.whole.as_ptr() as usize).min(self.whole.len())
+    }
+
+    /// The columns of such offsets, which grow: a line of many steps is gone through once.
+    pub fn columns(&self, offsets: &[usize]) -> Vec<u32> {
+        let (mut reached, mut column) = (0, 1);
+        let column_of = |&offset: &usize| {
+            column += self.whole[reached..offset].chars().count() as u32;
+            reached = offset;
+            column
+        };
+        offsets.iter().map(column_of).collect()
     }
 
     /// A mistake at `piece` of the line.
@@ -159,7 +174,11 @@ impl<'a> Reader<'a> {
         let time = unit_ns.and_then(|unit| digits.parse::<u64>().ok()?.checked_mul(unit));
         match time {
             Some(time) if (low..=LONGEST.0).contains(&time) => Ok(Ns(time)),
-            _ => Err(self.wrong_at(text, format!("`{text}`"), "a time such as 3ms: ns, us, ms or s, up to an hour")),
+            _ => {
+                let above = if low > 0 { " above 0" } else { "" };
+                let expected = format!("a time{above} such as 3ms: ns, us, ms or s, up to an hour");
+                Err(self.wrong_at(text, format!("`{text}`"), &expected))
+            }
         }
     }
 }

@@ -11,7 +11,7 @@ use sched::errno::Errno;
 use sched::sched::{ROOT_TASK_GROUP, TgId};
 use sched::versions::Kernel;
 use sim::engine::Sample;
-use sim::program::{Op, Outcome, Program, TaskSpec};
+use sim::program::{Op, Outcome, Program, Standing, TaskSpec};
 use std::sync::Arc;
 use units::Ns;
 
@@ -22,6 +22,7 @@ const LOOK: Ns = Ns::from_ms(1);
 pub struct Playing {
     series: u32,
     steps: Arc<[Step]>,
+    places: Arc<[(u32, u32)]>,
     shared: Shared,
     at: usize,
     /// How often the loop that ends at a step has come round, for each step.
@@ -35,11 +36,12 @@ pub struct Playing {
 }
 
 impl Playing {
-    pub(super) fn new(series: u32, steps: Arc<[Step]>, shared: Shared) -> Playing {
-        let rounds = vec![0; steps.len()];
+    pub(super) fn new(series: u32, task: &Task, shared: Shared) -> Playing {
+        let rounds = vec![0; task.steps.len()];
         Playing {
             series,
-            steps,
+            steps: task.steps.clone(),
+            places: task.places.clone(),
             shared,
             at: 0,
             rounds,
@@ -134,6 +136,21 @@ impl Program for Playing {
             Step::Write(pipe) => Op::Write { pipe: self.shared.pipes[pipe as usize], bytes: 1 },
             Step::Spin(_) | Step::Again { .. } => unreachable!("handled above"),
         }
+    }
+
+    /// It has counted the step under way as done. Only these can last for good.
+    fn stands(&self) -> Option<Standing> {
+        let at = self.at.checked_sub(1)?;
+        let names = &self.shared.names;
+        let (word, name) = match *self.steps.get(at)? {
+            Step::Read(pipe) => ("read", &names.pipes[pipe as usize]),
+            Step::Write(pipe) => ("write", &names.pipes[pipe as usize]),
+            Step::Lock(mutex) => ("lock", &names.mutexes[mutex as usize]),
+            _ => return None,
+        };
+        let (line, column) = self.places[at];
+        let task = names.tasks[self.series as usize].clone();
+        Some(Standing { task, step: format!("`{word} {name}`"), line, column })
     }
 }
 

@@ -185,6 +185,11 @@ pub fn read(bytes: &[u8]) -> Result<Replay, TraceError> {
     build::build(&recorded)
 }
 
+/// Line and column, both from 1, where a recording in text first has that task on that CPU.
+pub fn place_of_cpu(bytes: &[u8], cpu: u32, task: &str) -> Option<(u32, u32)> {
+    matches!(kind(bytes), Ok(Kind::Text)).then(|| text::place_of_cpu(&String::from_utf8_lossy(bytes), cpu, task))?
+}
+
 impl Replay {
     /// The scripts as text, which [`read`] reads again.
     pub fn text(&self) -> String {

@@ -569,3 +569,11 @@ fn what_many_share_is_done_in_another_order_but_all_of_it() {
         assert_eq!(totals(&first).0, posted, "each waits for its own wakeup");
     }
 }
+
+#[test]
+fn a_task_on_a_cpu_has_its_place_in_a_text() {
+    let text = "# a\n  x-3 [001] 1.0: sched_waking: comm=y pid=4\n <idle>-0 [031] 1.1: sched_waking: comm=x pid=3\n  y-4 [031] 1.2: z: 0\n";
+    let place = |cpu, task| super::place_of_cpu(text.as_bytes(), cpu, task);
+    assert_eq!((place(31, "y"), place(31, "other"), place(1, "y")), (Some((4, 8)), Some((3, 12)), Some((2, 8))));
+    assert_eq!((place(2, "y"), super::place_of_cpu(b"\x0aPerfetto", 31, "y")), (None, None));
+}

@@ -70,6 +70,14 @@ pub(super) fn read(text: &str, recorded: &mut Recorded) -> Result<(), TraceError
 
 const EXPECTED: &str = "lines as trace-cmd report or perf script print them, `TASK-PID [CPU] SECONDS: EVENT: FIELDS`";
 
+/// The first line of that CPU that names the task, or else the first of that CPU; its column is that of the CPU.
+pub(super) fn place_of_cpu(text: &str, cpu: u32, task: &str) -> Option<(u32, u32)> {
+    let of_cpu = || text.lines().zip(1..).filter(|(line, _)| head(line).is_some_and(|head| head.cpu == cpu));
+    let (line, number) = of_cpu().find(|(line, _)| line.contains(task)).or_else(|| of_cpu().next())?;
+    let bracket = line.match_indices('[').find_map(|(at, _)| head_from(line, at).map(|_| at))?;
+    Some((number, line[..bracket].chars().count() as u32 + 2))
+}
+
 /// What trace-cmd says before the first event.
 fn is_preamble(line: &str) -> bool {
     let begins = |word: &str| line.starts_with(word);

@@ -3,7 +3,8 @@ use super::*;
 
 fn arm(text: &str) -> Result<Arm, String> {
     let draft = Draft::default().arm_option(text);
-    resolve(&draft, 8, 250).map_err(|mistake| mistake.to_string())
+    let checked = check_all(std::slice::from_ref(&draft), &draft.name.at, 1);
+    checked.and_then(|()| resolve(&draft, 8, 250)).map_err(|mistake| mistake.to_string())
 }
 
 #[test]
@@ -138,6 +139,7 @@ fn wrong_settings_are_named() {
         ("a=v4.15,CONFIG_PREEMPT=y,CONFIG_PREEMPT_NONE=y", "found `CONFIG_PREEMPT_NONE` for the second time"),
         ("a b=v4.15", "found the arm's name `a b`; expected 1 to 60 letters"),
         ("a=", "found the unknown kernel ``"),
+        ("=v4.15", "found the arm's name ``; expected 1 to 60 letters"),
     ] {
         let error = arm(text).unwrap_err();
         assert!(error.contains(message), "{error}");

@@ -17,7 +17,7 @@ fn start(kernel: &str, cpus: usize, text: &str) -> Ran<false> {
 /// What is told of the refusal that ended it.
 fn refused(ran: Ran<false>) -> String {
     let ran = ran.ended();
-    ran.rt_app.refused(&ran.sim.samples).expect("something was refused").to_string()
+    ran.rt_app.application().refused(&ran.sim.samples).expect("something was refused").to_string()
 }
 
 #[test]
@@ -42,7 +42,7 @@ fn real_time_threads_run_before_fair_ones_by_priority() {
             assert_eq!(task, (name, policy, priority), "{kernel} at {us} us");
         }
         let ran = ran.ended();
-        assert_eq!(ran.rt_app.refused(&ran.sim.samples), None, "{kernel}");
+        assert_eq!(ran.rt_app.application().refused(&ran.sim.samples), None, "{kernel}");
     }
 }
 
@@ -111,13 +111,13 @@ fn an_affinity_to_cpus_that_are_down_is_refused() {
         let mut ran = start(kernel, 3, text);
         ran.sim.at(Ns::from_ms(1), Change::CpuOffline(CpuId(1)));
         let ran = ran.ended();
-        assert_eq!(ran.rt_app.refused(&ran.sim.samples), None, "{kernel}: CPU 2 is up");
+        assert_eq!(ran.rt_app.application().refused(&ran.sim.samples), None, "{kernel}: CPU 2 is up");
 
         let mut ran = start(kernel, 3, text);
         ran.sim.at(Ns::from_ms(1), Change::CpuOffline(CpuId(1)));
         ran.sim.at(Ns::from_ms(2), Change::CpuOffline(CpuId(2)));
         let ran = ran.ended();
-        let told = ran.rt_app.refused(&ran.sim.samples).expect("nowhere to run").to_string();
+        let told = ran.rt_app.application().refused(&ran.sim.samples).expect("nowhere to run").to_string();
         assert!(
             told.starts_with("test.json:3:19: the kernel refused \"cpus\" of \"t\" with EINVAL (invalid argument) at ")
         );
@@ -138,7 +138,7 @@ fn deadline_threads_that_want_too_much_are_refused() {
         assert!(told.starts_with(expected), "{kernel}: {told}");
         assert!(told.contains("reserved too much"), "{kernel}: {told}");
         let ran = start(kernel, 4, text).ended();
-        assert_eq!(ran.rt_app.refused(&ran.sim.samples), None, "{kernel}");
+        assert_eq!(ran.rt_app.application().refused(&ran.sim.samples), None, "{kernel}");
     }
 }
 
@@ -170,7 +170,7 @@ fn the_real_time_fixture_runs() {
     let (_, text) = FIXTURES.iter().find(|(name, _)| *name == "realtime.json").expect("it is one of them");
     for kernel in KERNELS {
         let ran = start(kernel, 4, text).ended();
-        assert_eq!(ran.rt_app.refused(&ran.sim.samples), None, "{kernel}");
+        assert_eq!(ran.rt_app.application().refused(&ran.sim.samples), None, "{kernel}");
         assert!(ran.rt_app.operations().len() == 5, "{kernel}");
         let rows = |task| ran.rt_app.samples_of(task, &ran.sim.samples).len();
         assert!((0..5).all(|task| rows(task) > 0), "{kernel}");

@@ -4,6 +4,7 @@ use super::running::{KERNELS, Ran, one_cpu, run_on};
 use super::*;
 use machine::prices::Prices;
 use sim::engine::End;
+use sim::sleepers::Sleeper;
 use units::{CpuId, Ns};
 
 /// A task that goes to its CPU and sleeps there first, so that nobody computes where another one still has to leave: it
@@ -227,7 +228,7 @@ fn forked_threads_get_names_outlive_their_starter_and_are_waited_for() {
         assert_eq!(ran.rt_app.operations(), ["mother", "aside", "child", "grandchild"]);
         assert_eq!(ran.rt_app.samples_of(3, &ran.sim.samples).len(), 6);
         assert!(ran.sim.now() >= Ns::from_ms(80), "the last grandchild was waited for");
-        assert_eq!(ran.rt_app.fork_limit_reached(&ran.sim.samples), None);
+        assert_eq!(ran.rt_app.application().fork_limit_reached(&ran.sim.samples), None);
     }
 }
 
@@ -260,7 +261,7 @@ fn too_many_forks_end_the_application() {
         "waiter": {"lock": "m", "wait": {"ref": "c", "mutex": "m"}, "unlock": "m"},
         "spark": {"instance": 0, "loop": 1, "run": 1}}}"#;
     let ran = run_on("v4.15", 2, text);
-    assert_eq!(ran.rt_app.fork_limit_reached(&ran.sim.samples), Some(TaskId(3)));
+    assert_eq!(ran.rt_app.application().fork_limit_reached(&ran.sim.samples), Some(TaskId(3)));
     assert_eq!(ran.rt_app.samples_of(3, &ran.sim.samples).len(), FORK_LIMIT as usize);
 }
 
@@ -318,6 +319,41 @@ fn threads_that_wait_for_ever_are_a_deadlock_without_a_duration() {
     let mut ran = Ran::<false>::start_on("v4.15", 1, Prices::free(), text);
     // The thread and main, which waits for it.
     assert_eq!(ran.sim.run(Ns::from_ms(100_000)), End::Deadlock { sleeping: 2 });
+    assert_eq!(told(&ran), ["t-0: \"suspend\": \"t\" at 1:29"]);
+}
+
+/// Who nothing will ever wake, and where it stands in the file.
+fn told(ran: &Ran<false>) -> Vec<String> {
+    let one = |sleeper: Sleeper| {
+        let at = sleeper.stands.expect("it is in an event");
+        format!("{}: {} at {}:{}", at.task, at.step, at.line, at.column)
+    };
+    ran.sim.sleepers().into_iter().map(one).collect()
+}
+
+#[test]
+fn who_waits_for_good_is_told_by_its_event() {
+    for (tasks, expected) in [
+        // One comes more often to the barrier than the other.
+        (
+            r#""a": {"loop": 2, "run": 5, "barrier": "b"}, "long-task-name": {"loop": 3, "barrier": "b", "run": 9}"#,
+            vec![r#"long-task-name-1: "barrier": "b" at 1:86"#],
+        ),
+        (
+            r#""a": {"instance": 2, "loop": 1, "run": 5, "sem_wait": "s"}, "b": {"loop": 1, "lock": "m", "wait": {"ref": "c", "mutex": "m"}, "unlock": "m"}"#,
+            vec![r#"a-0: "sem_wait": "s" at 1:54"#, r#"a-1: "sem_wait": "s" at 1:54"#, r#"b-2: "wait": "c" at 1:102"#],
+        ),
+        // Who ended has kept it.
+        (
+            r#""a": {"loop": 1, "lock": "m", "run": 5}, "b": {"loop": 1, "delay": 1000, "lock": "m", "unlock": "m"}"#,
+            vec![r#"b-1: "lock": "m" at 1:85"#],
+        ),
+    ] {
+        let text = format!("{{\"tasks\": {{{tasks}}}}}");
+        let mut ran = Ran::<false>::start_on("v6.1", 2, Prices::free(), &text);
+        assert!(matches!(ran.sim.run(Ns::from_ms(100_000)), End::Deadlock { .. }), "{tasks}");
+        assert_eq!(told(&ran), expected, "{tasks}");
+    }
 }
 
 #[test]
@@ -327,6 +363,7 @@ fn a_thread_that_locks_twice_waits_for_itself() {
     };
     let mut ran = Ran::<false>::start_on("v4.15", 1, Prices::free(), &text(""));
     assert_eq!(ran.sim.run(Ns::from_ms(100_000)), End::Deadlock { sleeping: 2 });
+    assert_eq!(told(&ran), ["t-0: \"lock\": \"m\" at 1:42"]);
     assert_eq!(run_on("v4.15", 1, &text("\"duration\": 1")).rows("t-0").len(), 0);
 }
 
