@@ -139,9 +139,8 @@ impl Draft {
             let (ends, to) = (purpose != Purpose::Watch, &mut notices);
             tables.extend(workload::resolve(draft, &self.folder, files, nr_cpus, ends, to)?);
         }
-        let nr_nodes = machine.description.topology().nodes().len();
-        rt_app::check_nodes(&tables, nr_nodes)?;
-        script::check_nodes(&tables, nr_nodes)?;
+        let nodes = machine.description.topology().nodes().len();
+        rt_app::check_nodes(&tables, nodes).and_then(|()| script::check_nodes(&tables, nodes))?;
         if tables.is_empty() {
             let expected = format!(
                 "{}--workload W[:key=value,...], W one of {}",
