@@ -84,8 +84,8 @@ fn is_ignored(signal: i32) -> bool {
 }
 
 /// Does `work` for each job, on `threads` threads, and hands what comes of it to `done` in the order in which it is finished.
-/// `work` is given a question to ask now and then, whether to give up, and returns `None` when it has. The first failure ends it
-/// all; when the user's patience does, some jobs are not done.
+/// `work` is given a question to ask now and then, whether to give up, and returns `None` when it has. A failure ends all but the jobs before
+/// it, and of several the first job's is told: the same one however many threads there are. When the user's patience ends, some jobs are not done.
 pub fn execute<J: Copy + Send + Sync, T: Send>(
     jobs: &[J],
     threads: usize,
@@ -94,8 +94,8 @@ pub fn execute<J: Copy + Send + Sync, T: Send>(
     mut done: impl FnMut(J, T) -> Result<(), Failure>,
 ) -> Result<(), Failure> {
     let next = AtomicUsize::new(0);
-    let failed = AtomicBool::new(false);
-    let give_up = || patience.is_over() || failed.load(Ordering::Relaxed);
+    let failed = AtomicUsize::new(usize::MAX);
+    let give_up = |number: usize| patience.is_over() || failed.load(Ordering::Relaxed) < number;
     let (sender, receiver) = mpsc::channel();
     let mut result = Ok(());
     thread::scope(|scope| {
@@ -103,23 +103,22 @@ pub fn execute<J: Copy + Send + Sync, T: Send>(
             let sender = sender.clone();
             let (next, give_up, work) = (&next, &give_up, &work);
             scope.spawn(move || {
-                while !give_up() {
-                    let Some(job) = jobs.get(next.fetch_add(1, Ordering::Relaxed)) else { break };
-                    if let Some(result) = work(job, give_up).transpose() {
+                loop {
+                    let number = next.fetch_add(1, Ordering::Relaxed);
+                    let Some(job) = jobs.get(number).filter(|_| !give_up(number)) else { break };
+                    if let Some(result) = work(job, &|| give_up(number)).transpose() {
                         // The receiver outlives every sender.
-                        let _ = sender.send((*job, result));
+                        let _ = sender.send((number, result));
                     }
                 }
             });
         }
         drop(sender);
-        for (job, outcome) in receiver {
-            if let Err(failure) = outcome.and_then(|value| done(job, value)) {
-                failed.store(true, Ordering::Relaxed);
-                // Of several the first is told.
-                if result.is_ok() {
-                    result = Err(failure);
-                }
+        for (number, outcome) in receiver {
+            if let Err(failure) = outcome.and_then(|value| done(jobs[number], value))
+                && number < failed.fetch_min(number, Ordering::Relaxed)
+            {
+                result = Err(failure);
             }
         }
     });
@@ -235,6 +234,26 @@ mod tests {
         let ended = execute(&jobs(100_000), 1, &patient(), work, |_, ()| Ok(()));
         assert!(matches!(ended, Err(Failure::Mistake(message)) if message == "three"));
         assert!(*started.lock().unwrap() < 100_000);
+    }
+
+    #[test]
+    fn of_several_failures_the_first_jobs_is_told() {
+        // The second fails at once, and the first only when it knows of that.
+        for _ in 0..20 {
+            let second_is_out = AtomicBool::new(false);
+            let work = |job: &Job, give_up: &dyn Fn() -> bool| -> Result<Option<()>, Failure> {
+                match job.point {
+                    0 => while !second_is_out.load(Ordering::Relaxed) {},
+                    1 => {}
+                    _ => return Ok((!give_up()).then_some(())),
+                }
+                second_is_out.store(true, Ordering::Relaxed);
+                assert!(job.point != 0 || !give_up(), "what comes later ends nothing before it");
+                Err(Failure::Mistake(job.point.to_string()))
+            };
+            let ended = execute(&jobs(100), 2, &patient(), work, |_, ()| Ok(()));
+            assert!(matches!(ended, Err(Failure::Mistake(message)) if message == "0"));
+        }
     }
 
     #[test]
