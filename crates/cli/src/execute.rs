@@ -243,7 +243,11 @@ mod tests {
             let second_is_out = AtomicBool::new(false);
             let work = |job: &Job, give_up: &dyn Fn() -> bool| -> Result<Option<()>, Failure> {
                 match job.point {
-                    0 => while !second_is_out.load(Ordering::Relaxed) {},
+                    0 => {
+                        while !second_is_out.load(Ordering::Relaxed) {
+                            thread::yield_now();
+                        }
+                    }
                     1 => {}
                     _ => return Ok((!give_up()).then_some(())),
                 }
