@@ -48,6 +48,8 @@ behaviour! {
     pub enum RootDomainBandwidth = "dl.rebuild" {
         Lost = "lost", since "v3.14", commit "", "nothing: a new one believes that nothing is reserved";
         Counted = "counted", since "v5.4", commit "f9a25f776d78", "that of all deadline tasks is counted again, and lost to reclaiming tasks as well";
+        WithServers = "with-servers", since "v7.2", commit "",
+            "that of all deadline tasks and of the fair servers of active CPUs, and reclaiming tasks have the rest";
     }
 }
 
@@ -376,7 +378,7 @@ impl<A: Arch> Sched<A> {
 
     /// deadline.c: dl_clear_root_domain(). One that stays is counted again.
     pub(crate) fn dl_clear_root_domain(&self, rd: &mut RootDomain) {
-        if self.kernel.dl.rebuild == RootDomainBandwidth::Counted {
+        if self.kernel.dl.rebuild != RootDomainBandwidth::Lost {
             rd.total_bw = 0;
         }
     }
@@ -397,10 +399,28 @@ impl<A: Arch> Sched<A> {
         if self.kernel.dl.rebuild == RootDomainBandwidth::Lost {
             return;
         }
+        if self.kernel.dl.rebuild == RootDomainBandwidth::WithServers {
+            self.dl_count_servers();
+        }
         let of_class = |task: &TaskStruct| task.alive && task.sched_class == SchedClass::Dl;
         let tasks: Vec<TaskId> = self.task.iter().filter(|(_, task)| of_class(task)).map(|(p, _)| p).collect();
         for p in tasks {
             self.__dl_add(self.task[p].cpu, self.dl_se[p].dl_bw);
+        }
+    }
+
+    /// deadline.c: dl_clear_root_domain(), in v7.2, for all of them: what servers have, and nothing else, is reserved.
+    #[doc(alias = "dl_clear_root_domain_cpu")]
+    #[doc(alias = "dl_server_add_bw")]
+    fn dl_count_servers(&mut self) {
+        let all = self.dl_bw_limit().unwrap_or(BW_UNIT);
+        for cpu in (0..self.nr_cpus()).map(CpuId::new) {
+            self.root_domain_mut(cpu).total_bw = 0;
+            self.dl[cpu].extra_bw = all;
+        }
+        let active = self.cpu_active_mask.clone();
+        for cpu in active.iter() {
+            self.dl_server_attach_root(cpu);
         }
     }
 

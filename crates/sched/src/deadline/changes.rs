@@ -174,7 +174,8 @@ impl<A: Arch> Sched<A> {
         let overflow = match self.kernel.dl.hotplug {
             HotplugBandwidth::All => lacks(total),
             HotplugBandwidth::LessServer => {
-                let wanted = total - self.dl[cpu].fair_server.dl_bw;
+                // Where a rebuild forgets servers (`dl.rebuild`), this is the kernel's arithmetic, too, which has no sign.
+                let wanted = total.wrapping_sub(self.dl[cpu].fair_server.dl_bw);
                 wanted > 0 && (stay.is_empty() || lacks(wanted))
             }
         };

@@ -124,6 +124,7 @@ impl DlRules {
 
     pub const V7_2: DlRules = DlRules {
         hotplug: HotplugBandwidth::LessServer,
+        rebuild: RootDomainBandwidth::WithServers,
         server_idle: ServerIdle::Accounted,
         server_counted: ServerCounted::Apart,
         new_budget: NewBudget::ExpiredIfMoved,

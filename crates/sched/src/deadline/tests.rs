@@ -199,6 +199,24 @@ fn what_is_reserved_is_counted_again_after_a_new_limit_since_v6_17() {
 }
 
 #[test]
+fn fair_servers_are_counted_again_with_the_tasks_in_v7_2() {
+    for (kernel, servers) in [(V6_12, 0), (V7_2, 2)] {
+        let mut s = machine(kernel, 2);
+        s.starts(CPU0, deadline(2, 10));
+        let server = s.dl[CPU0].fair_server.dl_bw;
+        let task = to_ratio_of(2, 10);
+        assert_eq!(s.reserved(CPU0), 2 * server + task, "{}", kernel.name);
+        // Nothing changes, but domains are built anew.
+        s.sysctl_write(Tunable::sched_rt_period, s.sysctl.sched_rt_period).expect("it was so before");
+        assert_eq!(s.reserved(CPU0), servers * server + task, "{}", kernel.name);
+        if servers > 0 {
+            let limit = s.dl_bw_limit().expect("95%");
+            assert_eq!(s.dl[CPU1].extra_bw, limit - 2 * (server / 2) - task / 2, "{}", kernel.name);
+        }
+    }
+}
+
+#[test]
 fn a_fair_server_that_waits_counts_as_a_task_until_v7_2() {
     for (kernel, counts) in [(V6_12, 1), (V7_2, 0)] {
         let mut s = machine(kernel, 1);
