@@ -418,8 +418,7 @@ impl<A: Arch> Sched<A> {
             self.root_domain_mut(cpu).total_bw = 0;
             self.dl[cpu].extra_bw = all;
         }
-        let active = self.cpu_active_mask.clone();
-        for cpu in active.iter() {
+        for cpu in self.cpu_active_mask.clone().iter() {
             self.dl_server_attach_root(cpu);
         }
     }
