@@ -8,8 +8,8 @@ use crate::experiment::{Experiment, Job, WorkloadTable};
 use crate::json::TableResult;
 use crate::measurements::generator;
 use crate::mistake::{Location, Mistake};
-use crate::mmtests::Vintage;
 use crate::mmtests::figures;
+use crate::mmtests::{Vintage, compared};
 use crate::numbers::signed;
 use crate::record::Outcome;
 use crate::setup::{Engine, WorkloadSetup};
@@ -305,7 +305,7 @@ impl Measured {
             };
             let arms = ["measured".to_string()].into_iter().chain(names()).collect();
             let Some(table) = table_of(of, arms, &samples) else { continue };
-            for series in table.series() {
+            for series in compared(&table, experiment.vintage) {
                 let mean = |samples: &[f64]| table.mean().of(samples).unwrap_or(0.0);
                 let measured = mean(&series.arms[0]);
                 let prediction = |(arm, samples): (String, &Vec<f64>)| {

@@ -313,6 +313,21 @@ behaviour = { \"stats.schedstats\" = \"tunable\" }
     }
 
     #[test]
+    fn published_rows_of_times_are_those_that_are_printed() {
+        let of = |vintage: &str, row: &str| {
+            let arms = "[[arm]]\nname = \"a\"\nkernel = \"v4.15\"\n[[arm]]\nname = \"b\"\nkernel = \"v4.16\"\n";
+            resolve(&format!(
+                "machine = \"core-i7-3770\"\nreport.vintage = \"{vintage}\"\n{arms}[[workload]]\nname = \"pipetest\"\n\
+                 published = {{ source = \"s\", {row} = 4.5 }}\n"
+            ))
+        };
+        assert!(of("jan2018", "Amean").is_ok() && of("feb2016", "Mean").is_ok() && of("now", "Mean").is_ok());
+        let error = of("jan2018", "Mean").unwrap_err();
+        assert!(error.starts_with("x.toml:11:29: found the row `Mean`, which the table does not have as"), "{error}");
+        assert!(of("feb2016", "Amean").is_err() && of("jan2018", "Stddev").is_err());
+    }
+
+    #[test]
     fn an_experiment_becomes_runs() {
         let experiment = resolve(TEXT).unwrap();
         assert_eq!((experiment.tables.len(), experiment.arms.len()), (2, 2));

@@ -6,6 +6,7 @@ use super::{End, Plan, Results, Trial, Uncertain};
 use crate::experiment::{Experiment, Job};
 use crate::json::verdict::METHOD;
 use crate::measurements::tables;
+use crate::mmtests::compared;
 use crate::numbers::{is_zero, signed};
 use crate::record::Outcome;
 use crate::statistics::interval::MISS;
@@ -266,7 +267,7 @@ fn rows<'o>(experiment: &Experiment, outcome: &dyn Fn(&Job) -> Option<&'o Outcom
             mean,
             arms: series.arms,
         };
-        table.series().into_iter().map(row).collect::<Vec<_>>()
+        compared(table, experiment.vintage).into_iter().map(row).collect::<Vec<_>>()
     };
     tables.iter().flat_map(of).collect()
 }
