@@ -3,20 +3,25 @@
 use crate::mistake::{Location, excerpt};
 use crate::record::Outcome;
 use crate::warning::Warning;
-use sim::sleepers::Sleeper;
+use sim::sleepers::{Mutex, Sleeper};
 
 /// So many are named.
 const NAMED: usize = 4;
 
 /// Those tasks in words; `file` is what the user wrote. The last warning of a run that ended so.
 pub fn told(sleepers: &[Sleeper], file: Option<&str>) -> String {
-    let one = |Sleeper { comm, call, stands }: &Sleeper| {
-        let Some(at) = stands else { return format!("\"{}\" in {call}", excerpt(comm, 40)) };
+    let one = |Sleeper { comm, call, stands, mutex }: &Sleeper| {
+        let kept = match mutex {
+            Mutex::None => String::new(),
+            Mutex::KeptBy(task) => format!(" kept by \"{}\"", excerpt(task, 40)),
+            Mutex::KeptForGood => " kept by a task that has ended".to_string(),
+        };
+        let Some(at) = stands else { return format!("\"{}\" in {call}{kept}", excerpt(comm, 40)) };
         let place = file.map(|file| {
             let place = Location { input: file.to_string(), line: Some(at.line), column: Some(at.column) };
             format!(" ({place})")
         });
-        format!("\"{}\" in {}{}", excerpt(&at.task, 40), excerpt(&at.step, 60), place.unwrap_or_default())
+        format!("\"{}\" in {}{}{kept}", excerpt(&at.task, 40), excerpt(&at.step, 60), place.unwrap_or_default())
     };
     let mut names: Vec<String> = sleepers.iter().take(NAMED).map(one).collect();
     if let more @ 1.. = sleepers.len().saturating_sub(NAMED) {
@@ -41,7 +46,10 @@ mod tests {
 
     #[test]
     fn the_first_few_are_named_and_the_others_counted() {
-        let plain = |number: u32| Sleeper { comm: format!("t{number}"), call: "a sem_wait()", stands: None };
+        let plain = |number: u32| {
+            let comm = format!("t{number}");
+            Sleeper { comm, call: "a sem_wait()", stands: None, mutex: Mutex::None }
+        };
         assert_eq!(told(&[plain(0)], None), "1 task asleep that nothing will ever wake: \"t0\" in a sem_wait()");
         let stands = Standing { task: "long-name".into(), step: "`read p`".into(), line: 3, column: 9 };
         let mut sleepers = vec![Sleeper { stands: Some(stands), ..plain(0) }];

@@ -176,10 +176,16 @@ mod tests {
         let locks = tasks("mutex m\ntask a: lock m\ntask b at=1ms count=6: lock m; unlock m\n");
         let [told] = &warnings(&locks, "0ms", None)[..] else { panic!("one") };
         assert!(
-            told.starts_with("6 tasks asleep that nothing will ever wake: \"b0\" in `lock m` (x.toml:7:24), \"b1\""),
+            told.starts_with(
+                "6 tasks asleep that nothing will ever wake: \"b0\" in `lock m` (x.toml:7:24) kept by a task that has ended, \"b1\""
+            ),
             "{told}"
         );
-        assert!(told.ends_with("\"b3\" in `lock m` (x.toml:7:24), and 2 more"), "{told}");
+        assert!(told.ends_with("\"b3\" in `lock m` (x.toml:7:24) kept by a task that has ended, and 2 more"), "{told}");
+        let cross = tasks("mutex m\nmutex n\ntask a: lock m; run 1ms; lock n\ntask b: lock n; run 1ms; lock m\n");
+        let told = "2 tasks asleep that nothing will ever wake: \"a\" in `lock n` (x.toml:7:26) kept by \"b\", \
+                    \"b\" in `lock m` (x.toml:8:26) kept by \"a\"";
+        assert_eq!(warnings(&cross, "0ms", None), [told]);
     }
 
     #[test]

@@ -169,7 +169,28 @@ impl SyncCall {
     }
 }
 
+/// Who has the mutex that a call waits for.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Keeper {
+    Task(TaskId),
+    /// Who took it has ended.
+    Ended,
+}
+
 impl Os {
+    /// Who keeps a call that sleeps for a mutex from it.
+    pub fn keeper(&self, call: &SyncCall) -> Option<Keeper> {
+        let (SyncOp::Lock(mutex) | SyncOp::Wait(_, mutex)) = call.op else { return None };
+        if !matches!(call.stage, Stage::Locking | Stage::Deadlocked) {
+            return None;
+        }
+        let owner = match mutex {
+            MutexId::Plain(mutex) => self.sync.mutexes[mutex as usize].owner,
+            MutexId::Pi(mutex) => self.sync.pi_mutexes[mutex as usize].owner,
+        };
+        owner.map(|owner| if owner == GONE { Keeper::Ended } else { Keeper::Task(owner) })
+    }
+
     /// futex/core.c: futex_exit_release(): what a task holds when it ends stays taken, but for what others wait for in the kernel.
     ///
     /// Differs: no mutex is robust.

@@ -5,7 +5,7 @@ use crate::program::Standing;
 use crate::task::{Pending, TaskContext};
 use machine::hardware::Hardware;
 use os::Syscall;
-use os::sync::SyncOp;
+use os::sync::{Keeper, SyncOp};
 use sched::scheduler::Scheduler;
 
 /// A task that has not ended.
@@ -16,6 +16,18 @@ pub struct Sleeper {
     pub call: &'static str,
     /// What its program knows of that.
     pub stands: Option<Standing>,
+    pub mutex: Mutex,
+}
+
+/// Who has the mutex that a task waits for.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Mutex {
+    /// It waits for none.
+    None,
+    /// As its user knows it, if it has a name there, or its comm.
+    KeptBy(String),
+    /// By a task that has ended.
+    KeptForGood,
 }
 
 impl<const COSTS: bool, S: Scheduler<Arch = Hardware<COSTS>>> Sim<COSTS, S> {
@@ -27,12 +39,26 @@ impl<const COSTS: bool, S: Scheduler<Arch = Hardware<COSTS>>> Sim<COSTS, S> {
             comm: self.comms[context.comm as usize].clone(),
             call: call(&context.pending),
             stands: context.program.stands(),
+            mutex: self.mutex(&context.pending),
         };
         let parent = |context: &TaskContext| {
             matches!(context.pending, Pending::Syscall(Syscall::Wait { .. } | Syscall::Vfork { .. }))
         };
         let waiting: Vec<Sleeper> = left().filter(|context| !parent(context)).map(sleeper).collect();
         if waiting.is_empty() { left().map(sleeper).collect() } else { waiting }
+    }
+
+    fn mutex(&self, pending: &Pending) -> Mutex {
+        let Pending::Syscall(Syscall::Sync(call)) = pending else { return Mutex::None };
+        match self.os.keeper(call) {
+            None => Mutex::None,
+            Some(Keeper::Ended) => Mutex::KeptForGood,
+            Some(Keeper::Task(owner)) => {
+                let context = self.tasks[owner.index()].as_ref().expect("who has ended keeps nothing by its number");
+                let known = context.program.stands().map(|at| at.task);
+                Mutex::KeptBy(known.unwrap_or_else(|| self.comms[context.comm as usize].clone()))
+            }
+        }
     }
 }
 

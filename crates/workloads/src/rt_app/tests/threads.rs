@@ -4,7 +4,7 @@ use super::running::{KERNELS, Ran, one_cpu, run_on};
 use super::*;
 use machine::prices::Prices;
 use sim::engine::End;
-use sim::sleepers::Sleeper;
+use sim::sleepers::{Mutex, Sleeper};
 use units::{CpuId, Ns};
 
 /// A task that goes to its CPU and sleeps there first, so that nobody computes where another one still has to leave: it
@@ -326,7 +326,12 @@ fn threads_that_wait_for_ever_are_a_deadlock_without_a_duration() {
 fn told(ran: &Ran<false>) -> Vec<String> {
     let one = |sleeper: Sleeper| {
         let at = sleeper.stands.expect("it is in an event");
-        format!("{}: {} at {}:{}", at.task, at.step, at.line, at.column)
+        let kept = match sleeper.mutex {
+            Mutex::None => String::new(),
+            Mutex::KeptBy(task) => format!(", kept by {task}"),
+            Mutex::KeptForGood => ", kept by who has ended".to_string(),
+        };
+        format!("{}: {} at {}:{}{kept}", at.task, at.step, at.line, at.column)
     };
     ran.sim.sleepers().into_iter().map(one).collect()
 }
@@ -346,7 +351,7 @@ fn who_waits_for_good_is_told_by_its_event() {
         // Who ended has kept it.
         (
             r#""a": {"loop": 1, "lock": "m", "run": 5}, "b": {"loop": 1, "delay": 1000, "lock": "m", "unlock": "m"}"#,
-            vec![r#"b-1: "lock": "m" at 1:85"#],
+            vec![r#"b-1: "lock": "m" at 1:85, kept by who has ended"#],
         ),
     ] {
         let text = format!("{{\"tasks\": {{{tasks}}}}}");
