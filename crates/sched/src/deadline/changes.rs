@@ -160,7 +160,7 @@ impl<A: Arch> Sched<A> {
     /// deadline.c: dl_bw_check_overflow() (dl_cpu_busy() until v5.18, dl_bw_deactivate() in v7.2). Before `cpu` goes offline.
     ///
     /// # Errors
-    /// EBUSY when the CPUs that stay cannot give what deadline tasks have reserved.
+    /// EBUSY when the CPUs that stay cannot give what deadline tasks, and fair servers, have reserved.
     #[doc(alias = "dl_bw_manage")]
     #[doc(alias = "dl_cpu_busy")]
     #[doc(alias = "dl_bw_deactivate")]
@@ -179,9 +179,11 @@ impl<A: Arch> Sched<A> {
                 wanted > 0 && (stay.is_empty() || lacks(wanted))
             }
         };
-        match overflow {
-            true => Err(Refusal::new(Errno::EBUSY, "deadline tasks have reserved more than the other CPUs can give")),
-            false => Ok(()),
-        }
+        let who = if self.has_fair_server() {
+            "deadline tasks and fair servers have reserved more than the other CPUs of its root domain can give"
+        } else {
+            "deadline tasks have reserved more than the other CPUs of its root domain can give"
+        };
+        if overflow { Err(Refusal::new(Errno::EBUSY, who)) } else { Ok(()) }
     }
 }
