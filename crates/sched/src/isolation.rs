@@ -64,6 +64,16 @@ behaviour! {
 }
 
 behaviour! {
+    /// Which housekeeping CPU it is where any will do.
+    pub enum AnyHousekeeper = "tick.any_housekeeper" {
+        First = "first", since "v4.3", commit "9642d18eee2c", "the first that is up";
+        Nearest = "nearest", since "v5.4", commit "", "the first on the nearest node that has one (after v4.16, by v6.1)";
+        NearestInTurn = "nearest-in-turn", since "v7.2", commit "",
+            "of those on the nearest node the next after the one that was chosen last (after v6.12, by v7.2)";
+    }
+}
+
+behaviour! {
     /// Where kernel threads that nobody binds may run.
     pub enum KthreadCpus = "tick.kthreads" {
         All = "all", since "v2.6.0", commit "", "everywhere";
@@ -89,6 +99,7 @@ pub struct IsolationRules {
     pub stopped: StoppedTick,
     pub idle_exit: IdleExit,
     pub timer_target: TimerTarget,
+    pub any_housekeeper: AnyHousekeeper,
     pub kthreads: KthreadCpus,
     pub ilb: IlbCpus,
 }
@@ -100,6 +111,7 @@ impl IsolationRules {
         stopped: StoppedTick::Balanced,
         idle_exit: IdleExit::Restarts,
         timer_target: TimerTarget::First,
+        any_housekeeper: AnyHousekeeper::First,
         kthreads: KthreadCpus::All,
         ilb: IlbCpus::All,
     };
@@ -114,6 +126,7 @@ impl IsolationRules {
     pub const V6_1: IsolationRules = IsolationRules {
         residual: ResidualTick::Remote,
         idle_exit: IdleExit::StaysStopped,
+        any_housekeeper: AnyHousekeeper::Nearest,
         kthreads: KthreadCpus::Housekeeping,
         ilb: IlbCpus::Housekeeping,
         ..IsolationRules::V4_15
@@ -121,7 +134,11 @@ impl IsolationRules {
 
     pub const V6_12: IsolationRules = IsolationRules { can_stop: CanStopTick::AndBandwidth, ..IsolationRules::V6_1 };
 
-    pub const V7_2: IsolationRules = IsolationRules { kthreads: KthreadCpus::Balanced, ..IsolationRules::V6_12 };
+    pub const V7_2: IsolationRules = IsolationRules {
+        any_housekeeper: AnyHousekeeper::NearestInTurn,
+        kthreads: KthreadCpus::Balanced,
+        ..IsolationRules::V6_12
+    };
 }
 
 /// The CPUs of `nohz_full=`.
@@ -183,12 +200,30 @@ impl<A: Arch> Sched<A> {
             && self.tick_nohz_full_update_tick(cpu) != FullTick::Restarted
     }
 
-    /// isolation.c: housekeeping_any_cpu().
-    ///
-    /// Differs: the first that is up; since v5.19 it is the nearest.
-    fn housekeeping_any_cpu(&self) -> CpuId {
-        let mut online = self.cpu_online_mask.iter();
-        online.find(|&cpu| !self.isolation.nohz_full.contains(cpu)).expect("the CPU that keeps the time stays up")
+    /// The housekeeping CPUs that are up: one at least, as the CPU that keeps the time stays.
+    fn housekeeping_cpumask(&self) -> CpuMask {
+        let online = self.cpu_online_mask.iter();
+        online.filter(|&cpu| !self.isolation.nohz_full.contains(cpu)).collect()
+    }
+
+    /// isolation.c: housekeeping_any_cpu(), for `cpu`, which executes.
+    fn housekeeping_any_cpu(&mut self, cpu: CpuId) -> CpuId {
+        let housekeeping = self.housekeeping_cpumask();
+        let near = match self.kernel.isolation.any_housekeeper {
+            AnyHousekeeper::First => None,
+            AnyHousekeeper::Nearest => self.sched_numa_find_closest(&housekeeping, cpu).and_then(|near| near.first()),
+            AnyHousekeeper::NearestInTurn => {
+                let near = self.sched_numa_find_closest(&housekeeping, cpu);
+                self.cpumask_any_distribute(&near.unwrap_or_else(|| housekeeping.clone()))
+            }
+        };
+        near.or_else(|| housekeeping.first()).expect("the CPU that keeps the time stays up")
+    }
+
+    /// topology.c: sched_numa_find_closest(): those of `cpus` that are nearest to the node of `cpu`, if any is on a node.
+    fn sched_numa_find_closest(&self, cpus: &CpuMask, cpu: CpuId) -> Option<CpuMask> {
+        let mut nearest = self.domains.numa_masks(self.topology.node[cpu]).map(|span| cpus.and(span));
+        nearest.find(|near| !near.is_empty())
     }
 
     /// Where kernel threads that nobody binds may run: isolation.c's housekeeping_affine() of kthreadd, since v7.2
@@ -211,7 +246,7 @@ impl<A: Arch> Sched<A> {
     /// core.c: get_nohz_timer_target(). Where a timer goes that this CPU arms for nobody in particular.
     ///
     /// Differs: asked only for CPUs of nohz_full=; timers of others stay where they are armed.
-    pub fn get_nohz_timer_target(&self, cpu: CpuId) -> CpuId {
+    pub fn get_nohz_timer_target(&mut self, cpu: CpuId) -> CpuId {
         if !self.tick_nohz_full_cpu(cpu) {
             return cpu;
         }
@@ -223,7 +258,7 @@ impl<A: Arch> Sched<A> {
                 }
             }
         }
-        self.housekeeping_any_cpu()
+        self.housekeeping_any_cpu(cpu)
     }
 
     // The tick of a CPU that runs a single task.
@@ -375,7 +410,7 @@ impl<A: Arch> Sched<A> {
         }
         let second = self.hz() * self.tick_nsec;
         let expires = (self.arch.sched_clock(self.this_cpu).0 / second + 1) * second;
-        let by = self.housekeeping_any_cpu();
+        let by = self.housekeeping_cpumask().first().expect("the CPU that keeps the time stays up");
         self.hrtimer_start(by, SchedTimer::TickRemote(cpu), expires);
     }
 

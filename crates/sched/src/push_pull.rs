@@ -132,12 +132,7 @@ impl<A: Arch> Sched<A> {
     pub(crate) fn cpumask_choose(&mut self, mask: &CpuMask) -> Option<CpuId> {
         match self.kernel.rt.lowest_choice {
             LowestChoice::First => mask.first(),
-            LowestChoice::Distributed => {
-                let prev = &mut self.distribute_cpu_mask_prev[self.this_cpu];
-                let next = mask.next_from(prev.index() + 1).or_else(|| mask.first())?;
-                *prev = next;
-                Some(next)
-            }
+            LowestChoice::Distributed => self.cpumask_any_distribute(mask),
         }
     }
 

@@ -103,7 +103,7 @@ pub trait Scheduler:
     /// The end of an interrupt on such a CPU while a task runs there.
     fn tick_nohz_full_update_tick(&mut self, cpu: CpuId) -> FullTick;
     /// On which CPU a timer waits that a task on `cpu` arms.
-    fn get_nohz_timer_target(&self, cpu: CpuId) -> CpuId;
+    fn get_nohz_timer_target(&mut self, cpu: CpuId) -> CpuId;
     /// Where a kernel thread may run that nobody binds; `None`: everywhere.
     fn kthread_cpus(&self) -> Option<CpuMask>;
 
@@ -388,7 +388,7 @@ impl<A: Arch> Scheduler for Sched<A> {
     }
 
     #[inline]
-    fn get_nohz_timer_target(&self, cpu: CpuId) -> CpuId {
+    fn get_nohz_timer_target(&mut self, cpu: CpuId) -> CpuId {
         Sched::get_nohz_timer_target(self, cpu)
     }
 

@@ -247,7 +247,7 @@ impl<const COSTS: bool, S: Scheduler<Arch = Hardware<COSTS>>> Sim<COSTS, S> {
 
     /// hrtimer.c: switch_hrtimer_base(): where a timer waits that is armed on `cpu`. Not elsewhere if it would be the first there: that CPU's
     /// clock would have to be set from here.
-    fn timer_base(&self, cpu: CpuId, hard: Ps) -> CpuId {
+    fn timer_base(&mut self, cpu: CpuId, hard: Ps) -> CpuId {
         let target = self.sched.get_nohz_timer_target(cpu);
         if target != cpu && hard <= self.cpus[target].interrupt_at() { cpu } else { target }
     }

@@ -161,6 +161,19 @@ fn timers_of_isolated_cpus_wait_on_housekeeping_ones() {
     }
 }
 
+/// On two nodes of four CPUs, two of each in nohz_full=. Nobody else is busy, so that any housekeeping CPU will do.
+#[test]
+fn timers_go_to_the_nearest_housekeeping_cpus_where_the_kernel_looks_for_them() {
+    for (kernel, expected) in [(V4_16, [0, 0, 0]), (V6_12, [4, 4, 4]), (V7_2, [4, 5, 4])] {
+        let topology = from_synthetic("numa:2 core:4 pu:1", "test", Numbering::LinuxX86).expect("a valid machine");
+        let hardware = Hardware::<false>::new(topology.clone(), Prices::free(), kernel.layout(), IdleRules::V4_15, 1);
+        let mut sched = Sched::new(hardware, Boot::new(kernel, topology.cpu_topology(), HZ as u32));
+        sched.tick_nohz_full_setup(&[2, 3, 6, 7].map(CpuId::new).into_iter().collect());
+        let targets = [(); 3].map(|()| sched.get_nohz_timer_target(CpuId(6)).index());
+        assert_eq!(targets, expected, "{}", kernel.name);
+    }
+}
+
 #[test]
 fn kernel_threads_stay_on_housekeeping_cpus_where_the_kernel_has_them_so() {
     let cpus_beside = |kernel: Kernel, isolated: &[u16]| {

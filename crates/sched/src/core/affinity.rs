@@ -222,10 +222,10 @@ impl<A: Arch> Sched<A> {
 
     /// lib/cpumask.c: cpumask_any_distribute(): of `mask` the next after the one that was chosen last on this CPU.
     #[doc(alias = "cpumask_any_and_distribute")]
-    fn cpumask_any_distribute(&mut self, mask: &CpuMask) -> Option<CpuId> {
-        let last = &mut self.balance.distribute_cpu_mask_prev[self.this_cpu];
-        let next = mask.next_from(*last).or_else(|| mask.first())?;
-        *last = next.index() + 1;
+    pub(crate) fn cpumask_any_distribute(&mut self, mask: &CpuMask) -> Option<CpuId> {
+        let prev = &mut self.distribute_cpu_mask_prev[self.this_cpu];
+        let next = mask.next_from(prev.index() + 1).or_else(|| mask.first())?;
+        *prev = next;
         Some(next)
     }
 

@@ -143,6 +143,7 @@ pub struct Sched<A: Arch> {
     pub(crate) rt_period_active: bool,
     /// Work that interrupts are to do on each CPU, in order of queueing.
     pub(crate) irq_work: PerCpu<Vec<IrqWork>>,
+    /// lib/cpumask.c: which CPU each CPU chose last where any of a mask would have done.
     pub(crate) distribute_cpu_mask_prev: PerCpu<CpuId>,
     /// Wakeups that did something, since boot.
     pub nr_wakeups: u64,

@@ -323,6 +323,11 @@ impl Domains {
         self.masks.get(self[sd].span)
     }
 
+    /// topology.c: the sched_domains_numa_masks of a node, nearest first: its CPUs, then those of more and more nodes. None without NUMA levels.
+    pub(crate) fn numa_masks(&self, node: u16) -> impl Iterator<Item = &CpuMask> {
+        self.numa.sched_domains_numa_masks.iter().map(move |of_nodes| self.masks.get(of_nodes[usize::from(node)]))
+    }
+
     /// sched.h: sched_group_span().
     #[doc(alias = "sched_group_cpus")]
     #[inline]

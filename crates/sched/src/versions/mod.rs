@@ -269,7 +269,7 @@ behaviours! {
         equal_locality, swap_partners,
     }
     autogroup: AutogroupRules { default, exit }
-    isolation: IsolationRules { can_stop, residual, stopped, idle_exit, timer_target, kthreads, ilb }
+    isolation: IsolationRules { can_stop, residual, stopped, idle_exit, timer_target, any_housekeeper, kthreads, ilb }
     cgroup: CgroupRules { files, nice_time, quota_above }
     layout: LayoutRules { tg_load_avg, task_group_cache, percpu_areas }
     bandwidth: BandwidthRules {

@@ -47,7 +47,7 @@ use crate::stop_task::StopWork;
 use crate::topology::{CpuIdleType, DomainStats, MaskId, SdFlags, SdId, SgId};
 use crate::versions::ClockUpdate;
 use fentry::fentry;
-use units::{CpuId, CpuMask, Ns, PerCpu, unlikely};
+use units::{CpuId, CpuMask, Ns, unlikely};
 
 /// fair.c: sched_nr_migrate_break. Tasks looked at before the queue's lock is dropped for a moment.
 const SCHED_NR_MIGRATE_BREAK: u64 = 32;
@@ -65,8 +65,6 @@ pub struct BalanceState {
     /// `load_balance_mask`. One serves all CPUs, because here a pass is one step that nothing interrupts.
     load_balance_mask: CpuMask,
     should_we_balance_tmpmask: CpuMask,
-    /// `distribute_cpu_mask_prev`: where each CPU sent the last task that had to leave its own, plus one.
-    pub(crate) distribute_cpu_mask_prev: PerCpu<usize>,
     /// `env.tasks`: the detached tasks of the pass under way.
     tasks: Vec<TaskId>,
     balancing: Balancing,
@@ -192,7 +190,6 @@ impl<A: Arch> Sched<A> {
         let jiffies = self.jiffies();
         self.update_max_interval();
         self.balance.load_balance_mask = CpuMask::new(self.nr_cpus());
-        self.balance.distribute_cpu_mask_prev = PerCpu::from_fn(self.nr_cpus(), |_| 0);
         for (_, rq) in self.rq.iter_mut() {
             rq.next_balance = jiffies;
             rq.last_load_update_tick = jiffies;
