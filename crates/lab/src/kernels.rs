@@ -12,6 +12,7 @@ use os::memory::MigrationLimit;
 use os::pipe::{PipePages, PipeRoom, PipeRules, PipeSlots};
 use os::preempt::Preempt;
 use os::workqueue::UnboundPods;
+use sched::fair::balance::NewidleDetach;
 use sched::versions::{self, Kernel, Setting, Switched};
 
 /// A kernel build: every behaviour that differs between versions, in one space of keys.
@@ -58,6 +59,15 @@ impl Build {
         let preempt_dynamic = !WITHOUT_PREEMPT_DYNAMIC.contains(&name);
         let preempt_models = if FULL_OR_LAZY.contains(&name) { PREEMPT_MODELS_V7_0 } else { PREEMPT_MODELS };
         Some(Build { sched, os, idle, irq, fs, frequency, preempt_dynamic, preempt_models, formats })
+    }
+
+    /// Gives it another preemption model. Where that is a choice of the build, it decides as well what CONFIG_PREEMPT compiles into the scheduler.
+    pub fn set_preempt(&mut self, preempt: Preempt) {
+        self.os.preempt = preempt;
+        if !self.preempt_dynamic {
+            self.sched.balance.newidle_detach =
+                if preempt == Preempt::Full { NewidleDetach::One } else { NewidleDetach::Imbalance };
+        }
     }
 
     /// The choices of its build that are modelled.

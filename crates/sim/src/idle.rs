@@ -69,6 +69,7 @@ impl<const COSTS: bool, S: Scheduler<Arch = Hardware<COSTS>>> Sim<COSTS, S> {
         if !prices.mwait && prices.idle_states[choice.state].polling {
             self.sched.set_polling(cpu, true);
         }
+        self.sched.arch_mut().begin_idle(cpu);
         self.charge(cpu, paths::CPUIDLE_ENTER);
         let now = self.sched.arch().now(cpu);
         let this = &mut self.cpus[cpu];
@@ -175,6 +176,11 @@ impl<const COSTS: bool, S: Scheduler<Arch = Hardware<COSTS>>> Sim<COSTS, S> {
         let this = &self.cpus[cpu];
         let (interrupt, monitor) = (this.interrupt_at() <= now, this.monitor_at <= now);
         if unlikely(monitor || self.must_reschedule(cpu, now)) {
+            // idle.c: call_cpuidle() looks for the last time before the state is entered; the state itself does after that.
+            if monitor && this.monitor_at > self.sched.arch().idle_began(cpu) {
+                self.bounce_off_idle(cpu, now);
+                return Err((now, Run::LeavingIdle));
+            }
             self.sched.arch_mut().reject_idle(cpu);
             return Err((now, Run::Kernel));
         }
@@ -200,7 +206,7 @@ impl<const COSTS: bool, S: Scheduler<Arch = Hardware<COSTS>>> Sim<COSTS, S> {
     #[cold]
     #[inline(never)]
     fn bounce_off_idle(&mut self, cpu: CpuId, now: Ps) {
-        let state = self.sched.arch_mut().bounce_off_idle(cpu);
+        let state = self.sched.arch_mut().bounce_off_idle(cpu, now);
         self.trace_idle(cpu, now, Some(state as u8));
         self.trace_idle(cpu, now, None);
     }

@@ -295,7 +295,7 @@ impl Arm {
         }
         let models = self.build.preempt_models;
         match Preempt::from_name(&value.text) {
-            Some(preempt) if models.contains(&preempt) => self.build.os.preempt = preempt,
+            Some(preempt) if models.contains(&preempt) => self.build.set_preempt(preempt),
             Some(other) => {
                 let found = format!("preempt = {}, which {} does not have", value.quoted(), self.kernel);
                 let expected = match other {
@@ -319,7 +319,7 @@ impl Arm {
         }
         let configs = self.build.configs();
         match Preempt::ALL.into_iter().find(|preempt| preempt.config() == key.text) {
-            Some(preempt) if self.build.preempt_models.contains(&preempt) => self.build.os.preempt = preempt,
+            Some(preempt) if self.build.preempt_models.contains(&preempt) => self.build.set_preempt(preempt),
             Some(_) => {
                 let found = format!("{}, which {} does not have", key.quoted(), self.kernel);
                 return Err(key.mistake(found, format!("one of {}", listed(configs))));

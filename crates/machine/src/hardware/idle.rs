@@ -63,7 +63,7 @@ pub(super) struct Idling {
     dead: bool,
     /// Since when, less what was executed meanwhile.
     since: Ps,
-    /// When it entered the state, as the governor measures it.
+    /// When cpuidle_enter_state() looked at the clock before it entered the state: from then on the governor measures.
     entered: Ps,
     /// The state left last and how long it was in it, for the governor to reflect on.
     left: (usize, u64),
@@ -186,6 +186,21 @@ impl<const COSTS: bool> Hardware<COSTS> {
         let deepest = self.prices.idle_states.iter().rposition(|state| !state.polling);
         let idling = &mut self.cpus[cpu.index()].idling;
         (idling.chosen, idling.dead) = (deepest.unwrap_or(0), true);
+        self.begin_idle(cpu);
+    }
+
+    /// cpuidle.c: cpuidle_enter_state(): `cpu`, which executes, begins to enter the state that was chosen. What that takes, and what leaving the
+    /// state takes, are measured as part of it.
+    #[inline(always)]
+    pub fn begin_idle(&mut self, cpu: CpuId) {
+        let now = self.now(cpu);
+        self.cpus[cpu.index()].idling.entered = now;
+    }
+
+    /// When `cpu` began to enter its state.
+    #[inline]
+    pub fn idle_began(&self, cpu: CpuId) -> Ps {
+        self.cpus[cpu.index()].idling.entered
     }
 
     /// Whether `cpu` executes in this state.
@@ -206,7 +221,7 @@ impl<const COSTS: bool> Hardware<COSTS> {
         let idling = &mut self.cpus[cpu.index()].idling;
         let state = idling.chosen;
         idling.state = Some(state);
-        (idling.since, idling.entered) = (now, now);
+        idling.since = now;
         idling.residency.entries[state] += 1;
         if self.packages.follow(state) {
             self.packages.enter(cpu, now);
@@ -260,13 +275,14 @@ impl<const COSTS: bool> Hardware<COSTS> {
         first
     }
 
-    /// An interrupt that was pending ended the state of `cpu` as it was entered. Returns the state.
-    pub fn bounce_off_idle(&mut self, cpu: CpuId) -> usize {
+    /// Something that was pending at `now` ended the state of `cpu` as it was entered. Returns the state.
+    pub fn bounce_off_idle(&mut self, cpu: CpuId, now: Ps) -> usize {
         let idling = &mut self.cpus[cpu.index()].idling;
         let state = idling.chosen;
-        idling.left = (state, 0);
+        let residency_ns = now.saturating_sub(idling.entered).ns().0;
+        idling.left = (state, residency_ns);
         idling.residency.entries[state] += 1;
-        idling.judge(&self.cpuidles.of(cpu).table, state, 0);
+        idling.judge(&self.cpuidles.of(cpu).table, state, residency_ns);
         state
     }
 
@@ -357,6 +373,8 @@ mod tests {
         assert_eq!([BIG, LITTLE].map(|cpu| choose(&mut hardware, cpu, 1_500)), [1, 0]);
         assert_eq!([BIG, LITTLE].map(|cpu| choose(&mut hardware, cpu, 2_500)), [1, 1]);
         let woken = [BIG, LITTLE].map(|cpu| {
+            hardware.begin(cpu, Ps::from_ns(2_000_000));
+            hardware.begin_idle(cpu);
             assert_eq!(hardware.enter_idle(cpu, Ps::from_ns(2_000_000)), (1, Ps::NEVER));
             hardware.leave_idle(cpu, Ps::from_ns(3_200_000), false).ns().0
         });
@@ -410,7 +428,7 @@ mod tests {
     fn a_state_that_ends_as_it_begins_was_too_deep() {
         let mut hardware = phone();
         hardware.cpus[BIG.index()].idling.chosen = 1;
-        hardware.bounce_off_idle(BIG);
+        hardware.bounce_off_idle(BIG, Ps::ZERO);
         let residency = hardware.residency(BIG);
         assert_eq!((&residency.entries, &residency.above), (&vec![0, 1], &vec![0, 1]));
     }

@@ -1,5 +1,6 @@
 use super::super::draft::Draft;
 use super::*;
+use sched::fair::balance::NewidleDetach;
 
 fn arm(text: &str) -> Result<Arm, String> {
     let draft = Draft::default().arm_option(text);
@@ -40,6 +41,14 @@ fn preemption_is_a_choice_of_the_build_or_of_the_command_line() {
     assert_eq!(preempt("a=v7.2,CONFIG_PREEMPT_LAZY=y,preempt=full"), Preempt::Full);
     // The command line overrides what was built, wherever it stands.
     assert_eq!(preempt("a=v6.12,preempt=none,CONFIG_PREEMPT=y"), Preempt::None);
+    // A CPU that is about to idle takes one task where the scheduler is built for preemption, whatever model it is booted with.
+    let detach = |text: &str| arm(text).unwrap().build.sched.balance.newidle_detach;
+    for text in ["a=v4.5-rc1,CONFIG_PREEMPT=y", "a=v6.1", "a=v6.12,preempt=none", "a=v7.2,CONFIG_PREEMPT_LAZY=y"] {
+        assert_eq!(detach(text), NewidleDetach::One, "{text}");
+    }
+    for text in ["a=v4.5-rc1", "a=v4.16,CONFIG_PREEMPT_VOLUNTARY=y", "a=v6.12,balance.newidle_detach=imbalance"] {
+        assert_eq!(detach(text), NewidleDetach::Imbalance, "{text}");
+    }
     let build = arm("a=v6.12,preempt=none").unwrap();
     let setup = crate::setup::KernelSetup::of(&build);
     let (again, ..) = setup.build(8, &machine::topology::Location::of("a test")).unwrap();

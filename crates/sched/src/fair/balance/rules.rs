@@ -139,6 +139,7 @@ impl BalanceRules {
 
     /// As 6.1.192 has it.
     pub const V6_1: BalanceRules = BalanceRules {
+        newidle_detach: NewidleDetach::One,
         mechanism: Mechanism::ByGroupType,
         asym_packing: PackingOrder::PriorityAndSiblings,
         detach_bound: DetachBound::Relaxed,
