@@ -59,7 +59,7 @@ pub struct Plan {
     experiment: Experiment,
     pub uncertain: Vec<Uncertain>,
     variations: Vec<Variation>,
-    /// Ends of ranges at which the machine would be none, and why.
+    /// Ends of ranges at which the machine would be none, why, and which value is run instead.
     pub impossible: Vec<String>,
 }
 
@@ -95,19 +95,23 @@ impl Plan {
         if value == figure.value {
             return;
         }
-        let mut varied = description.clone();
-        varied.replace(name, Figure { value, ..figure.clone() });
-        // As a text, so that what is run is a setup like any other, and that the rules of machine files hold.
-        let machine = Machine::parse(&varied.to_toml(), name);
-        match machine.and_then(|machine| on(machine, &self.experiment, name == TICK)) {
-            Ok(experiment) => self.variations.push(Variation { figure: index, end, experiment }),
-            Err(mistake) => self.impossible.push(format!(
-                "{name} = {} {} is not run: found {}",
-                figure.unit.text(value),
-                figure.unit.name,
-                mistake.found
-            )),
-        }
+        let machine = |value: u64| {
+            let mut varied = description.clone();
+            varied.replace(name, Figure { value, ..figure.clone() });
+            // As a text, so that what is run is a setup like any other, and that the rules of machine files hold.
+            on(Machine::parse(&varied.to_toml(), name)?, &self.experiment, name == TICK)
+        };
+        let text = |value: u64| format!("{} {}", figure.unit.text(value), figure.unit.name);
+        let (experiment, note) = match machine(value) {
+            Ok(experiment) => (Some(experiment), None),
+            Err(mistake) => {
+                let (instead, run) = farthest(figure.value, value, |value| machine(value).ok()).unzip();
+                let instead = instead.map_or(String::new(), |instead| format!(", but {}", text(instead)));
+                (run, Some(format!("{name} = {} is not run{instead}: found {}", text(value), mistake.found)))
+            }
+        };
+        self.impossible.extend(note);
+        self.variations.extend(experiment.map(|experiment| Variation { figure: index, end, experiment }));
     }
 
     /// What its results are named after.
@@ -183,6 +187,26 @@ impl Plan {
             }
         }
     }
+}
+
+/// What there is as far as possible on the way from `value` to `end`, where there is nothing: rules between figures allow one of them all up to
+/// some value. Looks at 64ths of the way.
+fn farthest<T>(value: u64, end: u64, at: impl Fn(u64) -> Option<T>) -> Option<(u64, T)> {
+    const STEPS: u64 = 64;
+    let step = |number: u64| {
+        let way = (u128::from(value.abs_diff(end)) * u128::from(number) / u128::from(STEPS)) as u64;
+        if end < value { value - way } else { value + way }
+    };
+    let (mut possible, mut not) = (0, STEPS);
+    let mut found = None;
+    while not - possible > 1 {
+        let middle = possible.midpoint(not);
+        match at(step(middle)) {
+            Some(there) => (possible, found) = (middle, Some((step(middle), there))),
+            None => not = middle,
+        }
+    }
+    found.filter(|&(found, _)| found != value)
 }
 
 /// The experiment on another machine, whose tick may be another.
@@ -425,7 +449,16 @@ mod tests {
         let plan = plan(&["a=v4.15"], &["frequency.*"]).unwrap();
         assert!(plan.uncertain.iter().any(|figure| figure.name == "frequency.fixed"));
         for line in &plan.impossible {
-            assert!(line.contains(" is not run: found "), "{line}");
+            assert!(line.contains(" is not run"), "{line}");
         }
+    }
+
+    #[test]
+    fn the_farthest_value_is_found_in_either_direction() {
+        let below = |limit: u64| move |value: u64| (value < limit).then_some(());
+        assert_eq!(farthest(0, 640, below(100)).map(|it| it.0), Some(90));
+        assert_eq!(farthest(1_000, 360, |value| (value > 900).then_some(())).map(|it| it.0), Some(910));
+        assert_eq!(farthest(0, 640, below(10)), None);
+        assert_eq!(farthest(5, 6, below(6)), None, "there is nothing in between");
     }
 }
