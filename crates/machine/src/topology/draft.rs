@@ -1,6 +1,7 @@
 //! What the readers collect, in the machine's own numbers, and the checks that make a [`Topology`] of it.
 
 use super::distance::remote_hops;
+use super::nesting::Division;
 use super::{Cache, CacheKind, Cpu, CpuKind, Location, MAX_NUMNODES, Node, Part, Topology, TopologyError};
 use sched::cpu_topology::{LOCAL_DISTANCE, RECLAIM_DISTANCE, REMOTE_DISTANCE, SCHED_CAPACITY_SCALE};
 use std::collections::BTreeMap;
@@ -141,7 +142,9 @@ impl Draft {
         let core_masks: Vec<CpuMask> = cores.iter().map(|core| core.cpus.clone()).collect();
         self.require_whole("core", &core_masks, "packages", &package_of)?;
         self.require_whole("core", &core_masks, "NUMA nodes", &node_of)?;
-        self.require_whole_caches(&core_masks, &package_of, &core_of)?;
+        let package_masks: Vec<CpuMask> = packages.iter().map(|package| package.cpus.clone()).collect();
+        let whole = Division { sets: &core_masks, of: &core_of };
+        self.require_nested(&whole, &Division { sets: &package_masks, of: &package_of })?;
         let caches = self.sorted_caches();
         let clusters = self.place_clusters(&core_masks, &caches);
         self.require_whole("cluster", &clusters, "packages", &package_of)?;
@@ -197,6 +200,10 @@ impl Draft {
             [("core", &self.cores), ("cluster", &self.clusters), ("die", &self.dies), ("package", &self.packages)]
         {
             disjoint(what, &sets(parts))?;
+        }
+        if self.by_hand {
+            let nodes = self.nodes.iter().map(|node| (node.cpus.clone(), node.at.clone()));
+            disjoint("NUMA node", &nodes.collect::<Vec<_>>())?;
         }
         let kinds = self.kinds.iter().map(|(kind, at)| (kind.cpus.clone(), at.clone()));
         disjoint("kind", &kinds.collect::<Vec<_>>())?;
@@ -332,46 +339,9 @@ impl Draft {
         Ok(())
     }
 
-    /// That no cache of data has a part of a core, or CPUs of several packages. One that a machine tells (hypervisors do) is left out.
-    fn require_whole_caches(
-        &mut self,
-        cores: &[CpuMask],
-        package_of: &[u16],
-        core_of: &[u16],
-    ) -> Result<(), TopologyError> {
-        let whole = |cache: &DraftCache| -> Result<(), (String, &str)> {
-            let Some(first) = cache.cpus.first() else { return Ok(()) };
-            let number = |cpu: CpuId| self.numbers[cpu.index()];
-            if let Some(other) = cache.cpus.iter().find(|cpu| package_of[cpu.index()] != package_of[first.index()]) {
-                let found = format!("CPUs {} and {}, of two packages", number(first), number(other));
-                return Err((found, "CPUs of one package"));
-            }
-            let core = |cpu: CpuId| &cores[usize::from(core_of[cpu.index()])];
-            let missing = |cpu: CpuId| core(cpu).iter().find(|&other| !cache.cpus.contains(other));
-            match cache.cpus.iter().find_map(|cpu| Some((cpu, missing(cpu)?))) {
-                None => Ok(()),
-                Some((cpu, other)) => Err((
-                    format!("CPU {} without CPU {}, a thread of its core", number(cpu), number(other)),
-                    "whole cores",
-                )),
-            }
-        };
-        let (mut kept, mut notices) = (Vec::new(), Vec::new());
-        for cache in &self.caches {
-            match whole(cache) {
-                Err((found, expected)) if cache.kind != CacheKind::Instruction => {
-                    let found = format!("a level-{} cache of {found}", cache.level);
-                    if self.by_hand {
-                        return Err(TopologyError::new(cache.at.clone(), found, format!("a cache of {expected}")));
-                    }
-                    notices.push(format!("{found}, is left out"));
-                }
-                _ => kept.push(cache.clone()),
-            }
-        }
-        self.caches = kept;
-        self.notices.extend(notices);
-        Ok(())
+    /// The machine's own number of a CPU.
+    pub(super) fn number(&self, cpu: CpuId) -> CpuId {
+        self.numbers[cpu.index()]
     }
 
     /// By level, so that outer caches come later.
