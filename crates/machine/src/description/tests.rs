@@ -455,7 +455,7 @@ fn toml_and_topology_errors_keep_their_place() {
     // Nothing is nearer than a node is to itself, whatever a range says.
     assert_eq!(
         edited("range = [20, 31]", "range = [9, 31]").0,
-        "found the number 9; expected a whole number from 10 to 254"
+        "found the number 9; expected a whole number from 11 to 254"
     );
     assert_eq!(edited("[[10, 21]", "[[10, 9]").0, "found the number 9; expected a whole number from 20 to 31");
     assert_eq!(edited("[21, 10]]", "[21, 12]]").0, "found the number 12; expected 10");

@@ -134,6 +134,7 @@ impl Draft {
             return Err(TopologyError::new(cache.at.clone(), found, "at most 1 TiB"));
         }
         self.renumber();
+        self.scale_capacities();
         let nr_cpus = self.numbers.len();
 
         let (nodes, node_of) = self.place_nodes(nr_cpus)?;
@@ -152,6 +153,9 @@ impl Draft {
         let dies = sorted_parts(&self.dies);
         let distances_told = self.distance.is_some() && nodes.len() > 1;
         let distance = node_distances(self.distance.take(), &nodes, &mut self.notices)?;
+        if !self.by_hand {
+            self.notices.extend(odd_distances(&distance));
+        }
 
         let cluster_of = index_of(&clusters, nr_cpus);
         let llc_of = index_of(&llcs, nr_cpus);
@@ -242,6 +246,16 @@ impl Draft {
         self.capacity = capacity.into_iter().filter_map(|(cpu, value)| Some((new_of[cpu.index()]?, value))).collect();
         self.cpus = CpuMask::all(old.len());
         self.numbers = old;
+    }
+
+    /// The biggest CPUs have a capacity of 1024, as Linux has it of all CPUs that are possible: the biggest may be offline.
+    fn scale_capacities(&mut self) {
+        let most = self.cpus.iter().map(|cpu| self.capacity.get(&cpu).copied().unwrap_or(SCHED_CAPACITY_SCALE)).max();
+        let Some(most) = most.filter(|&most| most < SCHED_CAPACITY_SCALE && !self.by_hand) else { return };
+        for capacity in self.capacity.values_mut() {
+            *capacity = ((*capacity * SCHED_CAPACITY_SCALE + most / 2) / most).max(1);
+        }
+        self.notices.push(format!("capacities are scaled from {most} to {SCHED_CAPACITY_SCALE} for the biggest CPUs"));
     }
 
     fn place_nodes(&mut self, nr_cpus: usize) -> Result<(Vec<Node>, Vec<u16>), TopologyError> {
@@ -451,6 +465,24 @@ pub(super) fn node_distances(
         notices.push(format!("distances are scaled from {local} to {LOCAL_DISTANCE} for the local one"));
     }
     Ok(table(&|from, to| scaled(given.rows[place[from]][place[to]]).map_or(REMOTE_DISTANCE, |v| v as u32)))
+}
+
+/// What no table that Linux takes from firmware has, but a computer may tell.
+fn odd_distances(distance: &[Vec<u32>]) -> Vec<String> {
+    let pairs = || (0..distance.len()).flat_map(|to| (0..to).map(move |from| (from, to)));
+    let both = |(from, to): (usize, usize)| (from, to, distance[from][to], distance[to][from]);
+    let one_way = pairs().map(both).find(|(_, _, there, back)| there != back);
+    let near = pairs().map(both).find(|&(_, _, there, back)| there.min(back) == LOCAL_DISTANCE);
+    let one_way = one_way.map(|(from, to, there, back)| {
+        format!("distances are not the same both ways: {there} from NUMA node {from} to {to}, and {back} back")
+    });
+    let near = near.map(|(from, to, ..)| {
+        format!(
+            "NUMA nodes {from} and {to} are {LOCAL_DISTANCE} apart, as a node is from itself: Linux takes no such table from firmware \
+             (slit_valid()), but makes such nodes with numa=fake"
+        )
+    });
+    one_way.into_iter().chain(near).collect()
 }
 
 fn sorted_parts(of: &[DraftPart]) -> Vec<Part> {

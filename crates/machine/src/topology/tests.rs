@@ -4,6 +4,7 @@ use super::*;
 use std::collections::BTreeMap;
 
 mod kinds;
+mod odd;
 
 const V1: &str = include_str!("../../tests/fixtures/two-packages-v1.xml");
 const V2: &str = include_str!("../../tests/fixtures/two-packages-v2.xml");
@@ -575,32 +576,4 @@ fn a_cache_of_two_packages_is_left_out_and_told() {
     let topology = from_tree(&files).unwrap();
     assert_eq!(topology.llcs().len(), 4, "level 2 is the last that is left");
     assert_eq!(topology.notices()[1..], ["a level-3 cache of CPUs 0 and 2, of two packages, is left out"]);
-}
-
-/// Firmware errs: what is in no order is left out, and what is left is written and read again.
-#[test]
-fn what_lies_in_no_order_is_left_out_and_told() {
-    let mut files = sysfs_tree();
-    let mut put = |path: &str, text: &str| files.insert(format!("sys/devices/system/cpu/{path}"), text.to_string());
-    for cpu in [0, 2, 4, 6] {
-        put(&format!("cpu{cpu}/topology/die_cpus_list"), "0,2,4,6");
-    }
-    for cpu in [0, 4] {
-        put(&format!("cpu{cpu}/cache/index3/shared_cpu_list"), "0,4");
-    }
-    for cpu in [0, 1, 4, 5] {
-        put(&format!("cpu{cpu}/cache/index2/shared_cpu_list"), "0-1,4-5");
-    }
-    for cpu in [1, 5] {
-        put(&format!("cpu{cpu}/cache/index3/shared_cpu_list"), "1,5");
-    }
-    let topology = from_tree(&files).unwrap();
-    let straddles = "a level-2 cache of CPUs 0 and 1, of which the level-3 cache at \
-                     sys/devices/system/cpu/cpu0/cache/index3/shared_cpu_list has only the first, is left out";
-    assert_eq!(
-        topology.notices()[1..],
-        ["a die of CPUs 0 and 2, of two packages, is left out".to_string(), straddles.to_string()]
-    );
-    assert!(topology.dies().is_empty());
-    assert_eq!((topology.llcs().len(), topology.distance(cpu(0), cpu(1))), (3, Distance::Package));
 }
