@@ -153,9 +153,7 @@ impl Draft {
         let dies = sorted_parts(&self.dies);
         let distances_told = self.distance.is_some() && nodes.len() > 1;
         let distance = node_distances(self.distance.take(), &nodes, &mut self.notices)?;
-        if !self.by_hand {
-            self.notices.extend(odd_distances(&distance));
-        }
+        self.notices.extend(odd_distances(&distance).into_iter().filter(|_| !self.by_hand));
 
         let cluster_of = index_of(&clusters, nr_cpus);
         let llc_of = index_of(&llcs, nr_cpus);
