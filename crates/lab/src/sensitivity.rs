@@ -61,6 +61,8 @@ pub struct Plan {
     variations: Vec<Variation>,
     /// Ends of ranges at which the machine would be none, why, and which value is run instead.
     pub impossible: Vec<String>,
+    /// Uncertain figures whose range is their value alone, so that nothing can be said of them.
+    pub without_room: Vec<String>,
 }
 
 impl Plan {
@@ -77,7 +79,8 @@ impl Plan {
     ) -> Result<Option<Plan>, Mistake> {
         let description = experiment.machine.description.clone();
         let uncertain = choose(&experiment, patterns)?;
-        let mut plan = Plan { experiment, uncertain, variations: Vec::new(), impossible: Vec::new() };
+        let without_room = without_room(&description, patterns);
+        let mut plan = Plan { experiment, uncertain, variations: Vec::new(), impossible: Vec::new(), without_room };
         for index in 0..plan.uncertain.len() {
             if !go_on(index, plan.uncertain.len()) {
                 return Ok(None);
@@ -232,10 +235,25 @@ fn choose(experiment: &Experiment, patterns: &[Written]) -> Result<Vec<Uncertain
         check(pattern, description, &all, told)?;
     }
     let chosen = |it: &Uncertain| match patterns {
-        [] => matches!(it.figure.how, How::Guess | How::Fitted),
-        patterns => patterns.iter().any(|pattern| fits(pattern.text.trim(), &it.name)),
+        [] => is_uncertain(&it.figure),
+        patterns => fits_any(patterns, &it.name),
     };
     Ok(all.into_iter().filter(chosen).collect())
+}
+
+fn is_uncertain(figure: &Figure) -> bool {
+    matches!(figure.how, How::Guess | How::Fitted)
+}
+
+fn fits_any(patterns: &[Written], name: &str) -> bool {
+    patterns.iter().any(|pattern| fits(pattern.text.trim(), name))
+}
+
+/// The uncertain figures that no range lets move, of those that the patterns choose: of all if there are none.
+fn without_room(description: &Description, patterns: &[Written]) -> Vec<String> {
+    let fixed = description.figures().filter(|(_, figure)| is_uncertain(figure) && figure.range.0 == figure.range.1);
+    let names = fixed.map(|(name, _)| name.to_string());
+    names.filter(|name| patterns.is_empty() || fits_any(patterns, name)).collect()
 }
 
 /// The numbers of a machine that could be others.
@@ -411,6 +429,22 @@ mod tests {
         };
         assert!(Plan::new(experiment, &patterns, &mut interrupt).unwrap().is_none());
         assert_eq!(told, [(0, 2), (1, 2)]);
+    }
+
+    #[test]
+    fn guesses_that_no_range_lets_move_are_named() {
+        let planned = |patterns: &[&str]| plan(&["only=v4.15"], patterns).unwrap();
+        let text = |plan: &Plan| Ranking::new(plan, &Results::new()).to_text(9);
+        let mut all = planned(&[]);
+        let figure = all.experiment.machine.description.figure("frequency.min").cloned();
+        assert!(figure.is_some_and(|it| is_uncertain(&it) && it.range.0 == it.range.1), "another figure for this test");
+        let one = "note: 1 uncertain figure is not moved, as its range has no room: frequency.min\n";
+        assert!(text(&all).ends_with(one), "{}", text(&all));
+        assert!(text(&planned(&["frequency.*"])).ends_with(one));
+        assert!(!text(&planned(&["line.llc"])).contains("no room"));
+        all.without_room.push("line.lcc".to_string());
+        let two = "note: 2 uncertain figures are not moved, as their ranges have no room: frequency.min, line.lcc\n";
+        assert!(text(&all).ends_with(two), "{}", text(&all));
     }
 
     #[test]

@@ -72,6 +72,8 @@ pub struct Ranking {
     pub not_tried: Vec<String>,
     /// What could not be run.
     pub impossible: Vec<String>,
+    /// Uncertain figures whose range is their value alone.
+    pub without_room: Vec<String>,
     /// How false moves are kept few, and among how many: rows of ends, times arms but the first.
     pub method: &'static str,
     pub comparisons: usize,
@@ -139,6 +141,7 @@ impl Ranking {
             without_influence,
             not_tried,
             impossible: plan.impossible.clone(),
+            without_room: plan.without_room.clone(),
             method: METHOD,
             comparisons: if experiment.arms.len() > 1 { changes } else { levels },
             partial: results.len() < runs,
@@ -194,6 +197,13 @@ impl Ranking {
         }
         for line in &self.impossible {
             let _ = writeln!(text, "note: {line}");
+        }
+        if let [one] = &self.without_room[..] {
+            let _ = writeln!(text, "note: 1 uncertain figure is not moved, as its range has no room: {one}");
+        } else if !self.without_room.is_empty() {
+            let (count, names) = (self.without_room.len(), self.without_room.join(", "));
+            let _ =
+                writeln!(text, "note: {count} uncertain figures are not moved, as their ranges have no room: {names}");
         }
         text
     }
@@ -458,6 +468,7 @@ mod tests {
             without_influence: Vec::new(),
             not_tried: Vec::new(),
             impossible: Vec::new(),
+            without_room: Vec::new(),
             method: METHOD,
             comparisons: 0,
             partial: false,

@@ -24,13 +24,14 @@ pub(super) fn told_size(name: &str, figure: &Figure, topology: &Topology, by: &F
     Some(Figure { value, range: (value, value), how: by.how, source: by.source.clone(), ..figure.clone() })
 }
 
-/// Sizes that `[topology]` tells stand for those of the files that its own extends: they are of other caches. `at` and `depth` are the
-/// topology's.
+/// Sizes that `[topology]` tells stand for those of the files that its own extends: they are of other caches. One that only repeats what
+/// an extended file says leaves it as it is, with its own source. `at` and `depth` are the topology's.
 pub(super) fn take_told_sizes(machine: &mut Description, at: &Location, depth: usize) {
     let (topology, by) = (&machine.topology, &machine.topology_fact);
     let inherited = |named: &NamedFigure| named.depth > depth && SIZES.contains(&named.name.as_str());
     for named in machine.figures.iter_mut().filter(|named| inherited(named)) {
-        if let Some(figure) = told_size(&named.name, &named.figure, topology, by) {
+        let told = told_size(&named.name, &named.figure, topology, by);
+        if let Some(figure) = told.filter(|told| told.value != named.figure.value) {
             (named.figure, named.at, named.depth) = (figure, at.clone(), depth);
         }
     }
@@ -108,6 +109,11 @@ mod tests {
         assert_eq!(machine.llc_bytes(), [64 << 20]);
         // It says nothing of level 2, which stays what it was.
         assert_eq!(machine.figure("cache.l2_size").map(|figure| figure.bytes()), Some(256 << 10));
+        // What it repeats keeps the source that it has.
+        let same = own(&TOPOLOGY.replace("64MiB", "30MiB")).expect("a machine");
+        let theirs =
+            parse(&crate::description::shipped("xeon-e5-2670v3-2s").expect("it ships").text, "x").expect("valid");
+        assert_eq!(same.figure("cache.llc_size"), theirs.figure("cache.llc_size"));
         // What [cache] of the same file says comes first, and so does a nearer file's.
         let said = format!("{TOPOLOGY}[cache]\n{}", size("llc_size", "48", "MiB"));
         assert_eq!(own(&said).expect("a machine").llc_bytes(), [48 << 20]);

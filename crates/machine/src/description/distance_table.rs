@@ -15,7 +15,7 @@ use sched::cpu_topology::{LOCAL_DISTANCE, REMOTE_DISTANCE};
 pub(super) const PREFIX: &str = "topology.distances.";
 pub(super) const RULE: &str = "a topology is whole and without contradictions";
 pub(super) const RULE_SOURCE: &str = "a topology names its source, as every number does";
-const RULE_DISTANCE: &str = "a distance lies in its table's range, and none is shorter than a node's own, which is 10";
+const RULE_DISTANCE: &str = "a distance lies in its table's range, and others are longer than a node's own, which is 10, or Linux takes none of them (slit_valid())";
 const RULE_SYMMETRY: &str = "distances are symmetric";
 /// What is believed where nobody tells: more than local, and no more than tables of machines that ship have.
 const UNTOLD: (u64, u64) = (11, 40);
@@ -36,8 +36,8 @@ pub(super) struct Told {
 pub(super) fn read_distances(table: &Table) -> Result<Option<(DraftDistance, Told)>, DescriptionError> {
     let Some(inner) = table.table("distances")? else { return Ok(None) };
     inner.only(
-        &["rows", "asymmetric", "source", "how", "range"],
-        "distances have rows, a source, how and a range, and say so if they are asymmetric",
+        &["rows", "asymmetric", "fake", "source", "how", "range"],
+        "distances have rows, a source, how and a range, and say so if they are asymmetric or of numa=fake",
     )?;
     let source = inner.string("source", RULE_SOURCE)?.to_string();
     let how = read_how(&inner)?;
@@ -45,7 +45,8 @@ pub(super) fn read_distances(table: &Table) -> Result<Option<(DraftDistance, Tol
     let Some(rows) = inner.array("rows", expected)? else {
         return Err(inner.error("distances without rows", expected, RULE));
     };
-    let (low, high) = read_range(&inner)?;
+    let least = u64::from(LOCAL_DISTANCE) + u64::from(!says(&inner, "fake")?);
+    let (low, high) = read_range(&inner, least)?;
     let (mut numbers, mut between) = (Vec::new(), Vec::new());
     for (from, row) in rows.iter().enumerate() {
         let Some(values) = row.as_array() else {
@@ -63,14 +64,7 @@ pub(super) fn read_distances(table: &Table) -> Result<Option<(DraftDistance, Tol
         }
         numbers.push(line);
     }
-    let asymmetric = match inner.get("asymmetric") {
-        None => false,
-        Some(value) => {
-            let rule = "asymmetric is true or left out";
-            value.as_bool().ok_or_else(|| value.error(&value.kind(), "true", rule))?
-        }
-    };
-    if !asymmetric {
+    if !says(&inner, "asymmetric")? {
         require_symmetry(rows, &numbers)?;
     }
     let at = inner.source.at(inner.span.start);
@@ -78,10 +72,17 @@ pub(super) fn read_distances(table: &Table) -> Result<Option<(DraftDistance, Tol
     Ok(Some((DraftDistance { nodes: Vec::new(), rows: numbers, at }, told)))
 }
 
-fn read_range(table: &Table) -> Result<(u64, u64), DescriptionError> {
+/// Whether a word that may be left out is true.
+fn says(table: &Table, name: &str) -> Result<bool, DescriptionError> {
+    let Some(value) = table.get(name) else { return Ok(false) };
+    value.as_bool().ok_or_else(|| value.error(&value.kind(), "true", &format!("{name} is true or left out")))
+}
+
+/// Of distances from `least` on.
+fn read_range(table: &Table, least: u64) -> Result<(u64, u64), DescriptionError> {
     let expected = "range = [lowest, highest]";
     let ends = table.array("range", expected)?.unwrap_or_default();
-    let range = ends.iter().map(|value| whole_by(value, u64::from(LOCAL_DISTANCE), 254, RULE_DISTANCE));
+    let range = ends.iter().map(|value| whole_by(value, least, 254, RULE_DISTANCE));
     match range.collect::<Result<Vec<u64>, _>>()?[..] {
         [low, high] if low > high => Err(ends[0].error("a range that ends below its beginning", expected, RULE_RANGE)),
         [low, high] => Ok((low, high)),
@@ -220,13 +221,13 @@ mod tests {
 
     #[test]
     fn bad_tables_name_their_rule() {
-        let refused = |distances: &str| {
-            let text = format!(
+        let text = |distances: &str| {
+            format!(
                 "name = \"own\"\ndescription = \"d\"\nextends = \"xeon-e5-2670v3-2s\"\n[topology]\nsynthetic = \"pack:2 [numa] core:2 pu:1\"\n\
                  how = \"guess\"\nsource = \"s\"\n[topology.distances]\nhow = \"guess\"\nsource = \"s\"\n{distances}\n"
-            );
-            parse(&text, "own.toml").expect_err("a bad file").to_string()
+            )
         };
+        let refused = |distances: &str| parse(&text(distances), "own.toml").expect_err("a bad file").to_string();
         assert_eq!(
             refused("rows = [[10, 9], [9, 10]]\nrange = [11, 30]"),
             format!(
@@ -239,8 +240,30 @@ mod tests {
         assert!(message.starts_with("own.toml:12:10: found a range that ends below its beginning;"), "{message}");
         let message = refused("rows = [[10, 21], [21, 10]]\nrange = [9, 30]");
         assert!(
-            message.starts_with("own.toml:12:10: found the number 9; expected a whole number from 10"),
+            message.starts_with("own.toml:12:10: found the number 9; expected a whole number from 11"),
             "{message}"
         );
+        // As near as a node is to itself are only those that numa=fake makes.
+        let near = "rows = [[10, 10], [10, 10]]\nrange = [10, 30]";
+        let message = refused(near);
+        assert!(
+            message.starts_with("own.toml:12:10: found the number 10; expected a whole number from 11"),
+            "{message}"
+        );
+        let message = refused("rows = [[10, 10], [10, 10]]\nrange = [11, 30]");
+        assert!(
+            message.starts_with("own.toml:11:14: found the number 10; expected a whole number from 11"),
+            "{message}"
+        );
+        let message = refused(&format!("{near}\nfake = 1"));
+        assert!(
+            message.starts_with("own.toml:13:8: found the number 1; expected true (rule: fake is true or"),
+            "{message}"
+        );
+        let machine =
+            parse(&text(&format!("{near}\nfake = true")), "own.toml").unwrap_or_else(|error| panic!("{error}"));
+        assert_eq!(machine.topology().node_distance(0, 1), 10);
+        let again = parse(&machine.to_toml(), "again.toml").unwrap_or_else(|error| panic!("{error}"));
+        assert_eq!(again.topology(), machine.topology());
     }
 }

@@ -8,6 +8,7 @@ use crate::topology::CpuKind;
 
 const RULE_ORDER: &str =
     "frequencies are in order: the lowest, the marked and the fixed, the highest, turbo falling with more cores";
+const RULE_STEP: &str = "a step leads from one frequency to another";
 const RULE_POINTS: &str = "the operating points of a kind of CPU end at its highest frequency";
 const RULE_VENDOR: &str = "a driver of cpufreq is for the processors that it knows";
 const RULE_HOST: &str = "a guest whose host governs frequencies has no driver of cpufreq";
@@ -27,7 +28,8 @@ pub(super) fn check_frequencies(machine: &Description) -> Result<(), Description
     below("frequency.min", "frequency.cap")?;
     below("frequency.min", "frequency.hwp_efficient")?;
     below("frequency.hwp_efficient", "frequency.base")?;
-    turbo_falls(machine, "frequency")?;
+    turbo_falls(machine, "frequency", "frequency.min")?;
+    check_step(machine)?;
     for kind in machine.topology().kinds() {
         let section = format!("kind.{}", kind.name);
         let own = |name: &str| format!("{section}.{name}");
@@ -41,7 +43,7 @@ pub(super) fn check_frequencies(machine: &Description) -> Result<(), Description
         below(&own("min"), &either("base"))?;
         below(&own("base"), &either("max"))?;
         below(&own("max"), "frequency.max")?;
-        turbo_falls(machine, &section)?;
+        turbo_falls(machine, &section, &either("min"))?;
     }
     check_operating_points(machine)?;
     let Some(driver) = machine.facts.iter().find(|named| named.name == "frequency.driver") else { return Ok(()) };
@@ -77,8 +79,30 @@ pub(super) fn check_frequencies(machine: &Description) -> Result<(), Description
     Ok(())
 }
 
-/// That turbo frequencies of a section do not rise with the active cores.
-fn turbo_falls(machine: &Description, section: &str) -> Result<(), DescriptionError> {
+/// That there are two frequencies a step apart, where there are several.
+fn check_step(machine: &Description) -> Result<(), DescriptionError> {
+    let named = |name: &str| machine.figures.iter().find(|named| named.name == name);
+    let Some(step) = named("frequency.step") else { return Ok(()) };
+    let room = machine.figure("frequency.max").zip(machine.figure("frequency.min"));
+    let room = room.map_or(0, |(max, min)| max.value.saturating_sub(min.value));
+    if room == 0 || step.figure.value <= room {
+        return Ok(());
+    }
+    let unit = step.figure.unit;
+    Err(DescriptionError {
+        at: step.at.clone(),
+        found: format!("{} = {}", step.name, step.figure),
+        expected: format!(
+            "{} {} at most, what lies between frequency.min and frequency.max",
+            unit.text(room),
+            unit.name
+        ),
+        rule: RULE_STEP.to_string(),
+    })
+}
+
+/// That turbo frequencies of a section do not rise with the active cores, nor end below the lowest one.
+fn turbo_falls(machine: &Description, section: &str, min: &str) -> Result<(), DescriptionError> {
     let prefix = format!("{section}.");
     let mut bins: Vec<(u64, &NamedFigure)> = Vec::new();
     for named in &machine.figures {
@@ -96,7 +120,11 @@ fn turbo_falls(machine: &Description, section: &str) -> Result<(), DescriptionEr
         }
         fewer = Some(more);
     }
-    Ok(())
+    let min = machine.figures.iter().find(|named| named.name == min);
+    match (fewer, min) {
+        (Some(last), Some(min)) if last.figure.value < min.figure.value => Err(contradiction(last, min, RULE_ORDER)),
+        _ => Ok(()),
+    }
 }
 
 /// That the operating points of CPUs whose kind has a highest frequency of its own end there.
@@ -196,6 +224,38 @@ mod tests {
         );
         assert!(message.starts_with(&start), "{message}");
         parse(&fixed("3.1"), "m.toml").unwrap_or_else(|error| panic!("{error}"));
+    }
+
+    #[test]
+    fn turbo_is_no_lower_than_the_lowest_frequency() {
+        let low = refused(&with(&figure("turbo_16", "1.1", "GHz")));
+        assert!(
+            low.contains(
+                "found frequency.turbo_16 = 1.1 GHz below frequency.min = 1.2 GHz; expected frequency.turbo_16 of 1.2 GHz or more (rule: frequencies are in order"
+            ),
+            "{low}"
+        );
+        parse(&with(&figure("turbo_16", "1.2", "GHz")), "m.toml").unwrap_or_else(|error| panic!("{error}"));
+        // Of a kind, its own lowest one, or the machine's.
+        let lowest = "frequency.min = 0.8 GHz";
+        for (of_kind, bound) in [("", lowest), (&*figure("min", "0.9", "GHz"), "kind.E-core.min = 0.9 GHz")] {
+            let kind = format!("[kind.E-core]\n{of_kind}{}", figure("turbo_8", "0.7", "GHz"));
+            let text = format!("name = \"own\"\nextends = \"core-i9-12900k\"\ndescription = \"d\"\n{kind}");
+            let low = refused(&text);
+            assert!(low.contains(&format!("kind.E-core.turbo_8 = 0.7 GHz below {bound}")), "{low}");
+        }
+    }
+
+    #[test]
+    fn a_step_leads_from_one_frequency_to_another() {
+        let far = refused(&with(&figure("step", "2000", "MHz")));
+        assert!(
+            far.contains(
+                "found frequency.step = 2000 MHz; expected 1900 MHz at most, what lies between frequency.min and frequency.max (rule: a step leads"
+            ),
+            "{far}"
+        );
+        parse(&with(&figure("step", "1900", "MHz")), "m.toml").unwrap_or_else(|error| panic!("{error}"));
     }
 
     #[test]

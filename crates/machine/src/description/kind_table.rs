@@ -11,7 +11,6 @@
 //! `speed` is how fast a CPU is, whatever the scheduler is told of its capacity: hybrid processors of Intel with their second
 //! threads on have cores of two speeds and one capacity.
 
-use super::Description;
 use super::entry::{Bounds, push_figure};
 use super::error::DescriptionError;
 use super::figure::Figure;
@@ -19,10 +18,12 @@ use super::idle_table::read_idle_of_kind;
 use super::names::{KIND_KEYS, kind_key_of};
 use super::nearest::nearest_name;
 use super::toml_text::{Entry, Table};
+use super::{Description, NamedFigure};
 use crate::topology::{CpuKind, excerpt};
 use sched::cpu_topology::SCHED_CAPACITY_SCALE;
 use units::CpuId;
 
+const RULE_FASTEST: &str = "speeds are shares of the fastest CPU's, which is 1";
 const RULE: &str = "a kind of CPU is one of [topology]'s kinds, and has a speed";
 
 /// Reads the table, if there is one, into the machine's figures and topology.
@@ -65,12 +66,29 @@ pub(super) fn read_kinds(root: &Table, into: &mut Description) -> Result<(), Des
             return Err(table.error(&found, expected, RULE));
         }
     }
+    check_fastest(into)?;
     let told = into.topology.cpus().filter(|(_, cpu)| cpu.highest_perf.is_some()).count();
     if told != 0 && told != into.topology.nr_cpus() {
         let found = format!("a `highest_perf` of {told} CPUs of {}", into.topology.nr_cpus());
         return Err(kinds.error(&found, "one in each kind, and every CPU of some kind", RULE));
     }
     Ok(())
+}
+
+/// Refuses speeds none of which is the fastest CPU's. A CPU of a kind without one is as fast as its capacity says.
+fn check_fastest(machine: &Description) -> Result<(), DescriptionError> {
+    let is_speed = |named: &&NamedFigure| named.name.starts_with("kind.") && named.name.ends_with(".speed");
+    let fastest = machine.figures.iter().filter(is_speed).max_by_key(|named| named.figure.value);
+    let Some(fastest) = fastest.filter(|_| machine.topology.cpus().all(|(_, cpu)| cpu.speed < SCHED_CAPACITY_SCALE))
+    else {
+        return Ok(());
+    };
+    Err(DescriptionError {
+        at: fastest.at.clone(),
+        found: format!("{} = {} as the highest of all speeds", fastest.name, fastest.figure),
+        expected: "1 for the fastest CPUs, and the others' speeds as shares of theirs".to_string(),
+        rule: RULE_FASTEST.to_string(),
+    })
 }
 
 /// Has the topology know what the figures of a kind say of its CPUs.
@@ -124,12 +142,45 @@ mod tests {
             error.starts_with("own.toml:10:1: found frequencies and no `speed` in `kind.E`; expected speed"),
             "{error}"
         );
+        // The others have no speed, and are as fast as any.
         let fine = [("", format!("speed = {}\n", figure("0.5", "ratio", 1)))];
         let fine = fine.into_iter().chain([("capacity = [{ value = 400, cpus = \"2-3\" }]\n", String::new())]);
         for (topology, kind) in fine {
             if let Err(error) = parse(&file(topology, &kind), "own.toml") {
                 panic!("{error}");
             }
+        }
+    }
+
+    #[test]
+    fn the_fastest_cpus_have_a_speed_of_one_and_the_biggest_a_capacity_of_1024() {
+        let speed = |value: &str| {
+            format!(
+                "speed = {{ value = {value}, unit = \"ratio\", source = \"s\", how = \"guess\", range = [0.1, 1] }}\n"
+            )
+        };
+        let file = |capacity: &str, of: [&str; 2]| {
+            let kinds = format!("[kind.P]\n{}[kind.E]\n{}", speed(of[0]), speed(of[1]));
+            format!(
+                "name = \"own\"\nextends = \"core-i7-3770\"\ndescription = \"d\"\n[topology]\nhow = \"guess\"\nsource = \"s\"\n\
+                 synthetic = \"pack:1 l3:1 core:4 pu:1\"\nnumbering = \"as-listed\"\n{capacity}\
+                 kinds = [{{ name = \"P\", cpus = \"0-1\" }}, {{ name = \"E\", cpus = \"2-3\" }}]\n{kinds}"
+            )
+        };
+        let refused = |text: &str| parse(text, "own.toml").expect_err("nobody is fastest").to_string();
+        assert_eq!(
+            refused(&file("", ["0.8", "0.5"])),
+            "own.toml:11:9: found kind.P.speed = 0.8 ratio as the highest of all speeds; expected 1 for the fastest CPUs, and the \
+             others' speeds as shares of theirs (rule: speeds are shares of the fastest CPU's, which is 1)"
+        );
+        let capacities = "capacity = [{ value = 800, cpus = \"0-1\" }, { value = 400, cpus = \"2-3\" }]\n";
+        let small = refused(&file(capacities, ["1", "0.5"]));
+        assert!(
+            small.starts_with("own.toml:9:12: found a largest capacity of 800; expected 1024 for the biggest"),
+            "{small}"
+        );
+        for capacity in ["", "capacity = [{ value = 400, cpus = \"2-3\" }]\n", &capacities.replace("800", "1024")] {
+            parse(&file(capacity, ["1", "0.5"]), "own.toml").unwrap_or_else(|error| panic!("{error}"));
         }
     }
 }

@@ -27,6 +27,7 @@ mod names;
 mod nearest;
 mod power_table;
 mod read;
+mod smt_rules;
 #[cfg(test)]
 mod tests;
 mod tick_rules;
@@ -233,7 +234,8 @@ impl Description {
         let distances = distances.unwrap_or_else(|| distance_table::Told::nothing(Location::of(&self.file), 0));
         let distances = distance_table::distance_figures(&topology, &distances).into_iter();
         // These were told of the machine's own CPUs and of no others.
-        let taken = self.figures.into_iter().filter(|named| !of_topology(&named.name)).map(borrowed);
+        let foreign = |name: &str| of_topology(name) || smt_rules::is_beyond(name, &topology);
+        let taken = self.figures.into_iter().filter(|named| !foreign(&named.name)).map(borrowed);
         let mut figures: Vec<NamedFigure> = distances.chain(taken).chain(figures_of_kinds).collect();
         cache_rules::fit_borrowed(&mut figures, &topology);
         let facts = self.facts.into_iter().filter(|named| !of_topology(&named.name)).map(fact);

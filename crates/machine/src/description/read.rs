@@ -13,11 +13,13 @@ use super::idle_table::read_idle;
 use super::kind_table::read_kinds;
 use super::limit_rules::check_power_limit;
 use super::names::{AMD_ZEN, FACTS, KEYS, Key, MAKE, OPTIONAL_FACTS, WORK, ZEN_RECLAIM_DISTANCE, key_of};
+use super::smt_rules::{check_threads, leave_out_beyond};
 use super::tick_rules::check_tick;
 use super::toml_text::Table;
-use super::topology_table::{one_line, read_topology};
+use super::topology_table::{lines, one_line, read_topology};
 
 const RULE_NAME: &str = "a machine has a name, of one line";
+const RULE_ABOUT: &str = "a machine is described in a sentence, or several lines of them";
 const RULE_WORK: &str = "work in instructions needs to know what an instruction takes on the machine";
 /// In cycles, or thousandths of instructions.
 const AMOUNT: (u64, u64) = (0, 1_000_000_000);
@@ -41,7 +43,7 @@ pub fn parse_over(text: &str, file_name: &str, chain: &[Base]) -> Result<Descrip
     root.only(&top, RULE_NAMES)?;
 
     let name = one_line(&root, "name", RULE_NAME)?.to_string();
-    let about = root.string("description", "a machine is described in a sentence")?.trim().to_string();
+    let about = lines(&root, "description", RULE_ABOUT)?.trim().to_string();
     let Some(topology_table) = root.table("topology")? else {
         let expected = "[topology] with synthetic = \"pack:2 l3:1 core:12 pu:2\" or with lists of CPUs";
         return Err(root.error("no [topology]", expected, RULE_COMPLETE));
@@ -66,6 +68,7 @@ pub fn parse_over(text: &str, file_name: &str, chain: &[Base]) -> Result<Descrip
     }
     let (told_at, depth) = (topology_table.source.at(topology_table.span.start), topology_table.source.depth);
     take_told_sizes(&mut description, &told_at, depth);
+    leave_out_beyond(&mut description, depth);
     if description.fact(MAKE).is_some_and(|fact| fact.value == AMD_ZEN) {
         description.topology = description.topology.with_node_reclaim_distance(ZEN_RECLAIM_DISTANCE);
     }
@@ -78,6 +81,7 @@ pub fn parse_over(text: &str, file_name: &str, chain: &[Base]) -> Result<Descrip
     check_frequencies(&description)?;
     check_power_limit(&description)?;
     check_tick(&description)?;
+    check_threads(&description)?;
     check_caches(&description)?;
     // A reader of the files expects their order, the machine's own before what it extends.
     description.figures.sort_by_key(|named| (named.depth, named.at.line, named.at.column));

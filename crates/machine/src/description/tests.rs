@@ -455,7 +455,7 @@ fn toml_and_topology_errors_keep_their_place() {
     // Nothing is nearer than a node is to itself, whatever a range says.
     assert_eq!(
         edited("range = [20, 31]", "range = [9, 31]").0,
-        "found the number 9; expected a whole number from 10 to 254"
+        "found the number 9; expected a whole number from 11 to 254"
     );
     assert_eq!(edited("[[10, 21]", "[[10, 9]").0, "found the number 9; expected a whole number from 20 to 31");
     assert_eq!(edited("[21, 10]]", "[21, 12]]").0, "found the number 12; expected 10");
@@ -490,6 +490,53 @@ fn listed_topologies_are_checked() {
             .contains("unified, data or instruction")
     );
     assert!(with("cpus = 4\nsockets = [\"0-3\"]").0.starts_with("found the unknown name `sockets`"));
+}
+
+#[test]
+fn parts_of_a_listed_topology_lie_inside_each_other() {
+    let synthetic = "synthetic = \"pack:2 [numa] l3:1 l2:12 l1d:1 core:1 pu:2\"\nnumbering = \"linux-x86\"";
+    let cores = "cpus = 8\npackages = [\"0-3\", \"4-7\"]\ncores = [\"0-1\", \"2-3\", \"4-5\", \"6-7\"]\n";
+    let two_nodes = "nodes = [\"0-3\", \"4-7\"]\n";
+    let caches = |inner: &str, outer: &str| {
+        let cache = |level: u8, cpus: &str| format!("{{ level = {level}, kind = \"unified\", cpus = [{cpus}] }}");
+        format!("caches = [{}, {}]\n", cache(2, inner), cache(3, outer))
+    };
+    let fine = format!("dies = [\"0-1\", \"2-3\"]\nclusters = [\"0-3\"]\n{}", caches("\"0-1\", \"4-7\"", "\"0-3\""));
+    for lists in ["", &fine] {
+        let text = XEON.replacen(synthetic, &format!("{cores}{two_nodes}{lists}"), 1);
+        parse(&text, "m.toml").unwrap_or_else(|error| panic!("{error}"));
+    }
+    for (lists, message, place) in [
+        (
+            "nodes = [\"0-3\", \"3-7\"]".to_string(),
+            "found CPU 3 in two NUMA nodes (the other is at m.toml:15:10); expected each CPU in one NUMA node",
+            "\"3-7\"",
+        ),
+        (
+            format!("{two_nodes}clusters = [\"0-2\"]"),
+            "found a cluster of CPU 2 without CPU 3, a thread of its core; expected a cluster of whole cores",
+            "\"0-2\"",
+        ),
+        (
+            format!("{two_nodes}dies = [\"0-1\", \"2-5\"]"),
+            "found a die of CPUs 2 and 4, of two packages; expected a die of CPUs of one package",
+            "\"2-5\"",
+        ),
+        (
+            format!("{two_nodes}dies = [\"0-2\"]"),
+            "found a die of CPU 2 without CPU 3, a thread of its core; expected a die of whole cores",
+            "\"0-2\"",
+        ),
+        (
+            format!("{two_nodes}{}", caches("\"0-3\"", "\"0-1\", \"2-3\"")),
+            "found a level-2 cache of CPUs 0 and 2, of which the level-3 cache at m.toml:16:99 has only the first; expected a cache of CPUs that share the caches of the levels beyond",
+            "\"0-3\"",
+        ),
+    ] {
+        let (found, at) = edited(synthetic, &format!("{cores}{lists}"));
+        assert_eq!(found, message);
+        assert!(at.starts_with(place), "{found}: {at}");
+    }
 }
 
 #[test]

@@ -9,11 +9,13 @@ use crate::topology::{
     CacheKind, CpuKind, Draft, DraftCache, DraftDistance, DraftNode, DraftPart, Location, MOST_CACHE_BYTES,
     MOST_CACHE_LEVEL, Numbering, Topology, excerpt, from_synthetic, parse_list,
 };
+use sched::cpu_topology::SCHED_CAPACITY_SCALE;
 use units::{CpuId, CpuMask};
 
 const RULE_KINDS: &str =
     "a kind of CPU has a name of its own, of one line without dots, and each CPU is of one kind at most";
 const RULE_CAPACITY: &str = "a CPU has one capacity";
+const RULE_BIGGEST: &str = "the biggest CPUs have a capacity of 1024, of which the others' are shares";
 const RULE_LEVEL: &str = "a cache is of one of the levels that processors have, 1 to 5 as hwloc counts them";
 const SYNTHETIC: &[&str] =
     &["synthetic", "numbering", "memory_nodes", "kinds", "capacity", "distances", "source", "how"];
@@ -213,7 +215,15 @@ fn read_kinds(table: &Table, all: &CpuMask) -> Result<(Vec<CpuKind>, Vec<(CpuMas
             return Err(capacity.error("a capacity without value", "value = 1 to 1024", RULE));
         };
         once(&capacity, &cpus, &mut of_capacity, "entries of capacity", RULE_CAPACITY)?;
-        capacities.push((cpus, whole(amount, 1, 1024)? as u32));
+        capacities.push((cpus, whole(amount, 1, u64::from(SCHED_CAPACITY_SCALE))? as u32));
+    }
+    let most = capacities.iter().map(|&(_, capacity)| capacity).max().unwrap_or(SCHED_CAPACITY_SCALE);
+    if most < SCHED_CAPACITY_SCALE
+        && all.is_subset(&of_capacity)
+        && let Some(value) = table.get("capacity")
+    {
+        let found = format!("a largest capacity of {most}");
+        return Err(value.error(&found, "1024 for the biggest CPUs; those that are not listed have it", RULE_BIGGEST));
     }
     Ok((kinds, capacities))
 }
@@ -229,6 +239,16 @@ fn once(entry: &Table, cpus: &CpuMask, before: &mut CpuMask, what: &str, rule: &
     }
     before.or_with(cpus);
     Ok(())
+}
+
+/// A text of one line or several, without other control characters.
+pub(super) fn lines<'t>(table: &Table<'t, '_>, name: &str, rule: &str) -> Result<&'t str, DescriptionError> {
+    let text = table.string(name, rule)?;
+    let control = |c: char| c.is_control() && !matches!(c, '\n' | '\t');
+    match (text.replace("\r\n", "\n").contains(control), table.get(name)) {
+        (true, Some(value)) => Err(value.error(&value.kind(), "no control characters but ends of lines", rule)),
+        _ => Ok(text),
+    }
 }
 
 /// A name that fits on a line of what is printed.

@@ -4,6 +4,7 @@ use super::distance_table::{Told, told_of};
 use super::figure::{Figure, How};
 use super::{Description, Fact};
 use crate::topology::{CacheKind, Part, Topology};
+use sched::cpu_topology::LOCAL_DISTANCE;
 use std::fmt::Write;
 use units::{CpuMask, NR_CPUS};
 
@@ -124,6 +125,12 @@ fn distances_text(topology: &Topology, fact: &Fact, told: Option<&Told>, out: &m
     let table = &topology.distance;
     if (0..table.len()).any(|from| (0..from).any(|to| table[from][to] != table[to][from])) {
         writeln!(out, "asymmetric = true")?;
+    }
+    let local = LOCAL_DISTANCE;
+    if low <= u64::from(local)
+        || (0..table.len()).any(|from| (0..from).any(|to| table[from][to].min(table[to][from]) == local))
+    {
+        writeln!(out, "fake = true")?;
     }
     writeln!(out, "range = [{low}, {high}]\nrows = [\n{rows}]")
 }

@@ -414,7 +414,7 @@ fn square() -> Topology {
     let text = format!(
         "name = \"square\"\nextends = \"xeon-e5-2670v3-2s\"\ndescription = \"Four.\"\n[topology]\n\
          synthetic = \"pack:4 [numa] l3:2 l2:2 core:2 pu:2\"\nnumbering = \"linux-x86\"\nhow = \"guess\"\nsource = \"a test\"\n\
-         [topology.distances]\nrange = [10, 60]\nhow = \"guess\"\nsource = \"a test\"\nrows = [{rows}]\n\
+         [topology.distances]\nrange = [11, 60]\nhow = \"guess\"\nsource = \"a test\"\nrows = [{rows}]\n\
          [line]\npackage = {}\nremote_2 = {}\n[memory]\nremote_2 = {}\n",
         figure(50, "ns"),
         figure(300, "ns"),

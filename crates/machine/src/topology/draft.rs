@@ -1,6 +1,7 @@
 //! What the readers collect, in the machine's own numbers, and the checks that make a [`Topology`] of it.
 
 use super::distance::remote_hops;
+use super::nesting::Division;
 use super::{Cache, CacheKind, Cpu, CpuKind, Location, MAX_NUMNODES, Node, Part, Topology, TopologyError};
 use sched::cpu_topology::{LOCAL_DISTANCE, RECLAIM_DISTANCE, REMOTE_DISTANCE, SCHED_CAPACITY_SCALE};
 use std::collections::BTreeMap;
@@ -133,6 +134,7 @@ impl Draft {
             return Err(TopologyError::new(cache.at.clone(), found, "at most 1 TiB"));
         }
         self.renumber();
+        self.scale_capacities();
         let nr_cpus = self.numbers.len();
 
         let (nodes, node_of) = self.place_nodes(nr_cpus)?;
@@ -141,7 +143,9 @@ impl Draft {
         let core_masks: Vec<CpuMask> = cores.iter().map(|core| core.cpus.clone()).collect();
         self.require_whole("core", &core_masks, "packages", &package_of)?;
         self.require_whole("core", &core_masks, "NUMA nodes", &node_of)?;
-        self.require_whole_caches(&core_masks, &package_of, &core_of)?;
+        let package_masks: Vec<CpuMask> = packages.iter().map(|package| package.cpus.clone()).collect();
+        let whole = Division { sets: &core_masks, of: &core_of };
+        self.require_nested(&whole, &Division { sets: &package_masks, of: &package_of })?;
         let caches = self.sorted_caches();
         let clusters = self.place_clusters(&core_masks, &caches);
         self.require_whole("cluster", &clusters, "packages", &package_of)?;
@@ -149,6 +153,7 @@ impl Draft {
         let dies = sorted_parts(&self.dies);
         let distances_told = self.distance.is_some() && nodes.len() > 1;
         let distance = node_distances(self.distance.take(), &nodes, &mut self.notices)?;
+        self.notices.extend(odd_distances(&distance).into_iter().filter(|_| !self.by_hand));
 
         let cluster_of = index_of(&clusters, nr_cpus);
         let llc_of = index_of(&llcs, nr_cpus);
@@ -198,6 +203,10 @@ impl Draft {
         {
             disjoint(what, &sets(parts))?;
         }
+        if self.by_hand {
+            let nodes = self.nodes.iter().map(|node| (node.cpus.clone(), node.at.clone()));
+            disjoint("NUMA node", &nodes.collect::<Vec<_>>())?;
+        }
         let kinds = self.kinds.iter().map(|(kind, at)| (kind.cpus.clone(), at.clone()));
         disjoint("kind", &kinds.collect::<Vec<_>>())?;
         let mut kinds: Vec<(u8, CacheKind)> = self.caches.iter().map(|cache| (cache.level, cache.kind)).collect();
@@ -235,6 +244,16 @@ impl Draft {
         self.capacity = capacity.into_iter().filter_map(|(cpu, value)| Some((new_of[cpu.index()]?, value))).collect();
         self.cpus = CpuMask::all(old.len());
         self.numbers = old;
+    }
+
+    /// The biggest CPUs have a capacity of 1024, as Linux has it of all CPUs that are possible: the biggest may be offline.
+    fn scale_capacities(&mut self) {
+        let most = self.cpus.iter().map(|cpu| self.capacity.get(&cpu).copied().unwrap_or(SCHED_CAPACITY_SCALE)).max();
+        let Some(most) = most.filter(|&most| most < SCHED_CAPACITY_SCALE && !self.by_hand) else { return };
+        for capacity in self.capacity.values_mut() {
+            *capacity = ((*capacity * SCHED_CAPACITY_SCALE + most / 2) / most).max(1);
+        }
+        self.notices.push(format!("capacities are scaled from {most} to {SCHED_CAPACITY_SCALE} for the biggest CPUs"));
     }
 
     fn place_nodes(&mut self, nr_cpus: usize) -> Result<(Vec<Node>, Vec<u16>), TopologyError> {
@@ -332,46 +351,9 @@ impl Draft {
         Ok(())
     }
 
-    /// That no cache of data has a part of a core, or CPUs of several packages. One that a machine tells (hypervisors do) is left out.
-    fn require_whole_caches(
-        &mut self,
-        cores: &[CpuMask],
-        package_of: &[u16],
-        core_of: &[u16],
-    ) -> Result<(), TopologyError> {
-        let whole = |cache: &DraftCache| -> Result<(), (String, &str)> {
-            let Some(first) = cache.cpus.first() else { return Ok(()) };
-            let number = |cpu: CpuId| self.numbers[cpu.index()];
-            if let Some(other) = cache.cpus.iter().find(|cpu| package_of[cpu.index()] != package_of[first.index()]) {
-                let found = format!("CPUs {} and {}, of two packages", number(first), number(other));
-                return Err((found, "CPUs of one package"));
-            }
-            let core = |cpu: CpuId| &cores[usize::from(core_of[cpu.index()])];
-            let missing = |cpu: CpuId| core(cpu).iter().find(|&other| !cache.cpus.contains(other));
-            match cache.cpus.iter().find_map(|cpu| Some((cpu, missing(cpu)?))) {
-                None => Ok(()),
-                Some((cpu, other)) => Err((
-                    format!("CPU {} without CPU {}, a thread of its core", number(cpu), number(other)),
-                    "whole cores",
-                )),
-            }
-        };
-        let (mut kept, mut notices) = (Vec::new(), Vec::new());
-        for cache in &self.caches {
-            match whole(cache) {
-                Err((found, expected)) if cache.kind != CacheKind::Instruction => {
-                    let found = format!("a level-{} cache of {found}", cache.level);
-                    if self.by_hand {
-                        return Err(TopologyError::new(cache.at.clone(), found, format!("a cache of {expected}")));
-                    }
-                    notices.push(format!("{found}, is left out"));
-                }
-                _ => kept.push(cache.clone()),
-            }
-        }
-        self.caches = kept;
-        self.notices.extend(notices);
-        Ok(())
+    /// The machine's own number of a CPU.
+    pub(super) fn number(&self, cpu: CpuId) -> CpuId {
+        self.numbers[cpu.index()]
     }
 
     /// By level, so that outer caches come later.
@@ -481,6 +463,24 @@ pub(super) fn node_distances(
         notices.push(format!("distances are scaled from {local} to {LOCAL_DISTANCE} for the local one"));
     }
     Ok(table(&|from, to| scaled(given.rows[place[from]][place[to]]).map_or(REMOTE_DISTANCE, |v| v as u32)))
+}
+
+/// What no table that Linux takes from firmware has, but a computer may tell.
+fn odd_distances(distance: &[Vec<u32>]) -> Vec<String> {
+    let pairs = || (0..distance.len()).flat_map(|to| (0..to).map(move |from| (from, to)));
+    let both = |(from, to): (usize, usize)| (from, to, distance[from][to], distance[to][from]);
+    let one_way = pairs().map(both).find(|(_, _, there, back)| there != back);
+    let near = pairs().map(both).find(|&(_, _, there, back)| there.min(back) == LOCAL_DISTANCE);
+    let one_way = one_way.map(|(from, to, there, back)| {
+        format!("distances are not the same both ways: {there} from NUMA node {from} to {to}, and {back} back")
+    });
+    let near = near.map(|(from, to, ..)| {
+        format!(
+            "NUMA nodes {from} and {to} are {LOCAL_DISTANCE} apart, as a node is from itself: Linux takes no such table from firmware \
+             (slit_valid()), but makes such nodes with numa=fake"
+        )
+    });
+    one_way.into_iter().chain(near).collect()
 }
 
 fn sorted_parts(of: &[DraftPart]) -> Vec<Part> {

@@ -15,6 +15,7 @@ mod draft;
 mod error;
 mod hwloc_distances;
 mod hwloc_xml;
+mod nesting;
 mod synthetic;
 mod synthetic_indexes;
 mod sysfs;

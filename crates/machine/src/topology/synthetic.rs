@@ -216,7 +216,13 @@ impl<'a> Parser<'a> {
             let (name, value) = word.split_once('=').unwrap_or((word, ""));
             let value_at = start + word.len() - value.len();
             match name {
-                "size" if cache => attributes.bytes = Some(self.bytes(value, value_at)?),
+                "size" if cache => match self.bytes(value, value_at)? {
+                    0 => {
+                        let expected = "its size, or no size= where it is not known";
+                        return self.wrong(value_at, "a cache of 0 bytes", expected);
+                    }
+                    bytes => attributes.bytes = Some(bytes),
+                },
                 "memory" if !cache => attributes.bytes = Some(self.bytes(value, value_at)?),
                 // Memory-side caches are not modelled, as in XML.
                 "memorysidecachesize" => {
@@ -249,7 +255,7 @@ impl<'a> Parser<'a> {
         };
         let bytes = text[..digits].parse::<u64>().ok().zip(unit).and_then(|(number, unit)| number.checked_mul(unit));
         match bytes {
-            // hwloc writes 0 where it does not know.
+            // Of memory, hwloc writes 0 where it does not know.
             Some(bytes) => Ok(bytes),
             None => self.wrong(at, format!("the size `{}`", excerpt(text, 32)), "a size such as 32kB, 256KiB or 30MB"),
         }

@@ -4,6 +4,7 @@ use super::*;
 use std::collections::BTreeMap;
 
 mod kinds;
+mod odd;
 
 const V1: &str = include_str!("../../tests/fixtures/two-packages-v1.xml");
 const V2: &str = include_str!("../../tests/fixtures/two-packages-v2.xml");
@@ -211,6 +212,7 @@ const BAD_SYNTHETIC: &[(&str, &str)] = &[
     ),
     ("2 1023 2 2", "column 3: found 2046 NUMA nodes; expected at most 1024"),
     ("l3:1(size=2TiB) pu:1", "column 1: found a level-3 cache of 2199023255552 bytes; expected at most 1 TiB"),
+    ("l3:1(size=0) pu:1", "column 11: found a cache of 0 bytes; expected its size, or no size= where it is not known"),
     ("pu:2 core:1", "column 6: found cores inside PUs; expected cores outside PUs"),
     ("numa:2048 pu:1", "column 1: found 2048 NUMA nodes; expected at most 1024"),
     ("pu:2.5", "column 5: found `.5`; expected a space between levels"),
