@@ -5,6 +5,9 @@ use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use lab::experiment::Job;
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::{self, IsTerminal};
+use std::sync::mpsc::{self, RecvTimeoutError, Sender};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread;
 use std::time::{Duration, Instant};
 
 /// Between two lines where stderr is no terminal.
@@ -71,7 +74,40 @@ impl Forecast {
     }
 }
 
-/// What the user sees of it: a bar if stderr is a terminal, else a line now and then.
+/// How far it all is, as of the last run that ended.
+#[derive(Clone, Copy, Debug, Default)]
+struct Standing {
+    runs: u64,
+    done: u64,
+    /// How long the rest will take from then on; `None` while nothing is known.
+    left: Option<(Duration, Instant)>,
+}
+
+impl Standing {
+    fn to_go(&self, now: Instant) -> String {
+        let left = self.left.map(|(left, since)| left.saturating_sub(now.duration_since(since)));
+        left.map_or(String::new(), |left| format!(", {} to go", about(left)))
+    }
+
+    fn line(&self, now: Instant) -> String {
+        format!("note: {} of {} runs are done{}", self.done, self.runs, self.to_go(now))
+    }
+}
+
+/// Says a line each time that so much has passed, until its sender is dropped.
+fn say_each(between: Duration, line: impl Fn() -> Option<String> + Send + 'static) -> Sender<()> {
+    let (sender, dropped) = mpsc::channel::<()>();
+    thread::spawn(move || {
+        while let Err(RecvTimeoutError::Timeout) = dropped.recv_timeout(between) {
+            if let Some(line) = line() {
+                say(&line);
+            }
+        }
+    });
+    sender
+}
+
+/// What the user sees of it: a bar if stderr is a terminal, else a line every minute, whether a run has ended or not.
 pub struct Course {
     forecast: Forecast,
     bar: ProgressBar,
@@ -79,10 +115,9 @@ pub struct Course {
     since: Instant,
     /// CPU time of the runs that were done here, not taken from a store.
     worked_ns: u64,
-    runs: u64,
-    done: u64,
+    standing: Arc<Mutex<Standing>>,
     quiet: bool,
-    last_line: Instant,
+    _lines: Option<Sender<()>>,
 }
 
 impl Course {
@@ -98,34 +133,35 @@ impl Course {
         if shown {
             bar.enable_steady_tick(Duration::from_millis(500));
         }
-        let now = Instant::now();
+        let standing = Arc::new(Mutex::new(Standing::default()));
+        let of_lines = standing.clone();
+        let line = move || {
+            let standing = *of_lines.lock().unwrap_or_else(PoisonError::into_inner);
+            (standing.done < standing.runs).then(|| standing.line(Instant::now()))
+        };
+        let lines = (!shown && !quiet).then(|| say_each(BETWEEN_LINES, line));
         let forecast = Forecast::default();
-        Course { forecast, bar, threads, since: now, worked_ns: 0, runs: 0, done: 0, quiet, last_line: now }
+        Course { forecast, bar, threads, since: Instant::now(), worked_ns: 0, standing, quiet, _lines: lines }
     }
 
     /// Runs that will be wanted of an experiment.
     pub fn expect(&mut self, experiment: usize, jobs: &[Job]) {
         self.forecast.expect(experiment, jobs.iter().copied());
-        self.runs = self.done + self.forecast.pending();
-        self.show();
+        let pending = self.forecast.pending();
+        self.show(|standing| standing.runs = standing.done + pending);
     }
 
     /// A run was stored already.
     pub fn found(&mut self, experiment: usize, job: &Job, cpu_ns: u64) {
         self.forecast.learn(experiment, job, cpu_ns);
-        self.done += 1;
+        self.standing.lock().unwrap_or_else(PoisonError::into_inner).done += 1;
     }
 
     /// A run has ended.
     pub fn ended(&mut self, experiment: usize, job: &Job, cpu_ns: u64) {
         self.forecast.learn(experiment, job, cpu_ns);
-        self.done += 1;
         self.worked_ns += cpu_ns;
-        self.show();
-        if !self.quiet && self.bar.is_hidden() && self.last_line.elapsed() >= BETWEEN_LINES {
-            self.last_line = Instant::now();
-            say(&format!("note: {} of {} runs are done{}", self.done, self.runs, self.to_go()));
-        }
+        self.show(|standing| standing.done += 1);
     }
 
     /// Says something while the bar stands.
@@ -140,15 +176,15 @@ impl Course {
         self.bar.suspend(body)
     }
 
-    fn show(&self) {
-        self.bar.set_length(self.runs);
-        self.bar.set_position(self.done);
-        self.bar.set_message(self.to_go());
-    }
-
-    fn to_go(&self) -> String {
-        let Some(remaining) = self.forecast.remaining_ns() else { return String::new() };
-        format!(", {} to go", about(wall(remaining, self.worked_ns, self.since.elapsed(), self.threads)))
+    fn show(&self, change: impl FnOnce(&mut Standing)) {
+        let now = Instant::now();
+        let left = |remaining| (wall(remaining, self.worked_ns, now.duration_since(self.since), self.threads), now);
+        let mut standing = self.standing.lock().unwrap_or_else(PoisonError::into_inner);
+        change(&mut standing);
+        standing.left = self.forecast.remaining_ns().map(left);
+        self.bar.set_length(standing.runs);
+        self.bar.set_position(standing.done);
+        self.bar.set_message(standing.to_go(now));
     }
 }
 
@@ -214,6 +250,29 @@ mod tests {
         assert_eq!(wall(10 * second, 10), 60);
         // A first run that is long is no standstill.
         assert_eq!(wall(0, 10), 600);
+    }
+
+    #[test]
+    fn lines_come_while_nothing_ends_and_stop_with_the_course() {
+        let (sender, said) = mpsc::channel();
+        let lines = say_each(Duration::from_millis(1), move || {
+            let _ = sender.send(());
+            None
+        });
+        (0..3).for_each(|_| said.recv_timeout(Duration::from_secs(60)).expect("a line"));
+        drop(lines);
+        while said.recv_timeout(Duration::from_secs(60)).is_ok() {}
+        assert_eq!(said.recv_timeout(Duration::ZERO), Err(RecvTimeoutError::Disconnected), "the thread has ended");
+    }
+
+    #[test]
+    fn a_line_between_two_runs_takes_off_what_has_passed() {
+        let ended = Instant::now();
+        let line = |standing: Standing, seconds| standing.line(ended + Duration::from_secs(seconds));
+        let standing = Standing { runs: 9, done: 2, left: Some((Duration::from_secs(90), ended)) };
+        assert_eq!(line(standing, 60), "note: 2 of 9 runs are done, about 30 s to go");
+        assert_eq!(line(standing, 600), "note: 2 of 9 runs are done, about a second to go");
+        assert_eq!(line(Standing { left: None, done: 0, ..standing }, 60), "note: 0 of 9 runs are done");
     }
 
     #[test]

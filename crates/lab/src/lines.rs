@@ -55,7 +55,8 @@ pub(crate) fn touched<const COSTS: bool>(sim: &LinuxSim<COSTS>, kernel: &str, du
             stack.frames.last().cloned().unwrap_or_else(|| path_name(path).to_string())
         }
         Frame::Comm(comm) => comms.get(comm as usize).cloned().unwrap_or_default(),
-        Frame::User | Frame::Idle(_) => "main".to_string(),
+        Frame::User => "main".to_string(),
+        Frame::Idle(_) => "(idle)".to_string(),
     };
     let mut lines: Vec<TouchedLine> = Vec::new();
     for line in hardware.lines_touched().expect("lines were recorded").lines() {
@@ -231,9 +232,13 @@ mod tests {
     use crate::run::{Run, Wanted, run};
 
     fn pipes(arm: &str, lines: bool) -> (Setup, Run) {
+        ran("hackbench-pipes:groups=1,loops=4", arm, lines)
+    }
+
+    fn ran(workload: &str, arm: &str, lines: bool) -> (Setup, Run) {
         let mut draft = Draft::default();
         draft.machine_option("xeon-e5-2670v3-2s");
-        draft.workload_option("hackbench-pipes:groups=1,loops=4").expect("a workload");
+        draft.workload_option(workload).expect("a workload");
         draft.arm_options(&[arm.to_string()], true).expect("an arm");
         let experiment =
             draft.resolve(Purpose::Watch, &crate::machines::tests::Table::default()).expect("an experiment");
@@ -252,10 +257,8 @@ mod tests {
         let (setup, run) = pipes("v4.15", true);
         let lines = run.lines.expect("lines were asked for");
         assert!(lines.lines.is_sorted_by_key(|line| Reverse(line.counts.stalled)));
-        // What is counted here is all that the machine counted since the workload started.
-        let (total, counted) = (lines.total(), &run.hardware);
-        assert!(total.transfers() > 1000 && total.transfers() <= counted.line_transfers);
-        assert!(total.stalled <= counted.line_stalls && total.stalled.0 * 10 > counted.line_stalls.0 * 9);
+        let total = lines.total();
+        assert!(total.transfers() > 1000);
         assert!(total.queued < total.stalled && total.hitm_remote > 0 && total.hitm_local > total.hitm_remote);
         let names = || lines.lines.iter().map(|line| line.name.as_str());
         assert!(names().any(|name| name.starts_with("pipe 0: mutex")), "{:?}", names().take(9).collect::<Vec<_>>());
@@ -269,6 +272,28 @@ mod tests {
         assert_eq!(json["lines"].as_array().map(Vec::len), Some(3));
         assert_eq!(json["lines"][0]["by"][0]["function"], lines.lines[0].by[0].function);
         assert_eq!(lines.csv(3).lines().count(), 1 + lines.lines[..3].iter().map(|line| line.by.len()).sum::<usize>());
+    }
+
+    #[test]
+    fn all_that_moves_is_counted_and_all_lines_have_names() {
+        for (workload, arm) in [
+            ("hackbench-pipes:groups=1,loops=4", "v4.15"),
+            ("hackbench-sockets:groups=1,loops=4", "v4.5-rc1"),
+            ("tbench4:clients=4,milliseconds=5", "v6.12"),
+            ("tbench4:clients=4,milliseconds=5", "v4.5-rc1"),
+            ("netperf-udp:size=1024,milliseconds=5", "v7.2"),
+            ("dbench4:clients=1,runtime=1,warmup=0", "v6.1"),
+            ("dbench4:clients=1,runtime=1,warmup=0,ext4=1", "v7.2"),
+        ] {
+            let run = ran(workload, arm, true).1;
+            let lines = run.lines.expect("lines were asked for");
+            let (total, counted, alone) = (lines.total(), run.lines_moved, ran(workload, arm, false).1.lines_moved);
+            assert_eq!((total.transfers(), total.stalled), (counted.transfers, counted.stalled), "{workload} {arm}");
+            assert_eq!(counted, alone, "{workload} {arm}: whoever records them changes nothing");
+            let nameless: Vec<&str> =
+                lines.lines.iter().map(|line| line.name.as_str()).filter(|name| name.starts_with("os line")).collect();
+            assert!(nameless.is_empty(), "{workload} {arm}: {nameless:?}");
+        }
     }
 
     /// What the line of a group's load is waited for while so many tasks of the group tick and sleep, each on a CPU of its own: in all,

@@ -19,9 +19,6 @@ const MOST_FUNCTIONS: usize = 60;
 /// What the machine itself counted, from boot on.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct HardwareTotals {
-    /// Cache lines moved between cores, and the time that was waited for them.
-    pub line_transfers: u64,
-    pub line_stalls: Ps,
     pub idle: IdleTimes,
     /// Of each core, by its first CPU; empty where frequencies are fixed.
     pub frequencies: Vec<CoreFrequency>,
@@ -46,10 +43,7 @@ pub struct CoreFrequency {
 impl HardwareTotals {
     /// Up to `end`.
     pub fn of<const COSTS: bool>(hardware: &Hardware<COSTS>, end: Ps) -> HardwareTotals {
-        let lines = hardware.line_totals();
         HardwareTotals {
-            line_transfers: lines.transfers,
-            line_stalls: lines.stalled,
             idle: IdleTimes::of(hardware, end),
             frequencies: core_frequencies(hardware, end),
             energy: hardware.energy(end),
@@ -232,14 +226,7 @@ mod tests {
             cpus: idle_ms.map(cpu).into(),
             package_states: Vec::new(),
         };
-        HardwareTotals {
-            line_transfers: 0,
-            line_stalls: Ps::ZERO,
-            idle,
-            frequencies: Vec::new(),
-            energy: None,
-            power_limit: None,
-        }
+        HardwareTotals { idle, frequencies: Vec::new(), energy: None, power_limit: None }
     }
 
     fn stack(frames: &[&str], us: u64) -> Stack {

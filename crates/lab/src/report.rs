@@ -286,9 +286,9 @@ pub fn hardware_text(setup: &Setup, machine: &Description, run: &Run) -> String 
     let _ = writeln!(text, "The machine from boot to the end, {:.3} ms", ms(totals.idle.duration.0));
     let _ = writeln!(
         text,
-        "Cache lines moved between cores: {}, waited for {:.3} ms on all CPUs together",
-        totals.line_transfers,
-        ms(totals.line_stalls.0)
+        "Cache lines moved since the workload's start: {}, waited for {:.3} ms on all CPUs together",
+        run.lines_moved.transfers,
+        ms(run.lines_moved.stalled.0)
     );
     let _ = write!(text, "\n{}", totals.idle.text());
     text.push_str(&residency::frequency_text(&totals.frequencies, machine, setup.costs));

@@ -27,6 +27,7 @@ use machine::description::Description;
 use machine::energy::Power;
 use machine::frequency::{Frequency, Governor, Policy, fixed_khz};
 use machine::hardware::Hardware;
+use machine::lines::LineTotals;
 use machine::power_limit::PowerLimit;
 use machine::prices::Prices;
 use machine::topology::Location;
@@ -99,6 +100,8 @@ pub struct Run {
     /// The texts of the files that were asked for, in their order.
     pub files: Vec<String>,
     pub hardware: HardwareTotals,
+    /// Cache lines that moved from the workload's start on, and what was waited for them.
+    pub lines_moved: LineTotals,
     /// From the workload's start on; `None` as of [`HardwareTotals::energy`].
     pub energy: Option<RunEnergy>,
     /// Paths and `cpu.stat` at the end of the groups that have a quota.
@@ -349,6 +352,7 @@ fn simulate<const COSTS: bool>(
     book(&mut sim, profiled, wanted.lines, start);
     let before = wanted.observed.then(|| HardwareTotals::of(&sim.sched.arch, start.into()));
     let energy_before = sim.sched.arch.energy(start.into());
+    let lines_before = sim.sched.arch.line_totals();
     let changes = begin(&mut sim, setup, &build, model, (start, cpu), at)?;
     let limit = Ns(setup.time_limit_ns).min(wanted.until.unwrap_or(Ns::MAX));
     let mut reached = start;
@@ -389,6 +393,7 @@ fn simulate<const COSTS: bool>(
         schedstat: wanted.schedstat.then(|| proc::schedstat(&sim, build.formats, end_of(&sim))),
         files,
         hardware: HardwareTotals::of(&sim.sched.arch, end_of(&sim).into()),
+        lines_moved: sim.sched.arch.line_totals().since(&lines_before),
         energy: RunEnergy::since(
             energy_before,
             sim.sched.arch.energy(end_of(&sim).into()),
@@ -517,7 +522,7 @@ fn digest<const COSTS: bool>(sim: &LinuxSim<COSTS>, end: Ending) -> String {
         let _ = writeln!(text, "{} {} {}", core.cpu, core.counters.cycles, time.join(" "));
     }
     let lines = sim.sched.arch.line_totals();
-    let _ = writeln!(text, "{} {}", lines.transfers, lines.stalled.0);
+    let _ = writeln!(text, "{} {}", lines.requests, lines.took.0);
     sha256(text.as_bytes())
 }
 

@@ -16,6 +16,7 @@ pub mod record;
 mod table;
 #[cfg(test)]
 mod tests;
+mod totals;
 mod ways;
 
 use crate::topology::{Cpu, Topology};
@@ -26,6 +27,7 @@ use entry::{Entry, Holder, MODIFIED, SPREAD, mark_of};
 pub use prices::LinePrices;
 use sched::layout::{Line, Region};
 use table::{Table, fill, find};
+pub use totals::LineTotals;
 use units::{CpuId, Permille, Ps, Slots, prefetch, prefetch_lines};
 use ways::{Fought, Places, Ways};
 
@@ -71,13 +73,6 @@ impl Seat {
     }
 }
 
-/// How lines' ways were spent.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct LineTotals {
-    pub transfers: u64,
-    pub stalled: Ps,
-}
-
 pub struct Directory {
     regions: [Table<Entry>; Region::ALL.len()],
     /// The sharer set of each line, `words` words long, one bit for each core. Of a line that has none ([`Entry::has_set`]) it means nothing, and is
@@ -92,6 +87,8 @@ pub struct Directory {
     write_stall: Permille,
     fought: Fought,
     stalled: Ps,
+    /// Of it, what nobody stood still for.
+    unwaited: Ps,
     /// What accesses by the longest way have waited behind others.
     queued: Ps,
     /// Of each CPU; and, while accesses are recorded, what they would be.
@@ -157,14 +154,11 @@ impl Directory {
             crowds,
             prices,
             stalled: Ps::ZERO,
+            unwaited: Ps::ZERO,
             queued: Ps::ZERO,
             true_seats: Slots::new(),
             berths,
         }
-    }
-
-    pub fn totals(&self) -> LineTotals {
-        LineTotals { transfers: self.ways.travelled, stalled: self.stalled }
     }
 
     /// Memory that entries and sharer sets take on the host. They grow with the lines that are touched, by doubling.
@@ -393,6 +387,7 @@ impl Directory {
             return None;
         }
         self.ways.travelled += 1;
+        self.ways.stayed += 1;
         Some(self.write_stalls(wait))
     }
 

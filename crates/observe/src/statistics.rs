@@ -9,7 +9,8 @@ use std::collections::BTreeMap;
 use std::fmt;
 use units::{CpuId, Ns, PerCpu};
 
-/// Counts while it listens. Memory: a histogram for each task name, and the living tasks.
+/// Counts while it listens. Memory: a histogram for each task name, the living tasks with the CPUs
+/// that each ran on, and the pairs that wake each other.
 ///
 /// A task *waits* from the moment it is queued (`sched_wakeup`, `sched_wakeup_new`, or a switch that leaves it
 /// runnable) until it is switched to. Its *wakeup latency* begins earlier, when somebody decides to wake it
@@ -25,8 +26,6 @@ pub struct Statistics {
     new_tasks: u64,
     migrations: u64,
     pairs: Pairs,
-    /// Names by process id.
-    comms: BTreeMap<u32, String>,
 }
 
 #[derive(Clone, Debug, Default)]
@@ -74,6 +73,8 @@ pub struct Report {
     pub names: BTreeMap<String, NameTotals>,
     /// Tasks that woke each other most, with their names, the first of them first.
     pub pairs: Vec<([String; 2], Pair)>,
+    /// How many wakeups each pair may have had beyond those told: none, unless there were very many pairs.
+    pub missing_wakeups: u64,
 }
 
 impl Statistics {
@@ -90,7 +91,6 @@ impl Statistics {
             new_tasks: 0,
             migrations: 0,
             pairs: Pairs::default(),
-            comms: BTreeMap::new(),
         }
     }
 
@@ -121,13 +121,9 @@ impl Statistics {
             migrations: self.migrations,
             busy,
             names,
-            pairs: pairs.told().into_iter().map(|pair| (self.pair_names(&pair), pair)).collect(),
+            missing_wakeups: pairs.missing(),
+            pairs: pairs.told(),
         }
-    }
-
-    /// The names that the tasks of a pair have or had last.
-    fn pair_names(&self, pair: &Pair) -> [String; 2] {
-        [pair.pids.0, pair.pids.1].map(|pid| self.comms.get(&pid).cloned().unwrap_or_default())
     }
 
     fn living(&mut self, task: TaskId) -> &mut Living {
@@ -225,7 +221,7 @@ impl Sink for Statistics {
             return;
         }
         self.tasks.task(task, pid, comm, prio);
-        self.comms.insert(pid, cut_comm(comm).to_string());
+        self.pairs.named(pid, cut_comm(comm));
         self.living[task.index()].get_or_insert_default();
         let totals = self.totals(task);
         totals.tasks += 1;
@@ -235,6 +231,9 @@ impl Sink for Statistics {
     }
 
     fn task_gone(&mut self, task: TaskId) {
+        if self.living.get(task.index()).is_some_and(Option::is_some) {
+            self.pairs.gone(self.tasks.who(Some(task), CpuId(0)).pid);
+        }
         self.tasks.task_gone(task);
         if let Some(living) = self.living.get_mut(task.index()) {
             *living = None;
@@ -368,7 +367,11 @@ impl fmt::Display for Report {
             return Ok(());
         }
         writeln!(f)?;
-        writeln!(f, "Tasks that wake each other most; CPUs: those that hold 99% of their time")?;
+        let missing = match self.missing_wakeups {
+            0 => String::new(),
+            missing => format!("; up to {missing} wakeups of each pair are not counted"),
+        };
+        writeln!(f, "Tasks that wake each other most; CPUs: those that hold 99% of their time{missing}")?;
         self.write_pairs(f)
     }
 }

@@ -35,6 +35,7 @@ use sched::layout::{Line, Region};
 use sched::sched::{TaskId, TaskState};
 use sched::scheduler::Scheduler;
 use sched::trace::Interrupt;
+use std::collections::BTreeMap;
 use sync::rtmutex::PiRules;
 use sync::{Sync, SyncCall};
 use units::{CpuId, CpuMask, Ns, Prng, Ps, Slots};
@@ -120,8 +121,10 @@ pub struct Os {
     tick_period: Ps,
     net: Net,
     next_line: u32,
-    /// What lies on lines that have names, from which one on: the name of each.
-    line_names: Vec<(u32, &'static [&'static str])>,
+    /// What lies on lines, from which one on: which object of its kind, and the name of each line.
+    line_names: Vec<(u32, u32, &'static [&'static str])>,
+    /// How many objects there are of each kind, by the name of their first line.
+    objects: BTreeMap<&'static str, u32>,
     /// `/sys/devices/system/node/node*/cpulist`, for programs that stay on a node. Empty unless somebody who knows the machine sets it.
     pub node_cpus: Vec<CpuMask>,
 }
@@ -226,6 +229,7 @@ impl Os {
             net: Net::new(rules.net),
             next_line: 0,
             line_names: Vec::new(),
+            objects: BTreeMap::new(),
             node_cpus: Vec::new(),
         };
         os.processes.tasklist_lock = os.allocate_named(&["tasklist_lock"]);
@@ -266,26 +270,21 @@ impl Os {
         self.trigger_rx_softirq(sched, cpu, by);
     }
 
-    /// `lines` fresh cache lines of kernel memory.
-    pub(crate) fn allocate(&mut self, lines: u32) -> Line {
-        let index = self.next_line;
-        self.next_line += lines;
-        Line { region: Region::Os, index }
-    }
-
-    /// As many lines as there are names, which say what lies there: `object: fields`, or only what it is.
+    /// As many fresh cache lines of kernel memory as there are names, which say what lies there: `object: fields`, or only what it is.
     pub(crate) fn allocate_named(&mut self, names: &'static [&'static str]) -> Line {
-        let first = self.allocate(names.len() as u32);
-        self.line_names.push((first.index, names));
+        let first = Line { region: Region::Os, index: self.next_line };
+        self.next_line += names.len() as u32;
+        let made = self.objects.entry(names[0]).or_default();
+        self.line_names.push((first.index, *made, names));
+        *made += 1;
         first
     }
 
     /// What lies on a line of [`Region::Os`]: `pipe 3: mutex`. Objects are counted by kind, in the order of their making.
     pub fn line_name(&self, line: Line) -> Option<String> {
-        let at = self.line_names.partition_point(|(first, _)| *first <= line.index).checked_sub(1)?;
-        let (first, names) = self.line_names[at];
+        let at = self.line_names.partition_point(|(first, ..)| *first <= line.index).checked_sub(1)?;
+        let (first, number, names) = self.line_names[at];
         let name = names.get((line.index - first) as usize)?;
-        let number = self.line_names[..at].iter().filter(|(_, others)| others[0] == names[0]).count();
         Some(match name.split_once(": ") {
             Some((object, fields)) => format!("{object} {number}: {fields}"),
             None => name.to_string(),

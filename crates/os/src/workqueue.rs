@@ -198,7 +198,7 @@ impl Os {
         let pod_cpus = pods.iter().map(|pod| follows.then(|| pod.clone()));
         let bound = std::iter::repeat_n((true, None), 2 * nr_cpus);
         for (bound, pod) in bound.chain(pod_cpus.map(|pod| (false, pod))) {
-            let line = self.allocate(1);
+            let line = self.allocate_named(&["worker_pool: lock, worklist"]);
             let (items, idle, new) = (VecDeque::new(), Vec::new(), Vec::new());
             self.workqueues.pools.push(Pool { line, items, idle, new, bound, running: 0, pod });
         }

@@ -58,7 +58,7 @@ fn outcome<const COSTS: bool>(sim: &LinuxSim<COSTS>, end: End) -> String {
         writeln!(text, "{} {:?} {} {:?}", arch.now(cpu), cfs.avg, cfs.min_vruntime, sim.busy(cpu)).expect("text");
     }
     // Without costs nobody counts transfers.
-    writeln!(text, "{:?}", sim.sched.arch.line_totals().stalled).expect("text");
+    writeln!(text, "{:?}", sim.sched.arch.line_totals().took).expect("text");
     text
 }
 

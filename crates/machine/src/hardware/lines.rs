@@ -4,7 +4,7 @@
 
 use super::Hardware;
 use crate::lines::LineTotals;
-use crate::lines::record::{Access, LineRecord};
+use crate::lines::record::{Access, LineRecord, Outcome, Supply};
 use crate::profile::Frame;
 use sched::layout::Line;
 use units::{CpuId, Ps, unlikely};
@@ -36,6 +36,16 @@ impl<const COSTS: bool> Hardware<COSTS> {
             touched.add(line, frame, self.topology.cpu(cpu).node, access, outcome);
         }
         self.charge(outcome.stall);
+    }
+
+    /// Records an access for which nothing moves.
+    pub(super) fn note_here(&mut self, access: Access, line: Line) {
+        let cpu = self.executing.cpu;
+        if let Some(touched) = &mut self.touched {
+            let frame = self.profile.as_ref().map_or(Frame::User, |profile| profile.here(cpu.index()));
+            let outcome = Outcome { supply: Supply::Here, queued: Ps::ZERO, stall: Ps::ZERO };
+            touched.add(line, frame, self.topology.cpu(cpu).node, access, outcome);
+        }
     }
 
     #[inline(never)]
@@ -86,12 +96,23 @@ impl<const COSTS: bool> Hardware<COSTS> {
         }
     }
 
-    /// `watcher` fetches a line that somebody else has just written; what that takes is not of interest.
+    /// `watcher`, which idles, fetches a line that somebody else has just written.
     #[inline(never)]
     pub(super) fn fetch_back(&mut self, watcher: CpuId, line: Line) {
-        let (watcher, now) = (self.lines.true_seat(watcher), self.executing.clock);
-        if !self.lines.reads_here(&watcher, line) && unlikely(self.lines.read_usual(&watcher, line, now).is_none()) {
-            self.lines.read(&watcher, line, now);
+        if unlikely(self.touched.is_some()) {
+            return self.watch_fetch_back(watcher, line);
+        }
+        let seat = self.lines.true_seat(watcher);
+        self.lines.fetch_watched(&seat, line, self.executing.clock);
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn watch_fetch_back(&mut self, watcher: CpuId, line: Line) {
+        let outcome = self.lines.fetch_watched_and_tell(&self.topology, watcher, line, self.executing.clock);
+        let state = self.idle_state(watcher).map_or(0, |(state, _)| state as u8);
+        if let Some(touched) = &mut self.touched {
+            touched.add(line, Frame::Idle(state), self.topology.cpu(watcher).node, Access::Load, outcome);
         }
     }
 

@@ -84,7 +84,7 @@ impl<const COSTS: bool> Hardware<COSTS> {
         let is_load = |deed: Deed| matches!(deed, Deed::Ask(Access::Load, _));
         let before = self.put_off.iter().rev().take_while(|other| other.at + WINDOW >= now);
         if access == Access::Load && before.into_iter().any(|other| other.line == line && is_load(other.deed)) {
-            return;
+            return self.note_here(access, line);
         }
         let place = self.profile.as_ref().map(|profile| profile.place(self.executing.cpu.index()));
         self.put_off.push(PutOff { at: now, line, deed: Deed::Ask(access, place) });

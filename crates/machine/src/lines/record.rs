@@ -23,7 +23,7 @@ pub enum Access {
 /// Where a line is when it is asked for.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Supply {
-    /// In this core's own caches, and a writer has it alone.
+    /// In this core's own caches, or on its way there, and a writer has it alone.
     Here,
     /// Modified by another core: what perf calls a HITM.
     Modified(Distance),
@@ -170,6 +170,22 @@ impl Directory {
         let before = self.queued;
         let stall = self.access(access, &seat, line, now);
         Outcome { supply, queued: self.queued - before, stall }
+    }
+
+    /// A CPU that idles fetches a line that it watches: nobody stands still.
+    pub fn fetch_watched(&mut self, watcher: &Seat, line: Line, now: Ps) {
+        if !self.reads_here(watcher, line) {
+            let stall = self.read_usual(watcher, line, now).unwrap_or_else(|| self.read(watcher, line, now));
+            self.unwaited += stall;
+        }
+    }
+
+    /// The same, and what it came to.
+    pub fn fetch_watched_and_tell(&mut self, topology: &Topology, watcher: CpuId, line: Line, now: Ps) -> Outcome {
+        let seat = self.true_seat(watcher);
+        let supply = self.supply(topology, Access::Load, watcher, &seat, line);
+        self.fetch_watched(&seat, line, now);
+        Outcome { supply, queued: Ps::ZERO, stall: Ps::ZERO }
     }
 
     /// An access of any kind: how long the core stalls.

@@ -28,8 +28,9 @@ pub(super) struct Ways {
     longest: Ps,
     /// What the seed makes of an address.
     salt: u64,
-    /// How many lines have gone one.
+    /// How many requests have waited for a line; and of them, how often the line went no way, being with whoever asked or on its way there.
     pub(super) travelled: u64,
+    pub(super) stayed: u64,
 }
 
 /// Entries: 4 MB.
@@ -104,6 +105,7 @@ impl Ways {
             longest: distances.iter().copied().map(price).max().unwrap_or(near),
             salt: seed.wrapping_mul(0x9e37_79b9_7f4a_7c15),
             travelled: 0,
+            stayed: 0,
         }
     }
 
@@ -176,6 +178,7 @@ impl Ways {
     pub(super) fn by_slice(&mut self, address: u64, way: Ps) -> Ps {
         self.travelled += 1;
         if unlikely(way == Ps::ZERO) {
+            self.stayed += 1;
             return way;
         }
         // -spread ..= +spread.

@@ -21,6 +21,11 @@ pub(super) enum Header {
     Agf,
 }
 
+impl Header {
+    /// What lies on the lines of a group.
+    pub const LINES: [&str; 2] = ["xfs group: lock of its AGI", "xfs group: lock of its AGF"];
+}
+
 /// A header's lock: a semaphore of one.
 #[derive(Clone, Debug)]
 struct BufLock {

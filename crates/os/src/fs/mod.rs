@@ -285,7 +285,7 @@ impl FileSystem {
 impl Os {
     /// Mounts a fresh file system, the only one. Its threads are started when the workload's tasks are.
     pub fn mount(&mut self, kind: FsKind, device: Device) {
-        let headers = self.allocate(2 * AG_COUNT);
+        let headers = [(); AG_COUNT as usize].map(|()| self.allocate_named(&Header::LINES));
         let xfs = xfs::Log::new(|names| self.allocate_named(names));
         let journal = ext4::Journal::new(|names| self.allocate_named(names));
         self.fs = Some(Box::new(FileSystem {
@@ -296,7 +296,7 @@ impl Os {
             bios: Bios::default(),
             completions: Completions::default(),
             xfs,
-            groups: Groups::new(headers),
+            groups: Groups::new(headers[0]),
             journal,
         }));
     }

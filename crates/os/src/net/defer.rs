@@ -103,7 +103,10 @@ impl Os {
     #[inline]
     pub(super) fn allocate_softnet(&mut self, nr_cpus: usize) {
         if unlikely(self.net.rules.defer_free != DeferFree::Reader && self.net.deferred.base.is_none()) {
-            self.net.deferred.base = Some(self.allocate(nr_cpus as u32));
+            // One after the other, by the numbers of their CPUs.
+            let lines =
+                (0..nr_cpus).map(|_| self.allocate_named(&["softnet_data: defer_lock, defer_count, defer_list"]));
+            self.net.deferred.base = lines.min_by_key(|line| line.index);
             self.net.deferred.of.grow_with(nr_cpus, SoftNet::default);
         }
     }

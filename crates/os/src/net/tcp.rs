@@ -59,7 +59,19 @@ enum SockLine {
     LockWait,
 }
 
-const LINES: u32 = SockLine::LockWait as u32 + 1;
+/// What lies on each.
+const LINES: [&str; SockLine::LockWait as usize + 1] = [
+    "tcp_sock: sock_common",
+    "tcp_sock: sk_lock, sk_receive_queue, sk_rmem_alloc, sk_backlog",
+    "tcp_sock: sk_wmem_alloc, sk_write_queue, sk_forward_alloc, sk_wmem_queued",
+    "tcp_sock: socket_wq",
+    "tcp_sock: icsk_ack",
+    "tcp_sock: rcv_nxt, copied_seq, rcv_wup",
+    "tcp_sock: snd_una, snd_nxt, snd_wnd, write_seq",
+    "tcp_sock: packets_out, snd_cwnd, srtt",
+    "tcp_sock: reference count of its route",
+    "tcp_sock: sk_lock.wq",
+];
 
 /// struct sk_buff with data.
 #[derive(Clone, Copy, Debug)]
@@ -242,7 +254,7 @@ impl Os {
     pub(super) fn connect_tcp(&mut self, nodelay: bool, buffers: Buffers) -> (Socket, Socket) {
         let first = self.net.tcp.len() as u32;
         for (sk, peer) in [(first, first + 1), (first + 1, first)] {
-            let base = self.allocate(LINES);
+            let base = self.allocate_named(&LINES);
             let sock = TcpSock::established(base, peer, nodelay, buffers, &self.net.rules);
             assert_eq!(self.net.tcp.len() as u32, sk);
             self.net.tcp.push(sock);

@@ -29,6 +29,17 @@ enum SockLine {
     Producers,
 }
 
+/// What lies on each.
+const LINES: &[&str] = &[
+    "udp_sock: sock_common",
+    "udp_sock: sk_lock",
+    "udp_sock: sk_receive_queue, sk_rmem_alloc",
+    "udp_sock: socket_wq",
+    "udp_sock: reference count of its route",
+    "udp_sock: reader_queue, forward_deficit",
+    "udp_sock: udp_prod_queue",
+];
+
 /// Headers of UDP and IP, and what the device's alignment takes, in bytes.
 const HEADERS: u32 = 28 + 31;
 /// The longest datagram.
@@ -115,7 +126,7 @@ impl Os {
             UdpReceive::Queues => SockLine::Producers,
         };
         for peer in [first + 1, first] {
-            let base = self.allocate(last as u32 + 1);
+            let base = self.allocate_named(&LINES[..=last as usize]);
             self.net.udp.push(UdpSock {
                 base,
                 peer,

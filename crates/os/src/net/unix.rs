@@ -27,7 +27,14 @@ enum SockLine {
     Read,
 }
 
-const LINES: u32 = SockLine::Read as u32 + 1;
+/// What lies on each.
+const LINES: [&str; SockLine::Read as usize + 1] = [
+    "unix_sock: unix_state_lock",
+    "unix_sock: sk_receive_queue",
+    "unix_sock: sk_wmem_alloc",
+    "unix_sock: socket_wq",
+    "unix_sock: readlock (iolock)",
+];
 
 /// SKB_MAX_HEAD(0): what fits into a page with the shared information; more goes into pages of its own, 32 KiB of them at most.
 const SKB_MAX_HEAD: u32 = 4096 - rules::SKB_SHARED_INFO;
@@ -73,7 +80,7 @@ impl Os {
         let first = self.net.unix.len() as u32;
         let most = self.net.rules.buffer_max;
         for peer in [first + 1, first] {
-            let base = self.allocate(LINES);
+            let base = self.allocate_named(&LINES);
             self.net.unix.push(UnixSock {
                 base,
                 peer,

@@ -39,7 +39,7 @@ const PERMILLE: [u64; 4] = [500, 900, 990, 1_000];
 const OWN: [&str; 3] = ["run", "wait", "lat-99.0th"];
 
 impl Replay {
-    /// What is measured: of all tasks the time to the last one's end, their CPU time, their time in run queues and percentiles of wakeup
+    /// What is measured: of all tasks the time to the last one's end, their CPU time, what is neither that nor sleep, and percentiles of wakeup
     /// latencies (from a wakeup, or the end of a sleep, to the task's next step); of those with the most run time the same.
     pub fn table(&self) -> Vec<Row> {
         let totals = TOTALS.iter().zip(0..).map(|(label, series)| Row { label: label.to_string(), series });
@@ -313,6 +313,7 @@ impl Player {
 
     /// All that is known at its end, and after the last task's of all.
     fn total(&mut self, run: u64, now: Ns) {
+        // Time in run queues, on the way there (the interrupt, the end of the CPU's idling), and whatever else is no CPU time of the task's.
         let wait = (now - self.born).0.saturating_sub(run).saturating_sub(self.slept);
         if let Some(&row) = self.shared.own_rows.get(&self.me) {
             let own = [Some(run), Some(wait), percentile(&mut self.latencies, 990)];
