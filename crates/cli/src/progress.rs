@@ -84,12 +84,12 @@ struct Standing {
 }
 
 impl Standing {
-    fn to_go(&self, now: Instant) -> String {
+    fn to_go(self, now: Instant) -> String {
         let left = self.left.map(|(left, since)| left.saturating_sub(now.duration_since(since)));
         left.map_or(String::new(), |left| format!(", {} to go", about(left)))
     }
 
-    fn line(&self, now: Instant) -> String {
+    fn line(self, now: Instant) -> String {
         format!("note: {} of {} runs are done{}", self.done, self.runs, self.to_go(now))
     }
 }

@@ -4,7 +4,7 @@ use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 use units::{CpuId, Ns};
 
-/// So many pairs are counted at a time: 10 MB. Whatever more there are costs every pair the same number of wakeups, no more than one in `MOST_PAIRS / 2`
+/// So many pairs are counted at a time: 10 MB. Whatever more there are costs every pair the same number of wakeups, no more than one in `MOST_PAIRS / 4`
 /// of all wakeups (the counters of Misra and Gries), so who wakes each other most stays known.
 const MOST_PAIRS: usize = 1 << 17;
 /// So many tasks that are gone are remembered at a time.

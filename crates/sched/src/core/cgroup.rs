@@ -185,10 +185,18 @@ impl<A: Arch> Sched<A> {
         if !self.has_group_file(file) {
             return Err(refuse(Errno::ENOENT, "this kernel, or this version of cgroups, has no such file"));
         }
-        if tg == ROOT_TASK_GROUP && self.cgroup_hierarchy == Hierarchy::Unified {
-            return Err(refuse(Errno::ENOENT, "the root group has no such file"));
+        if tg != ROOT_TASK_GROUP || self.cgroup_hierarchy == Hierarchy::Legacy {
+            return Ok(());
         }
-        Ok(())
+        match file {
+            // It is never throttled.
+            GroupFile::StatLocal => Ok(()),
+            GroupFile::Stat => Err(refuse(
+                Errno::ENOENT,
+                "the root group has it since v5.8, with the times of the whole machine, interrupts included, which are not modelled",
+            )),
+            _ => Err(refuse(Errno::ENOENT, "the root group has no such file")),
+        }
     }
 
     /// Writes a group's file, as `echo TEXT > FILE` does.
@@ -437,6 +445,8 @@ fn closest_nice(weight: u64) -> i32 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::testing::machine;
+    use crate::versions::{V4_5_RC1, V6_12};
 
     #[test]
     fn cpu_max_is_read_as_the_kernel_reads_it() {
@@ -452,6 +462,16 @@ mod tests {
         for wrong in ["", "half", "max1000", "-1"] {
             assert_eq!(parse(wrong).map_err(|refusal| refusal.errno), Err(Errno::EINVAL), "{wrong:?}");
         }
+    }
+
+    #[test]
+    fn the_root_group_has_few_files_and_says_which_are_missing_here() {
+        let read = |kernel, file| machine(kernel, 1).cgroup_read(ROOT_TASK_GROUP, file);
+        assert_eq!(read(V6_12, GroupFile::StatLocal), Ok("throttled_usec 0\n".to_string()));
+        let why = |file| read(V6_12, file).expect_err("it is not there").to_string();
+        assert!(why(GroupFile::Stat).contains("not modelled"), "{}", why(GroupFile::Stat));
+        assert!(why(GroupFile::Max).contains("no such file"));
+        assert!(read(V4_5_RC1, GroupFile::Stat).expect("cgroup v1").starts_with("nr_periods 0\nnr_throttled 0\n"));
     }
 
     #[test]
