@@ -82,13 +82,6 @@ impl Clock {
         executed
     }
 
-    /// It executed for `time` beside a halt, told as a whole. Differs: its counters do not see it.
-    pub fn executed_beside(&mut self, time: Ps) {
-        if self.halted {
-            self.executed.count(self.khz, time);
-        }
-    }
-
     /// It runs at `khz` from `now` on, or from where it is, if that is later.
     pub fn set_khz(&mut self, now: Ps, khz: u32) {
         self.advance(now);

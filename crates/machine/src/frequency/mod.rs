@@ -452,11 +452,6 @@ impl Frequency {
         }
     }
 
-    /// `cpu` executed something for `time` that is told from outside, while it stays halted.
-    pub fn executed_beside_idle(&mut self, cpu: CpuId, time: Ps) {
-        self.cpus[cpu.index()].clock.executed_beside(time);
-    }
-
     /// `cpu` idles from `now` on, polling or not.
     pub fn idle(&mut self, cpu: CpuId, now: Ps) {
         if self.policy.rules.idle_time == IdleTime::Measured {

@@ -303,9 +303,6 @@ impl<const COSTS: bool> Hardware<COSTS> {
         if let Some(meter) = &mut self.meter {
             meter.executed_beside(cpu, to.saturating_sub(time), to);
         }
-        if let Some(frequency) = &mut self.frequency {
-            frequency.executed_beside_idle(cpu, time);
-        }
     }
 
     /// `cpu` takes an interrupt while it polls, `iowait` while tasks wait for a device.
