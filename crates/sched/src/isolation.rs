@@ -200,10 +200,14 @@ impl<A: Arch> Sched<A> {
             && self.tick_nohz_full_update_tick(cpu) != FullTick::Restarted
     }
 
-    /// The housekeeping CPUs that are up: one at least, as the CPU that keeps the time stays.
+    /// The housekeeping CPUs that are up.
     fn housekeeping_cpumask(&self) -> CpuMask {
         let online = self.cpu_online_mask.iter();
         online.filter(|&cpu| !self.isolation.nohz_full.contains(cpu)).collect()
+    }
+
+    fn first_housekeeper(&self) -> CpuId {
+        self.housekeeping_cpumask().first().expect("the CPU that keeps the time stays up")
     }
 
     /// isolation.c: housekeeping_any_cpu(), for `cpu`, which executes.
@@ -217,7 +221,7 @@ impl<A: Arch> Sched<A> {
                 self.cpumask_any_distribute(&near.unwrap_or_else(|| housekeeping.clone()))
             }
         };
-        near.or_else(|| housekeeping.first()).expect("the CPU that keeps the time stays up")
+        near.unwrap_or_else(|| self.first_housekeeper())
     }
 
     /// topology.c: sched_numa_find_closest(): those of `cpus` that are nearest to the node of `cpu`, if any is on a node.
@@ -410,7 +414,7 @@ impl<A: Arch> Sched<A> {
         }
         let second = self.hz() * self.tick_nsec;
         let expires = (self.arch.sched_clock(self.this_cpu).0 / second + 1) * second;
-        let by = self.housekeeping_cpumask().first().expect("the CPU that keeps the time stays up");
+        let by = self.first_housekeeper();
         self.hrtimer_start(by, SchedTimer::TickRemote(cpu), expires);
     }
 

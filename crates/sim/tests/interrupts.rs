@@ -453,6 +453,18 @@ fn times_to_timers_begin_where_the_idle_loop_does() {
 }
 
 #[test]
+fn what_is_measured_of_an_idle_begins_before_the_state_is_entered() {
+    // Of 420 us cpuidle_enter_state() takes 30 before the CPU is in C6, for which 400 are enough.
+    let mut sim = machine(IrqRules::V6_1, IdleRules::V6_12, None);
+    sim.sched.arch.prices.paths[paths::CPUIDLE_ENTER.0 as usize] = Cycles(30_000);
+    sim.spawn(CpuId(0), pinned("sleeper", CPU1, [Op::SleepFor(Ns((420 - 50) * 1_000)), report(1)]));
+    assert_eq!(sim.run(Ns(300_000)), End::Time);
+    assert_eq!(sim.sched.arch.idle_state(CPU1).expect("it sleeps").0, 3);
+    sim.run(Ns(1_000_000));
+    assert_eq!(sim.sched.arch.residency(CPU1).above[3], 0, "it was not too deep");
+}
+
+#[test]
 fn who_sleeps_until_a_time_that_has_passed_sleeps_and_another_runs_meanwhile() {
     let slept = |past: u64| {
         let mut sim = machine(IrqRules::V6_1, IdleRules::V6_1, None);

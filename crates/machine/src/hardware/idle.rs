@@ -428,7 +428,10 @@ mod tests {
     fn a_state_that_ends_as_it_begins_was_too_deep() {
         let mut hardware = phone();
         hardware.cpus[BIG.index()].idling.chosen = 1;
-        hardware.bounce_off_idle(BIG, Ps::ZERO);
+        hardware.begin(BIG, Ps::from_ns(1_000));
+        hardware.begin_idle(BIG);
+        hardware.bounce_off_idle(BIG, Ps::from_ns(1_080));
+        assert_eq!(hardware.cpus[BIG.index()].idling.left, (1, 80), "the way in and out is measured");
         let residency = hardware.residency(BIG);
         assert_eq!((&residency.entries, &residency.above), (&vec![0, 1], &vec![0, 1]));
     }
