@@ -10,8 +10,9 @@
 //! Since v5.6 data without blocks get unwritten ones, and a worker converts these once the data are there. That changes the inode in the transaction
 //! which runs then, so that fsync() behind it mostly has a commit to wait for.
 //!
-//! Differs: a transaction never runs out of room nor the journal (its oldest part is not written back), and is committed when somebody asks, not every 5 s; a write's own change (times, size) waits
-//! for nothing.
+//! Differs: jbd2 does not wait for data that got their blocks in its transaction (until v5.6), which the device ends before the blocks that are sent
+//! to it later; a transaction never runs out of room nor the journal (its oldest part is not written back), and is committed when somebody asks, not
+//! every 5 s; a write's own change (times, size) waits for nothing.
 
 use super::bio::BioKind;
 use super::{FileId, Stage};
@@ -75,6 +76,8 @@ enum Phase {
     Locked,
     /// Its blocks are on their way to the journal.
     Blocks,
+    /// They are there, which jbd2 has not seen.
+    DFlush,
     /// The block that commits it is.
     JFlush,
 }
@@ -122,7 +125,7 @@ impl Journal {
         // wait_on_bit_io()
         sched.set_in_iowait(cpu, self.phase == Phase::Blocks);
         let queue = match self.phase {
-            Phase::Running | Phase::JFlush => {
+            Phase::Running | Phase::DFlush | Phase::JFlush => {
                 self.updates += 1;
                 self.locked.finish_wait(sched, cpu, task);
                 self.shadow.finish_wait(sched, cpu, task);
@@ -236,7 +239,7 @@ impl Os {
     /// The blocks of a transaction are in the journal: their buffers may be changed again (commit.c: journal_end_buffer_io_sync()).
     pub(super) fn end_journal_blocks<S: Scheduler>(&mut self, sched: &mut S, cpu: CpuId) {
         let journal = &mut self.fs().journal;
-        journal.phase = Phase::JFlush;
+        journal.phase = Phase::DFlush;
         journal.shadows.clear();
         journal.shadow.wake_up(sched, cpu, WakeFlags::NONE, 0);
     }
@@ -286,6 +289,7 @@ impl Os {
                 Burst::Blocks(bio) => {
                     sched.set_in_iowait(cpu, false);
                     self.fs().bios.free(bio);
+                    self.fs().journal.phase = Phase::JFlush;
                     charge(sched, cpu, paths::JBD2_COMMIT_RECORD);
                     let bio = self.fs().bios.add(BioKind::Commit, super::BLOCK, task);
                     self.submit_bio(sched, cpu, bio);
@@ -302,6 +306,38 @@ impl Os {
                     state.0 = Burst::Idle;
                 }
             }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::fs::FsKind;
+    use crate::fs::fixture::{CPU, machine};
+
+    #[test]
+    fn data_are_flushed_with_their_commit_until_jbd2_has_written_its_end() {
+        for (phase, barrier) in [(Phase::Blocks, false), (Phase::DFlush, false), (Phase::JFlush, true)] {
+            let (mut sched, mut os) = machine(FsKind::Ext4);
+            let task = Scheduler::current(&sched, CPU).expect("a task runs");
+            let bio = os.fs().bios.add(BioKind::Journal, 4_096, task);
+            os.fs().inode(FileId(1)).logged = 1;
+            let journal = &mut os.fs().journal;
+            (journal.committing, journal.commit_request) = (Some(1), 1);
+            journal.phase = Phase::Blocks;
+            let mut jbd2 = Jbd2(Burst::Blocks(bio));
+            if phase != Phase::Blocks {
+                os.fs().bios.bio(bio).done = true;
+                os.end_journal_blocks(&mut sched, CPU);
+            }
+            if phase == Phase::JFlush {
+                os.kjournald2(&mut sched, CPU, task, &mut jbd2);
+            }
+            assert_eq!(os.fs().journal.phase, phase);
+            let mut stage = Stage::Begin;
+            os.ext4_sync_file(&mut sched, CPU, task, FileId(1), &mut stage);
+            assert_eq!(stage, Stage::Commit { tid: 1, barrier }, "{phase:?}");
         }
     }
 }

@@ -15,6 +15,8 @@ mod bio;
 mod complete;
 mod device;
 mod ext4;
+#[cfg(test)]
+mod fixture;
 mod groups;
 mod xfs;
 
@@ -171,7 +173,9 @@ enum Stage {
     Inside(u8),
     /// Waits for this request's data.
     Data(BioId),
-    /// XFS: waits for the push of this checkpoint.
+    /// XFS, for this checkpoint: waits until a worker is done with the push that is asked for or under way, whichever checkpoint's that is.
+    FlushWork(u64),
+    /// XFS: waits until this checkpoint, or one before, is in log buffers.
     Push(u64),
     /// XFS: waits for the buffer before the one that holds it.
     Prior {

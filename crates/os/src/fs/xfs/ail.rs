@@ -3,7 +3,8 @@
 //! A change that is made again before its turn moves on to the log's new end, so that only what rests is written. An item that the open
 //! checkpoint or one on its way holds is pinned; where the thread meets such, it forces the log.
 //!
-//! Differs: a directory may be changed while it is being written; the thread's scan is cut into paths of [`ITEMS`].
+//! Differs: by v6.1 the thread asks for the log and does not wait for it (0020a190cf3e); a directory may be changed while it is being written; the
+//! thread's scan is cut into paths of [`ITEMS`].
 
 use super::item::{Buffer, Item};
 use super::{Log, Stage};
@@ -213,7 +214,7 @@ impl Os {
                         Stage::Begin => self.fs().xfs.last_change(),
                         _ => 0,
                     };
-                    let step = self.log_force(sched, cpu, task, checkpoint, stage);
+                    let step = self.log_force(sched, cpu, task, checkpoint, false, stage);
                     if !matches!(step, Step::Done(_)) {
                         return step;
                     }

@@ -4,16 +4,20 @@
 //! changed into the buffers. One that is full goes to the disk at once, as durable as the last one; where all eight are on their way, the
 //! worker sleeps (`l_flush_wait`), and another one does what else there is to do on its CPU.
 //!
+//! Who wants a checkpoint in the log asks for that once no such work is asked for or under way: until then it waits for the end of what is
+//! (flush_work(), v3.5 and later; of all the queue's work by v6.1), and then for its own in the same way. So a task that comes while another
+//! one's checkpoint is written sleeps twice, and the next push is done where it wakes up, not where the last one was.
+//!
 //! Differs: whoever slept while changes were taken does not keep the next worker from it.
 
 use super::item::{Item, Transaction};
 use super::{Checkpoint, ICLOG_BYTES, ICLOGS, InFlight, LOG_BYTES, Log};
 use crate::fs::bio::BioKind;
-use crate::fs::{CilPush, FileId};
+use crate::fs::{CilPush, FileId, Stage};
 use crate::workqueue::{Queue, Work};
 use crate::{Os, Step, charge, paths};
 use sched::arch::Arch;
-use sched::sched::{TaskId, WakeFlags};
+use sched::sched::{TaskId, TaskState, WakeFlags};
 use sched::scheduler::Scheduler;
 use units::CpuId;
 
@@ -79,8 +83,30 @@ impl Log {
         self.space.granted += logged;
     }
 
+    /// workqueue.c: start_flush_work(), of the push: whether there is such work, asked for or under way, whose end `task` waits for.
+    #[doc(alias = "insert_wq_barrier")]
+    fn flush_work(&mut self, task: TaskId) -> bool {
+        if self.push_pending {
+            self.pending_flushers.push(task);
+        } else if !matches!(self.push, Push::Idle) {
+            self.flushers.push(task);
+        } else {
+            return false;
+        }
+        true
+    }
+
+    /// Whether this checkpoint, or one before, is being pushed: on the list `xc_committing` without its place in the log.
+    fn is_committing(&self, checkpoint: u64) -> bool {
+        match &self.push {
+            Push::Idle => false,
+            Push::Swapping => self.current <= checkpoint,
+            Push::Writing { checkpoint: other, .. } => other.number <= checkpoint,
+        }
+    }
+
     /// All that was changed goes into a checkpoint of its own.
-    fn swap(&mut self) {
+    pub(super) fn swap(&mut self) {
         let items = std::mem::take(&mut self.open);
         for &item in &items {
             self.items.get(item).logged = 0;
@@ -96,12 +122,66 @@ impl Os {
     pub(in crate::fs) fn xlog_cil_push_background<S: Scheduler>(&mut self, sched: &mut S, cpu: CpuId) {
         if self.fs().xfs.open_bytes >= SPACE_LIMIT {
             let current = self.fs().xfs.current;
-            self.xlog_cil_push_now(sched, cpu, current);
+            self.queue_push(sched, cpu, current);
         }
     }
 
-    /// xfs_log_cil.c: xlog_cil_push_now(): has a worker write all up to this checkpoint, where nobody has asked for it.
-    pub(in crate::fs) fn xlog_cil_push_now<S: Scheduler>(&mut self, sched: &mut S, cpu: CpuId, checkpoint: u64) {
+    /// xfs_log_cil.c: xlog_cil_force_lsn(): whether all up to `checkpoint` is in log buffers; otherwise `task` is about to sleep for that, and comes
+    /// again. What it has asked for it waits for as for any other push: there is no other wait than for the work as a whole, unless others were
+    /// quicker to ask after the same one had ended, and theirs has begun.
+    pub(super) fn xlog_cil_force_lsn<S: Scheduler>(
+        &mut self,
+        sched: &mut S,
+        cpu: CpuId,
+        task: TaskId,
+        checkpoint: u64,
+        stage: &mut Stage,
+    ) -> bool {
+        if let Stage::Push(_) = *stage {
+            self.fs().xfs.push_wait.finish_wait(sched, cpu, task);
+        }
+        let mut flushed = matches!(*stage, Stage::FlushWork(_));
+        loop {
+            if !self.xlog_cil_push_now(sched, cpu, task, checkpoint, flushed) {
+                *stage = Stage::FlushWork(checkpoint);
+                return false;
+            }
+            let log = &mut self.fs().xfs;
+            if log.is_committing(checkpoint) {
+                *stage = Stage::Push(checkpoint);
+                log.push_wait.prepare_uninterruptible(sched, cpu, task, true);
+                return false;
+            }
+            if checkpoint < log.current || log.open.is_empty() {
+                return true;
+            }
+            flushed = false;
+        }
+    }
+
+    /// xfs_log_cil.c: xlog_cil_push_now(): has a worker write all up to this checkpoint, where nobody has asked for it; but first (flush_work(), unless that
+    /// is over) `task` sleeps while there is such work, and this is not true.
+    fn xlog_cil_push_now<S: Scheduler>(
+        &mut self,
+        sched: &mut S,
+        cpu: CpuId,
+        task: TaskId,
+        checkpoint: u64,
+        flushed: bool,
+    ) -> bool {
+        let log = &mut self.fs().xfs;
+        if !flushed && log.flush_work(task) {
+            sched.set_current_state(cpu, TaskState::Uninterruptible);
+            return false;
+        }
+        if !log.open.is_empty() {
+            self.queue_push(sched, cpu, checkpoint);
+        }
+        true
+    }
+
+    /// Has a worker write all up to this checkpoint, where nobody has asked for it.
+    fn queue_push<S: Scheduler>(&mut self, sched: &mut S, cpu: CpuId, checkpoint: u64) {
         let rule = self.fs_rules.cil_push;
         let log = &mut self.fs().xfs;
         if log.push_queued >= checkpoint {
@@ -116,6 +196,14 @@ impl Os {
         }
     }
 
+    /// workqueue.c: wq_barrier_func(), of each who waits for the push that is done: work of its own behind that, the last one's first.
+    fn wq_barrier_func<S: Scheduler>(&mut self, sched: &mut S, cpu: CpuId) {
+        while let Some(task) = self.fs().xfs.flushers.pop() {
+            charge(sched, cpu, paths::PROCESS_ONE_WORK);
+            sched.wake(cpu, task, WakeFlags::NONE);
+        }
+    }
+
     /// xfs_log_cil.c: xlog_cil_push(), in a worker: the open checkpoint goes into the log's buffers.
     pub(in crate::fs) fn xlog_cil_push<S: Scheduler>(&mut self, sched: &mut S, cpu: CpuId, task: TaskId) -> Step {
         loop {
@@ -123,9 +211,14 @@ impl Os {
             let log = &mut self.fs().xfs;
             match &mut log.push {
                 Push::Idle => {
-                    let asked = std::mem::take(&mut log.push_pending);
-                    if !asked || log.open.is_empty() || log.push_queued < log.current {
+                    self.wq_barrier_func(sched, cpu);
+                    let log = &mut self.fs().xfs;
+                    if !std::mem::take(&mut log.push_pending) {
                         return Step::Done(0);
+                    }
+                    log.flushers = std::mem::take(&mut log.pending_flushers);
+                    if log.open.is_empty() || log.push_queued < log.current {
+                        continue;
                     }
                     sched.arch_mut().atomic(cpu, context);
                     charge(sched, cpu, paths::XLOG_CIL_SWAP);

@@ -1,8 +1,9 @@
-//! fs/xfs: fsync() forces the log (xfs_file.c, xfs_log.c, xfs_log_cil.c), with up to five sleeps.
+//! fs/xfs: fsync() forces the log (xfs_file.c, xfs_log.c, xfs_log_cil.c), with up to six sleeps.
 //!
 //! 1. For its data, which the caller submits; a worker ends the write where it went to fresh blocks.
 //! 2. For the push of the checkpoint that holds the file's changes, which a worker does ([`super::CilPush`], [`cil`]): until v5.3 one of the CPU of the
-//!    caller, who has just left it. Whoever comes while a push is queued, and needs no later one, waits for the same.
+//!    caller, who has just left it. Whoever comes while a push is queued or under way waits first until the worker is done with it, whether that one is
+//!    wanted or a later one.
 //! 3. While the log buffer before is on its way to the device, for that one: meanwhile others may put their checkpoints into the same buffer.
 //!    So the log takes one buffer at a time, with all that came together, where checkpoints are small.
 //! 4. For the buffer that holds the checkpoint's end. The first of those who waited gives it to the block layer; when it is on the device, the log's own
@@ -79,6 +80,9 @@ pub(super) struct Log {
     pub(super) space: Space,
     pub(super) ail: Ail,
     push_wait: WaitQueue,
+    /// Who waits until a worker is done with the push under way, and with the one that was asked for; the last one first.
+    flushers: Vec<TaskId>,
+    pending_flushers: Vec<TaskId>,
     context_wait: WaitQueue,
     flush_wait: WaitQueue,
     iclogs: Vec<InCore>,
@@ -141,6 +145,8 @@ impl Log {
             space: Space::new(line(0), line(1)),
             ail: Ail::default(),
             push_wait,
+            flushers: Vec::new(),
+            pending_flushers: Vec::new(),
             context_wait,
             flush_wait,
             iclogs,
@@ -165,6 +171,11 @@ impl Log {
     /// The number of the buffer that is filled now, counted from the first that was ever written.
     fn next_buffer(&self) -> u64 {
         self.buffers + self.in_flight.len() as u64
+    }
+
+    /// Whether the buffer before this one is on its way to the device. One that is there may still wait for those before it.
+    fn is_syncing(&self, next: u64) -> bool {
+        !self.in_flight.is_empty() && !self.done.contains(&(next - 1))
     }
 
     /// A buffer by its number.
@@ -197,7 +208,7 @@ impl Os {
         stage: &mut Stage,
     ) -> Step {
         let checkpoint = self.fs().inode(file).logged;
-        let step = self.log_force(sched, cpu, task, checkpoint, stage);
+        let step = self.log_force(sched, cpu, task, checkpoint, true, stage);
         match step {
             // It is not known to be flushed: nothing of the file was on its way, or somebody else gave the buffer to the device.
             Step::Done(0) => self.blkdev_issue_flush(sched, cpu, task, stage),
@@ -206,32 +217,34 @@ impl Os {
         }
     }
 
-    /// xfs_log.c: _xfs_log_force_lsn(): done with 1 where `task` itself gave the buffer to the device.
+    /// xfs_log.c: _xfs_log_force_lsn(): done with 1 where `task` itself gave the buffer to the device. `gathers`: that one waits first, if the
+    /// buffer before is on its way, as _xfs_log_force() does not.
     fn log_force<S: Scheduler>(
         &mut self,
         sched: &mut S,
         cpu: CpuId,
         task: TaskId,
         checkpoint: u64,
+        gathers: bool,
         stage: &mut Stage,
     ) -> Step {
         let checkpoint = match *stage {
-            Stage::Push(checkpoint) | Stage::Prior { checkpoint, .. } | Stage::Log { checkpoint, .. } => checkpoint,
+            Stage::Prior { checkpoint, .. } | Stage::Log { checkpoint, .. } => {
+                return self.sync_iclog(sched, cpu, task, checkpoint, gathers, stage);
+            }
+            Stage::FlushWork(checkpoint) | Stage::Push(checkpoint) => checkpoint,
             _ => {
                 if self.fs().xfs.written >= checkpoint {
                     return Step::Done(0);
                 }
                 charge(sched, cpu, paths::XFS_LOG_FORCE);
-                *stage = Stage::Push(checkpoint);
                 checkpoint
             }
         };
-        if self.fs().xfs.pushed < checkpoint {
-            self.xlog_cil_push_now(sched, cpu, checkpoint);
-            self.fs().xfs.push_wait.prepare_uninterruptible(sched, cpu, task, true);
+        if !self.xlog_cil_force_lsn(sched, cpu, task, checkpoint, stage) {
             return Step::Sleep;
         }
-        self.sync_iclog(sched, cpu, task, checkpoint, stage)
+        self.sync_iclog(sched, cpu, task, checkpoint, gathers, stage)
     }
 
     /// The part of xfs_log.c: _xfs_log_force_lsn() behind the push: the buffer that holds `checkpoint`.
@@ -241,15 +254,16 @@ impl Os {
         cpu: CpuId,
         task: TaskId,
         checkpoint: u64,
+        gathers: bool,
         stage: &mut Stage,
     ) -> Step {
         let log = &mut self.fs().xfs;
         match *stage {
-            Stage::Push(_) => log.push_wait.finish_wait(sched, cpu, task),
             Stage::Prior { buffer, .. } => log.iclog(buffer).write_wait.finish_wait(sched, cpu, task),
             Stage::Log { buffer, .. } => log.iclog(buffer).force_wait.finish_wait(sched, cpu, task),
             _ => {}
         }
+        let slept = matches!(*stage, Stage::Prior { .. });
         let flushed = matches!(*stage, Stage::Log { flushed: true, .. });
         let log = &mut self.fs().xfs;
         if log.written >= checkpoint {
@@ -261,7 +275,7 @@ impl Os {
             let buffer = log.buffers + at;
             *stage = Stage::Log { checkpoint, buffer, flushed };
             log.iclog(buffer).force_wait.prepare_uninterruptible(sched, cpu, task, true);
-        } else if matches!(*stage, Stage::Push(_)) && !log.in_flight.is_empty() {
+        } else if gathers && !slept && log.is_syncing(next) {
             *stage = Stage::Prior { checkpoint, buffer: next - 1 };
             log.iclog(next - 1).write_wait.prepare_uninterruptible(sched, cpu, task, true);
         } else {
@@ -287,7 +301,10 @@ impl Os {
             fs.xfs.done.swap_remove(at);
             let number = fs.xfs.buffers;
             let of = fs.xfs.in_flight.pop_front().expect("it was on its way");
-            (fs.xfs.written, fs.xfs.space.last_sync) = (of.last, of.begins);
+            // l_last_sync_lsn stays before a checkpoint whose end is in a later buffer.
+            if of.last > fs.xfs.written {
+                (fs.xfs.written, fs.xfs.space.last_sync) = (of.last, of.begins);
+            }
             fs.xfs.buffers += 1;
             fs.xfs.xlog_cil_committed(of.last);
             fs.xfs.iclog(number).force_wait.wake_up(sched, cpu, WakeFlags::NONE, 0);
@@ -296,5 +313,81 @@ impl Os {
         if full && fs.xfs.in_flight.len() < ICLOGS {
             fs.xfs.flush_wait.wake_up(sched, cpu, WakeFlags::NONE, 0);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::fs::FsKind;
+    use crate::fs::fixture::{CPU, Still, machine};
+    use cil::Push;
+    use sched::core::Sched;
+
+    /// The running task forces the log up to `checkpoint`, as `stage` has it, and goes to sleep.
+    fn force(sched: &mut Sched<Still>, os: &mut Os, checkpoint: u64, gathers: bool, stage: &mut Stage) -> TaskId {
+        let task = Scheduler::current(sched, CPU).expect("a task runs");
+        let step = os.log_force(sched, CPU, task, checkpoint, gathers, stage);
+        assert_eq!(step, Step::Sleep);
+        assert_ne!(Scheduler::schedule(sched, CPU, false), Some(task));
+        task
+    }
+
+    #[test]
+    fn who_comes_during_a_push_sleeps_for_that_one_and_then_for_the_next() {
+        let (mut sched, mut os) = machine(FsKind::Xfs);
+        os.fs().xfs.xfs_setfilesize(FileId(1));
+        let mut stages = [Stage::Begin; 3];
+        let first = force(&mut sched, &mut os, 1, true, &mut stages[0]);
+        assert_eq!((stages[0], os.fs().xfs.push_queued), (Stage::FlushWork(1), 1), "for its own");
+        // A worker has taken the changes, and the next one has made its own since.
+        let worker = Scheduler::current(&sched, CPU).expect("another task");
+        assert_eq!(os.xlog_cil_push(&mut sched, CPU, worker), Step::Continues);
+        os.fs().xfs.swap();
+        os.fs().xfs.xfs_setfilesize(FileId(2));
+        let second = force(&mut sched, &mut os, 2, true, &mut stages[1]);
+        assert_eq!((stages[1], os.fs().xfs.push_queued), (Stage::FlushWork(2), 1), "asks for nothing yet");
+        let third = force(&mut sched, &mut os, 1, true, &mut stages[2]);
+        assert_eq!(stages[2], Stage::FlushWork(1));
+        assert_eq!(os.xlog_cil_push(&mut sched, CPU, first), Step::Done(0));
+        assert_eq!(sched.arch.woken, [third, second, first], "when all is done, the last one first");
+        assert!(matches!(os.fs().xfs.push, Push::Idle), "and nobody has asked for the next push");
+        // Whoever runs now is as good as the second one.
+        Scheduler::schedule(&mut sched, CPU, false);
+        force(&mut sched, &mut os, 2, true, &mut stages[1]);
+        assert_eq!((stages[1], os.fs().xfs.push_queued), (Stage::FlushWork(2), 2), "asks for its own, and for that");
+        force(&mut sched, &mut os, 1, true, &mut stages[2]);
+        assert!(matches!(stages[2], Stage::Log { checkpoint: 1, .. }), "which the third one does not need");
+    }
+
+    #[test]
+    fn who_forces_a_file_waits_for_a_buffer_that_is_on_its_way_before() {
+        // Of two buffers on their way the second may reach the device first. Nobody is told so again who comes then.
+        for (gathers, done, waits) in [(true, vec![], true), (true, vec![1], false), (false, vec![], false)] {
+            let (mut sched, mut os) = machine(FsKind::Xfs);
+            let log = &mut os.fs().xfs;
+            (log.current, log.pushed, log.push_queued, log.closed) = (4, 3, 3, 2);
+            log.in_flight.extend([1, 2].map(|last| InFlight { last, begins: 0 }));
+            log.done = done;
+            let mut stage = Stage::Begin;
+            force(&mut sched, &mut os, 3, gathers, &mut stage);
+            let prior = Stage::Prior { checkpoint: 3, buffer: 1 };
+            let log = Stage::Log { checkpoint: 3, buffer: 2, flushed: true };
+            assert_eq!(stage, if waits { prior } else { log });
+        }
+    }
+
+    #[test]
+    fn a_part_of_a_checkpoint_is_nothing_to_begin_recovery_at() {
+        let (mut sched, mut os) = machine(FsKind::Xfs);
+        let task = Scheduler::current(&sched, CPU).expect("a task runs");
+        let log = &mut os.fs().xfs;
+        log.in_flight.extend([(1, 100), (1, 200), (2, 300)].map(|(last, begins)| InFlight { last, begins }));
+        let seen = [0, 1, 2].map(|buffer| {
+            let bio = os.fs().bios.add(BioKind::Log { buffer }, 512, task);
+            os.xlog_iodone(&mut sched, CPU, bio);
+            os.fs().xfs.space.last_sync
+        });
+        assert_eq!(seen, [100, 100, 300], "of the second one nothing ends in its buffer");
     }
 }
