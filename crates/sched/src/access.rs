@@ -20,7 +20,7 @@ use crate::core::Sched;
 use crate::layout::{CfsRqLine, GlobalLine, Line, RqLine, SeLine, Statistic, TaskGroupField, TaskLine};
 use crate::sched::{CfsRqId, SeId, TaskId, TgId};
 use crate::topology::{SdId, SdsId, SgcId};
-use units::CpuId;
+use units::{CpuId, unlikely};
 
 impl<A: Arch> Sched<A> {
     #[inline]
@@ -153,10 +153,16 @@ impl<A: Arch> Sched<A> {
     /// Looks at what `source_load()` and `target_load()` guess from: the load now and, with an index, an average of it.
     #[inline]
     pub(crate) fn read_cpu_load(&mut self, cpu: CpuId, index: u32) {
-        self.read(self.layout.rq(cpu, RqLine::CfsAvg));
+        self.read_rq_runnable(cpu);
         if index > 0 {
             self.read_rq_load(cpu);
         }
+    }
+
+    /// Looks at what `weighted_cpuload()` is: `runnable_load_avg` of a CPU's root queue.
+    #[inline]
+    pub(crate) fn read_rq_runnable(&mut self, cpu: CpuId) {
+        self.read(self.layout.rq_runnable(cpu));
     }
 
     /// Looks at a CPU's root `cfs_rq`: `load`, `nr_running`, `h_nr_running`.
@@ -291,6 +297,22 @@ impl<A: Arch> Sched<A> {
         self.write(self.layout.task(p, TaskLine::State));
     }
 
+    /// Looks at `on_rq`, `wake_cpu` after [`Self::read_task`], where they are on another line.
+    #[inline]
+    pub(crate) fn read_task_on_rq_apart(&mut self, p: TaskId) {
+        if let Some(line) = self.layout.on_rq_apart(p) {
+            self.read(line);
+        }
+    }
+
+    /// Changes `on_rq`, where that is on another line than `state`.
+    #[inline]
+    pub(crate) fn write_task_on_rq_apart(&mut self, p: TaskId) {
+        if let Some(line) = self.layout.on_rq_apart(p) {
+            self.write(line);
+        }
+    }
+
     /// Looks at `policy`, `cpus_allowed`.
     #[inline]
     pub(crate) fn read_task_policy(&mut self, p: TaskId) {
@@ -348,12 +370,12 @@ impl<A: Arch> Sched<A> {
         self.read(self.se_line(se, SeLine::Avg));
     }
 
-    /// The line of one of an entity's statistics: a task's are spread as its layout says, a group's are one line here.
+    /// The line of one of an entity's statistics: spread as its layout says, if it says so for groups.
     #[inline]
     fn statistic_line(&self, se: SeId, statistic: Statistic) -> Line {
         match self.se[se].task {
             Some(p) => self.layout.statistic(p, statistic),
-            None => self.layout.se(se, SeLine::Statistics),
+            None => self.layout.group_statistic(self.se[se].first_line, statistic),
         }
     }
 
@@ -410,6 +432,14 @@ impl<A: Arch> Sched<A> {
     #[inline]
     pub(crate) fn write_cfs_avg(&mut self, cfs_rq: CfsRqId) {
         self.write(self.cfs_line(cfs_rq, CfsRqLine::Avg));
+    }
+
+    /// Changes `runnable_load_*` and what lies behind, where that is another line than [`Self::write_cfs_avg`]'s.
+    #[inline]
+    pub(crate) fn write_cfs_runnable_apart(&mut self, cfs_rq: CfsRqId) {
+        if unlikely(self.layout.runnable_is_apart()) {
+            self.write(self.cfs_line(cfs_rq, CfsRqLine::Contrib));
+        }
     }
 
     /// Looks at `avg`, `runnable_load_*`.

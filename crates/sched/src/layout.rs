@@ -117,7 +117,7 @@ pub enum RqLine {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[repr(u8)]
 pub enum TaskLine {
-    /// state, flags, on_cpu, wakee_flips, last_wakee, wake_cpu, on_rq, prio.
+    /// state, flags, on_cpu, wakee_flips, last_wakee; what [`TaskLine::OnRq`] says, where that is no line of its own.
     State,
     /// se: load, run_node, group_node, on_rq.
     Se,
@@ -143,6 +143,8 @@ pub enum TaskLine {
     ThreadInfo,
     /// The last of its statistics, where they begin on a line of their own.
     SeStatistics5,
+    /// wake_cpu, on_rq, prio, sched_class.
+    OnRq,
 }
 
 /// Lines of a group's `cfs_rq`.
@@ -231,7 +233,7 @@ const QUEUE_IN_RQ: [RqLine; NR_CFS_RQ_LINES] =
     [RqLine::Cfs, RqLine::CfsTimeline, RqLine::CfsAvg, RqLine::CfsContrib, RqLine::CfsRemoved];
 
 const NR_RQ_LINES: usize = 20;
-const NR_TASK_LINES: usize = 13;
+const NR_TASK_LINES: usize = 14;
 const NR_CFS_RQ_LINES: usize = 5;
 const NR_SE_LINES: usize = 5;
 const NR_GLOBAL_LINES: u32 = 9;
@@ -246,6 +248,10 @@ pub struct Structures {
     pub statistics: u32,
     /// Bytes of statistics between `block_max` and `exec_max`: eight for `sum_block_runtime` (v5.16).
     pub statistics_behind_block_max: u32,
+    /// Where a group's entity has its statistics inside, their byte offset; else they are one line ([`SeLine::Statistics`]).
+    group_statistics: Option<u32>,
+    /// Whether `runnable_load_avg` lies with `tg_load_avg_contrib`, and not with the averages before it.
+    runnable_with_contrib: bool,
     /// On which line of its object each member of [`RqLine`], [`TaskLine`], [`CfsRqLine`] and [`SeLine`] lies: those with one
     /// number share a line.
     rq: [u8; NR_RQ_LINES],
@@ -274,6 +280,8 @@ pub struct Layout {
     queue: [[u16; 2]; NR_CFS_RQ_LINES],
     /// The flags words of idle tasks: those of one CPU to the next's, in lines, from the first on.
     idle_flags: (Region, u32, u32),
+    /// Of [`Structures::runnable_with_contrib`].
+    runnable_with_contrib: bool,
 }
 
 /// Members of `struct sched_statistics`, by their place in it: eight bytes each.
@@ -306,25 +314,42 @@ const TASK_LINES: u32 = 16;
 const DOMAIN_LINES: u32 = 8;
 
 impl Structures {
-    /// v4.5. `struct rq` is of 2720 bytes, `wake_list` at 2704.
+    /// v4.5. `struct rq` is of 2720 bytes, `wake_list` at 2704. Within `struct cfs_rq`, which begins there at 112 or 120: load 0,
+    /// nr_running 16, min_vruntime 32, tasks_timeline 40, curr 56, next 64, avg 96 (its util_avg 128), runnable_load_avg 144,
+    /// tg_load_avg_contrib 152, removed_load_avg 160, h_load 176. Within `struct sched_entity`: on_rq 56, exec_start 64, vruntime 80,
+    /// statistics 104, depth 320, parent 328, cfs_rq 336, avg 384, 448 bytes in all; a group's begins on a line of its own, too. Within
+    /// `struct task_struct`: state 0, on_cpu 40, last_wakee 56, wake_cpu 64, on_rq 68, sched_class 88, se 128.
     pub const V4_5: Structures = Structures {
         task_group: TaskGroupStructure::V4_5,
         statistics: 104,
         statistics_behind_block_max: 0,
-        // The last five lie with Clock, CfsContrib, Balance, Lock and Load.
-        rq: [0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 7, 5, 8, 0, 1],
-        task: [0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 6],
-        cfs_rq: [0, 1, 2, 3, 3],
-        se: [0, 1, 2, 3, 2],
+        group_statistics: Some(104),
+        runnable_with_contrib: true,
+        // The timeline lies with Cfs, the last five with Clock, CfsContrib, Balance, Lock and Load.
+        rq: [0, 1, 2, 2, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 7, 5, 8, 0, 1],
+        task: [0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 6, 12],
+        cfs_rq: [0, 0, 1, 2, 2],
+        se: [0, 1, 2, 6, 5],
         rq_lines: 16,
         cfs_rq_lines: 4,
-        se_lines: 4,
+        se_lines: 7,
         rq_tail: 32,
     };
 
     /// v4.15: `runnable_weight` came before `run_node`, so everything behind it in an entity moved by eight bytes. `cfs.removed`
     /// asks for a line of its own, so `struct rq` is of whole lines.
-    pub const V4_15: Structures = Structures { statistics: 112, rq_tail: 0, ..Structures::V4_5 };
+    pub const V4_15: Structures = Structures {
+        statistics: 112,
+        group_statistics: None,
+        runnable_with_contrib: false,
+        rq: [0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 7, 5, 8, 0, 1],
+        task: [0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 6, 0],
+        cfs_rq: [0, 1, 2, 3, 3],
+        se: [0, 1, 2, 3, 2],
+        se_lines: 4,
+        rq_tail: 0,
+        ..Structures::V4_5
+    };
 
     /// v6.1. Within `struct cfs_rq`: tasks_timeline 64, avg 128, removed 192, tg_load_avg_contrib 256. Within `struct sched_entity`,
     /// which has no statistics any more: exec_start 64, parent 112, cfs_rq 120, avg 192. Within `struct rq`: clock_task 2496, rd
@@ -334,7 +359,7 @@ impl Structures {
         statistics: 128,
         statistics_behind_block_max: 8,
         rq: [0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 0, 1],
-        task: [0, 1, 2, 3, 4, 5, 2, 7, 8, 9, 10, 11, 6],
+        task: [0, 1, 2, 3, 4, 5, 2, 7, 8, 9, 10, 11, 6, 0],
         cfs_rq: [0, 1, 2, 3, 4],
         se: [0, 1, 2, 3, 1],
         rq_lines: 20,
@@ -347,7 +372,7 @@ impl Structures {
     /// avg 192. The others' lines are v6.1's.
     pub const V6_12: Structures = Structures {
         task_group: TaskGroupStructure::V6_12,
-        task: [0, 1, 2, 3, 4, 5, 12, 7, 8, 9, 10, 11, 6],
+        task: [0, 1, 2, 3, 4, 5, 12, 7, 8, 9, 10, 11, 6, 0],
         se: [0, 1, 2, 3, 4],
         ..Structures::V6_1
     };
@@ -387,7 +412,8 @@ impl Layout {
         let entity = std::array::from_fn(|line| [of.task[ENTITY_IN_TASK[line] as usize], of.se[line]]);
         let bytes = |line: u8| u16::from(line) * LINE_BYTES as u16;
         let queue = std::array::from_fn(|line| [rq[QUEUE_IN_RQ[line] as usize], bytes(of.cfs_rq[line])]);
-        Layout { of: *of, task_group, rq, rq_bytes, entity, queue, idle_flags }
+        let runnable_with_contrib = of.runnable_with_contrib;
+        Layout { of: *of, task_group, rq, rq_bytes, entity, queue, idle_flags, runnable_with_contrib }
     }
 
     #[inline]
@@ -412,6 +438,36 @@ impl Layout {
         let gap = if statistic as u8 > Statistic::BlockStart as u8 { self.of.statistics_behind_block_max } else { 0 };
         let line = (self.of.statistics + 8 * statistic as u32 + gap) / LINE_BYTES;
         Line { region: Region::Task, index: task.0 * TASK_LINES + TaskLine::Se as u32 + line }
+    }
+
+    /// The line of one of the statistics of a group's entity, whose lines begin with `first`.
+    pub fn group_statistic(&self, first: u32, statistic: Statistic) -> Line {
+        match self.of.group_statistics {
+            Some(statistics) => {
+                let line = (statistics + 8 * statistic as u32) / LINE_BYTES;
+                Line { region: Region::Se, index: first + line }
+            }
+            None => self.line_of_se(first, true, SeLine::Statistics),
+        }
+    }
+
+    /// Whether who changes a queue's `runnable_load_avg` changes another line than that of its averages: [`CfsRqLine::Contrib`].
+    #[inline]
+    pub fn runnable_is_apart(&self) -> bool {
+        self.runnable_with_contrib
+    }
+
+    /// `p->on_rq`, where that lies apart from `p->state`.
+    #[inline]
+    pub fn on_rq_apart(&self, task: TaskId) -> Option<Line> {
+        let apart = self.of.task[TaskLine::OnRq as usize] != self.of.task[TaskLine::State as usize];
+        apart.then(|| self.task(task, TaskLine::OnRq))
+    }
+
+    /// Where `runnable_load_avg` of a CPU's root queue lies.
+    #[inline]
+    pub fn rq_runnable(&self, cpu: CpuId) -> Line {
+        self.rq(cpu, if self.runnable_with_contrib { RqLine::CfsContrib } else { RqLine::CfsAvg })
     }
 
     /// Of a group's queue on one CPU.
@@ -506,6 +562,34 @@ mod tests {
         assert_eq!(layout.statistic(task, Statistic::NrWakeupsAffine), layout.task(task, TaskLine::SeStatistics4));
         // 27 of eight bytes: the last one ends where the links' line begins.
         assert!(layout.of.statistics + 27 * 8 <= 5 * LINE_BYTES);
+    }
+
+    #[test]
+    fn v4_5_a_groups_entity_is_laid_out_as_a_tasks_is() {
+        let (layout, se) = (V4_5_RC1.layout(), SeId(5));
+        let first = layout.first_of_se(se, None);
+        let behind = |statistic| layout.group_statistic(first, statistic).index - first;
+        assert_eq!(layout.group_statistic(first, Statistic::WaitStart), layout.se(se, SeLine::Times));
+        let statistics = [Statistic::WaitSum, Statistic::SleepStart, Statistic::ExecMax, Statistic::NrWakeupsAffine];
+        assert_eq!(statistics.map(behind), [2, 2, 3, 4]);
+        // Nobody who counts takes `my_q` or the averages from those who look at them.
+        assert_eq!([SeLine::Links, SeLine::Avg].map(|line| layout.se(se, line).index - first), [5, 6]);
+        assert_eq!(layout.describe(layout.group_statistic(first, Statistic::ExecMax)), "se 5 Statistics");
+        // The next one begins behind it.
+        assert_eq!(layout.first_of_se(SeId(6), None) - first, 7);
+    }
+
+    #[test]
+    fn v4_5_a_queue_has_its_timeline_beside_its_load_and_the_runnable_load_beside_what_is_removed() {
+        let (layout, cfs_rq, cpu) = (V4_5_RC1.layout(), CfsRqId(3), CpuId(1));
+        let of = |line| layout.cfs_rq(cfs_rq, line);
+        assert_eq!(of(CfsRqLine::Timeline), of(CfsRqLine::Load));
+        assert_eq!(of(CfsRqLine::Contrib), of(CfsRqLine::Removed));
+        assert_ne!(of(CfsRqLine::Avg), of(CfsRqLine::Removed));
+        assert_eq!(layout.rq(cpu, RqLine::CfsTimeline), layout.rq(cpu, RqLine::Cfs));
+        assert_eq!(layout.rq_runnable(cpu), layout.rq(cpu, RqLine::CfsRemoved));
+        let later = V6_1.layout();
+        assert_eq!(later.rq_runnable(cpu), later.rq(cpu, RqLine::CfsAvg));
     }
 
     #[test]
