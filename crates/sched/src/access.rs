@@ -4,6 +4,7 @@
 //! accessors below: a cache line read, written, or updated atomically, a lock taken or released. The algorithms call them where
 //! the kernel touches the line for the first time in a function; lines that only one CPU ever uses are not worth a charge.
 
+mod apart;
 mod balance;
 mod cache;
 mod glance;
@@ -20,7 +21,7 @@ use crate::core::Sched;
 use crate::layout::{CfsRqLine, GlobalLine, Line, RqLine, SeLine, Statistic, TaskGroupField, TaskLine};
 use crate::sched::{CfsRqId, SeId, TaskId, TgId};
 use crate::topology::{SdId, SdsId, SgcId};
-use units::{CpuId, unlikely};
+use units::CpuId;
 
 impl<A: Arch> Sched<A> {
     #[inline]
@@ -159,12 +160,6 @@ impl<A: Arch> Sched<A> {
         }
     }
 
-    /// Looks at what `weighted_cpuload()` is: `runnable_load_avg` of a CPU's root queue.
-    #[inline]
-    pub(crate) fn read_rq_runnable(&mut self, cpu: CpuId) {
-        self.read(self.layout.rq_runnable(cpu));
-    }
-
     /// Looks at a CPU's root `cfs_rq`: `load`, `nr_running`, `h_nr_running`.
     #[inline]
     pub(crate) fn read_rq_cfs(&mut self, cpu: CpuId) {
@@ -297,22 +292,6 @@ impl<A: Arch> Sched<A> {
         self.write(self.layout.task(p, TaskLine::State));
     }
 
-    /// Looks at `on_rq`, `wake_cpu` after [`Self::read_task`], where they are on another line.
-    #[inline]
-    pub(crate) fn read_task_on_rq_apart(&mut self, p: TaskId) {
-        if let Some(line) = self.layout.on_rq_apart(p) {
-            self.read(line);
-        }
-    }
-
-    /// Changes `on_rq`, where that is on another line than `state`.
-    #[inline]
-    pub(crate) fn write_task_on_rq_apart(&mut self, p: TaskId) {
-        if let Some(line) = self.layout.on_rq_apart(p) {
-            self.write(line);
-        }
-    }
-
     /// Looks at `policy`, `cpus_allowed`.
     #[inline]
     pub(crate) fn read_task_policy(&mut self, p: TaskId) {
@@ -432,14 +411,6 @@ impl<A: Arch> Sched<A> {
     #[inline]
     pub(crate) fn write_cfs_avg(&mut self, cfs_rq: CfsRqId) {
         self.write(self.cfs_line(cfs_rq, CfsRqLine::Avg));
-    }
-
-    /// Changes `runnable_load_*` and what lies behind, where that is another line than [`Self::write_cfs_avg`]'s.
-    #[inline]
-    pub(crate) fn write_cfs_runnable_apart(&mut self, cfs_rq: CfsRqId) {
-        if unlikely(self.layout.runnable_is_apart()) {
-            self.write(self.cfs_line(cfs_rq, CfsRqLine::Contrib));
-        }
     }
 
     /// Looks at `avg`, `runnable_load_*`.
