@@ -11,6 +11,18 @@ behaviour! {
 }
 
 behaviour! {
+    /// What a CPU that goes idle does about its counters of memory, so that no work of its own has to come back for them.
+    pub enum QuietVmstat = "idle.quiet_vmstat" {
+        EachTime = "each-time", since "v4.5", commit "0eb77e988032",
+            "says in a mask of all CPUs that its work is off and folds the counters of all zones until nothing is left, each time that it enters the idle loop";
+        OnceOff = "once-off", since "v4.5", commit "f01f17d3705b",
+            "the same, but once it is in the mask it only looks there (from v4.5-rc3 on)";
+        WithTick = "with-tick", since "v4.15", commit "",
+            "folds them as its tick stops, if its work is pending (by v4.15), which takes no time here";
+    }
+}
+
+behaviour! {
     /// What a CPU's work on its counters of memory waits for.
     pub enum VmstatTimer = "noise.vmstat" {
         Standard = "standard", since "v2.6.0", commit "", "a timer that wakes an idle CPU";

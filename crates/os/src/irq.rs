@@ -4,7 +4,7 @@
 //! raises which line and what that means ([`Irqs::raise`]); the clock brings it to the CPU. What a softirq does is a list of
 //! [`SoftWork`]: rounds of polling, each a call of the vector's action, that may end by waking a task.
 
-use crate::background::{Softlockup, VmstatTimer};
+use crate::background::{QuietVmstat, Softlockup, VmstatTimer};
 use crate::block::BioId;
 use crate::paths;
 use crate::timer_wheel::{TimerSlack, TimerWheel};
@@ -43,6 +43,7 @@ pub struct IrqRules {
     pub slack: TimerSlack,
     pub softlockup: Softlockup,
     pub vmstat: VmstatTimer,
+    pub quiet_vmstat: QuietVmstat,
     /// irq_vectors.h: LOCAL_TIMER_VECTOR, which gives way to every new vector of the kernel's own.
     pub local_timer_vector: u8,
 }
@@ -55,12 +56,14 @@ impl IrqRules {
         slack: TimerSlack::ByClass,
         softlockup: Softlockup::Threads,
         vmstat: VmstatTimer::Standard,
+        quiet_vmstat: QuietVmstat::EachTime,
         local_timer_vector: 0xef,
     };
     pub const V4_15: IrqRules = IrqRules {
         ksoftirqd: KsoftirqdRunning::Yields,
         wheel: TimerWheel::Levels,
         vmstat: VmstatTimer::Deferrable,
+        quiet_vmstat: QuietVmstat::WithTick,
         local_timer_vector: 0xee,
         ..Self::V4_5
     };
@@ -72,7 +75,7 @@ impl IrqRules {
     pub const V7_2: IrqRules = IrqRules { ..IrqRules::V6_12 };
 
     /// Every behaviour, as a kernel has it.
-    pub fn settings(&self) -> [Setting; 6] {
+    pub fn settings(&self) -> [Setting; 7] {
         [
             self.ksoftirqd.setting(),
             self.time.setting(),
@@ -80,6 +83,7 @@ impl IrqRules {
             self.slack.setting(),
             self.softlockup.setting(),
             self.vmstat.setting(),
+            self.quiet_vmstat.setting(),
         ]
     }
 
@@ -92,6 +96,7 @@ impl IrqRules {
             TimerSlack::KEY => self.slack.switch(value),
             Softlockup::KEY => self.softlockup.switch(value),
             VmstatTimer::KEY => self.vmstat.switch(value),
+            QuietVmstat::KEY => self.quiet_vmstat.switch(value),
             _ => Switched::UnknownKey,
         }
     }

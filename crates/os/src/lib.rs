@@ -19,6 +19,7 @@ pub mod process;
 pub mod rcu;
 pub mod sync;
 pub mod timer_wheel;
+pub mod vmstat;
 pub mod wait;
 pub mod workqueue;
 
@@ -116,6 +117,7 @@ pub struct Os {
     pub fs_rules: fs::FsRules,
     pub irq: irq::Irqs,
     rcu: rcu::Rcu,
+    vmstat: vmstat::VmStat,
     seed: u64,
     /// 1 / HZ: everybody's.
     tick_period: Ps,
@@ -224,6 +226,7 @@ impl Os {
             fs_rules: fs::FsRules::V4_5,
             irq: irq::Irqs::default(),
             rcu: rcu::Rcu::default(),
+            vmstat: vmstat::VmStat::default(),
             seed: 0,
             tick_period: Ps(1_000_000_000_000 / u64::from(hz)),
             net: Net::new(rules.net),

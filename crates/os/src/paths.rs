@@ -63,6 +63,9 @@ os_paths! {
     RCU_GP_KTHREAD = "rcu_gp_kthread": "background noise: the look whether all CPUs were quiescent";
     RUN_TIMER_SOFTIRQ = "run_timer_softirq": "expiring timers of the wheel";
     CPU_IDLE_LOOP = "cpu_idle_loop": "one turn of the idle loop around one idle state";
+    QUIET_VMSTAT = "quiet_vmstat": "a CPU that goes idle looks after its counters of memory (v4.5)";
+    REFRESH_CPU_VM_STATS = "refresh_cpu_vm_stats": "a CPU's counters of one zone, taken and looked at";
+    FOLD_DIFF = "fold_diff": "what comes together of all zones, begun with nothing and looked at";
     TICK_NOHZ_IDLE_ENTER = "tick_nohz_idle_enter": "stopping the tick, reprogramming the timer";
     TICK_NOHZ_IDLE_EXIT = "tick_nohz_idle_exit": "restarting the tick";
     MENU_SELECT = "menu_select": "choosing an idle state";

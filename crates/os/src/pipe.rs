@@ -117,6 +117,8 @@ pub struct PipeCall {
     asleep: bool,
     /// Pages that a write has allocated ahead, and not filled.
     prealloc: u8,
+    /// Whether this pass of a write has taken a page.
+    took_page: bool,
 }
 
 impl PipeCall {
@@ -130,6 +132,7 @@ impl PipeCall {
             entered: false,
             asleep: false,
             prealloc: 0,
+            took_page: false,
         }
     }
 
@@ -243,6 +246,9 @@ impl Os {
         if begins {
             sched.arch_mut().leave(cpu);
         }
+        if unlikely(std::mem::take(&mut call.took_page)) {
+            self.zone_statistics(cpu);
+        }
         step
     }
 
@@ -335,6 +341,7 @@ impl Pipe {
         for _ in 0..call.prealloc {
             charge(sched, cpu, paths::PIPE_BUF_ALLOC);
         }
+        call.took_page = true;
     }
 
     /// fs/pipe.c: anon_pipe_refill_tmp_pages(), and anon_pipe_free_pages() of those that the pipe does not keep.
@@ -405,6 +412,7 @@ impl Pipe {
                 call.prealloc -= 1;
             } else if self.tmp_pages == 0 {
                 charge(sched, cpu, paths::PIPE_BUF_ALLOC);
+                call.took_page = true;
             } else {
                 self.tmp_pages -= 1;
             }

@@ -4,6 +4,7 @@
 //! accessors below: a cache line read, written, or updated atomically, a lock taken or released. The algorithms call them where
 //! the kernel touches the line for the first time in a function; lines that only one CPU ever uses are not worth a charge.
 
+mod apart;
 mod balance;
 mod cache;
 mod glance;
@@ -153,7 +154,7 @@ impl<A: Arch> Sched<A> {
     /// Looks at what `source_load()` and `target_load()` guess from: the load now and, with an index, an average of it.
     #[inline]
     pub(crate) fn read_cpu_load(&mut self, cpu: CpuId, index: u32) {
-        self.read(self.layout.rq(cpu, RqLine::CfsAvg));
+        self.read_rq_runnable(cpu);
         if index > 0 {
             self.read_rq_load(cpu);
         }
@@ -348,12 +349,12 @@ impl<A: Arch> Sched<A> {
         self.read(self.se_line(se, SeLine::Avg));
     }
 
-    /// The line of one of an entity's statistics: a task's are spread as its layout says, a group's are one line here.
+    /// The line of one of an entity's statistics: spread as its layout says, if it says so for groups.
     #[inline]
     fn statistic_line(&self, se: SeId, statistic: Statistic) -> Line {
         match self.se[se].task {
             Some(p) => self.layout.statistic(p, statistic),
-            None => self.layout.se(se, SeLine::Statistics),
+            None => self.layout.group_statistic(self.se[se].first_line, statistic),
         }
     }
 

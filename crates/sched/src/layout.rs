@@ -7,6 +7,7 @@
 
 mod names;
 mod rules;
+mod structures;
 mod task_group;
 
 pub use rules::{LayoutRules, PerCpuAreas, TaskGroupCache, TgLoadAvgLine};
@@ -117,7 +118,7 @@ pub enum RqLine {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[repr(u8)]
 pub enum TaskLine {
-    /// state, flags, on_cpu, wakee_flips, last_wakee, wake_cpu, on_rq, prio.
+    /// state, flags, on_cpu, wakee_flips, last_wakee; what [`TaskLine::OnRq`] says, where that is no line of its own.
     State,
     /// se: load, run_node, group_node, on_rq.
     Se,
@@ -143,6 +144,8 @@ pub enum TaskLine {
     ThreadInfo,
     /// The last of its statistics, where they begin on a line of their own.
     SeStatistics5,
+    /// wake_cpu, on_rq, prio, sched_class.
+    OnRq,
 }
 
 /// Lines of a group's `cfs_rq`.
@@ -231,7 +234,7 @@ const QUEUE_IN_RQ: [RqLine; NR_CFS_RQ_LINES] =
     [RqLine::Cfs, RqLine::CfsTimeline, RqLine::CfsAvg, RqLine::CfsContrib, RqLine::CfsRemoved];
 
 const NR_RQ_LINES: usize = 20;
-const NR_TASK_LINES: usize = 13;
+const NR_TASK_LINES: usize = 14;
 const NR_CFS_RQ_LINES: usize = 5;
 const NR_SE_LINES: usize = 5;
 const NR_GLOBAL_LINES: u32 = 9;
@@ -246,6 +249,10 @@ pub struct Structures {
     pub statistics: u32,
     /// Bytes of statistics between `block_max` and `exec_max`: eight for `sum_block_runtime` (v5.16).
     pub statistics_behind_block_max: u32,
+    /// Where a group's entity has its statistics inside, their byte offset; else they are one line ([`SeLine::Statistics`]).
+    group_statistics: Option<u32>,
+    /// Whether `runnable_load_avg` lies with `tg_load_avg_contrib`, and not with the averages before it.
+    runnable_with_contrib: bool,
     /// On which line of its object each member of [`RqLine`], [`TaskLine`], [`CfsRqLine`] and [`SeLine`] lies: those with one
     /// number share a line.
     rq: [u8; NR_RQ_LINES],
@@ -274,6 +281,8 @@ pub struct Layout {
     queue: [[u16; 2]; NR_CFS_RQ_LINES],
     /// The flags words of idle tasks: those of one CPU to the next's, in lines, from the first on.
     idle_flags: (Region, u32, u32),
+    /// Of [`Structures::runnable_with_contrib`].
+    runnable_with_contrib: bool,
 }
 
 /// Members of `struct sched_statistics`, by their place in it: eight bytes each.
@@ -305,71 +314,6 @@ const TASK_LINES: u32 = 16;
 /// A `struct sched_domain` with schedstats is 6 lines; each CPU has its own copy of each level.
 const DOMAIN_LINES: u32 = 8;
 
-impl Structures {
-    /// v4.5. `struct rq` is of 2720 bytes, `wake_list` at 2704.
-    pub const V4_5: Structures = Structures {
-        task_group: TaskGroupStructure::V4_5,
-        statistics: 104,
-        statistics_behind_block_max: 0,
-        // The last five lie with Clock, CfsContrib, Balance, Lock and Load.
-        rq: [0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 7, 5, 8, 0, 1],
-        task: [0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 6],
-        cfs_rq: [0, 1, 2, 3, 3],
-        se: [0, 1, 2, 3, 2],
-        rq_lines: 16,
-        cfs_rq_lines: 4,
-        se_lines: 4,
-        rq_tail: 32,
-    };
-
-    /// v4.15: `runnable_weight` came before `run_node`, so everything behind it in an entity moved by eight bytes. `cfs.removed`
-    /// asks for a line of its own, so `struct rq` is of whole lines.
-    pub const V4_15: Structures = Structures { statistics: 112, rq_tail: 0, ..Structures::V4_5 };
-
-    /// v6.1. Within `struct cfs_rq`: tasks_timeline 64, avg 128, removed 192, tg_load_avg_contrib 256. Within `struct sched_entity`,
-    /// which has no statistics any more: exec_start 64, parent 112, cfs_rq 120, avg 192. Within `struct rq`: clock_task 2496, rd
-    /// 2560, cpu_capacity 2576, cfs_tasks 2680, idle_stamp 2944.
-    pub const V6_1: Structures = Structures {
-        task_group: TaskGroupStructure::V6_1,
-        statistics: 128,
-        statistics_behind_block_max: 8,
-        rq: [0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 0, 1],
-        task: [0, 1, 2, 3, 4, 5, 2, 7, 8, 9, 10, 11, 6],
-        cfs_rq: [0, 1, 2, 3, 4],
-        se: [0, 1, 2, 3, 1],
-        rq_lines: 20,
-        cfs_rq_lines: 5,
-        se_lines: 5,
-        ..Structures::V4_15
-    };
-
-    /// v6.12. Within `struct sched_entity`: deadline 40, on_rq 80, exec_start 88, vruntime 112, slice 128, parent 152, cfs_rq 160,
-    /// avg 192. The others' lines are v6.1's.
-    pub const V6_12: Structures = Structures {
-        task_group: TaskGroupStructure::V6_12,
-        task: [0, 1, 2, 3, 4, 5, 12, 7, 8, 9, 10, 11, 6],
-        se: [0, 1, 2, 3, 4],
-        ..Structures::V6_1
-    };
-
-    /// v7.2, from the types (BTF) of Debian's 7.2.13: with `SCHED_CLASS_EXT`, `UCLAMP_TASK` and `SCHED_CACHE`, without `SCHED_CORE`.
-    ///
-    /// What other CPUs only look at begins `struct rq`, apart from the lock: nr_running 0, ttwu_pending 12, cpu_capacity 16, curr 24, idle 32;
-    /// then on a line of their own nr_switches 64, lock 72, nohz_flags 80. Within it further: uclamp 128, cfs 256, next_balance 3640,
-    /// clock_task 3712, clock 3728, rd 3784, sd 3792, active_balance 3824, cfs_tasks 3888, avg_rt 3904, avg_dl 3968, idle_stamp 4032,
-    /// hrtick_timer 4128, sched_count 4308, 4480 bytes in all. `Capacity` is cpu_capacity, for which it is looked at, not rd and sd.
-    /// Within `struct cfs_rq`: tasks_timeline 64, avg 128, removed 192, tg_load_avg_contrib 264, 512 bytes in all; within
-    /// `struct sched_entity`: deadline 40, on_rq 88, exec_start 96, vruntime 120, slice 144, parent 168, cfs_rq 176, avg 256: the lines of
-    /// v6.12, as far as they are told apart here. A group's queue, entity and statistics of one CPU lie one behind the other
-    /// (`struct cfs_tg_state`), each on lines of its own, so that they share none, as before.
-    pub const V7_2: Structures = Structures {
-        task_group: TaskGroupStructure::V7_2,
-        // Curr, Capacity and Pending with NrRunning; Load with the lock.
-        rq: [1, 1, 2, 3, 4, 5, 0, 7, 8, 9, 10, 11, 12, 13, 14, 0, 16, 17, 0, 0],
-        ..Structures::V6_12
-    };
-}
-
 impl Layout {
     pub fn new(of: &Structures, rules: LayoutRules) -> Layout {
         let mut rq = of.rq.map(|line| u16::from(line) * LINE_BYTES as u16);
@@ -387,7 +331,8 @@ impl Layout {
         let entity = std::array::from_fn(|line| [of.task[ENTITY_IN_TASK[line] as usize], of.se[line]]);
         let bytes = |line: u8| u16::from(line) * LINE_BYTES as u16;
         let queue = std::array::from_fn(|line| [rq[QUEUE_IN_RQ[line] as usize], bytes(of.cfs_rq[line])]);
-        Layout { of: *of, task_group, rq, rq_bytes, entity, queue, idle_flags }
+        let runnable_with_contrib = of.runnable_with_contrib;
+        Layout { of: *of, task_group, rq, rq_bytes, entity, queue, idle_flags, runnable_with_contrib }
     }
 
     #[inline]
@@ -412,6 +357,36 @@ impl Layout {
         let gap = if statistic as u8 > Statistic::BlockStart as u8 { self.of.statistics_behind_block_max } else { 0 };
         let line = (self.of.statistics + 8 * statistic as u32 + gap) / LINE_BYTES;
         Line { region: Region::Task, index: task.0 * TASK_LINES + TaskLine::Se as u32 + line }
+    }
+
+    /// The line of one of the statistics of a group's entity, whose lines begin with `first`.
+    pub fn group_statistic(&self, first: u32, statistic: Statistic) -> Line {
+        match self.of.group_statistics {
+            Some(statistics) => {
+                let line = (statistics + 8 * statistic as u32) / LINE_BYTES;
+                Line { region: Region::Se, index: first + line }
+            }
+            None => self.line_of_se(first, true, SeLine::Statistics),
+        }
+    }
+
+    /// Whether who changes a queue's `runnable_load_avg` changes another line than that of its averages: [`CfsRqLine::Contrib`].
+    #[inline]
+    pub fn runnable_is_apart(&self) -> bool {
+        self.runnable_with_contrib
+    }
+
+    /// `p->on_rq`, where that lies apart from `p->state`.
+    #[inline]
+    pub fn on_rq_apart(&self, task: TaskId) -> Option<Line> {
+        let apart = self.of.task[TaskLine::OnRq as usize] != self.of.task[TaskLine::State as usize];
+        apart.then(|| self.task(task, TaskLine::OnRq))
+    }
+
+    /// Where `runnable_load_avg` of a CPU's root queue lies.
+    #[inline]
+    pub fn rq_runnable(&self, cpu: CpuId) -> Line {
+        self.rq(cpu, if self.runnable_with_contrib { RqLine::CfsContrib } else { RqLine::CfsAvg })
     }
 
     /// Of a group's queue on one CPU.

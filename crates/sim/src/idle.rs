@@ -19,6 +19,9 @@ impl<const COSTS: bool, S: Scheduler<Arch = Hardware<COSTS>>> Sim<COSTS, S> {
     /// idle.c: do_idle(): the idle task was switched to.
     #[inline(always)]
     pub(crate) fn begin_idle(&mut self, cpu: CpuId) {
+        if COSTS {
+            self.os.quiet_vmstat(&mut self.sched, cpu);
+        }
         self.sched.idle_loop_enter(cpu);
         self.tick_nohz_start_idle(cpu);
         self.cpus[cpu].got_idle_tick = false;

@@ -14,7 +14,6 @@ use sched::sched::{ROOT_TASK_GROUP, TaskId, TaskState, WakeFlags};
 use sched::scheduler::Scheduler;
 use sched::sysctl::{Sysctl, Tunable};
 use sched::trace::Ipi;
-use sched::versions::V4_5_RC1;
 use std::cell::Cell;
 use std::path::Path;
 use units::{CpuId, Ns};
@@ -28,7 +27,7 @@ struct Recorder {
     out: String,
     /// How often the clock was looked at, priced or not.
     clock_reads: Cell<u32>,
-    /// What names lines; `None`: that of v4.15.
+    /// What names lines.
     layout: Option<Layout>,
 }
 
@@ -42,7 +41,7 @@ impl Recorder {
     }
 
     fn line(&mut self, how: &str, line: Line) {
-        let name = self.layout.unwrap_or_else(|| V4_5_RC1.layout()).describe(line);
+        let name = self.layout.expect("each kernel has its own").describe(line);
         self.note(&format!("{how} {name}"));
     }
 }
@@ -100,7 +99,7 @@ fn waker_and_wakee_of(
         kernel.set(key, value).expect("a behaviour");
     }
     let boot = Boot { sysctl: Sysctl::new(4), ..Boot::new(kernel, CpuTopology::symmetric(1, 1, 1, 4, 1), 250) };
-    let layout = (!kernel.name.starts_with("v4")).then(|| kernel.layout());
+    let layout = Some(kernel.layout());
     let mut sched = Sched::new(Recorder { layout, ..Recorder::default() }, boot);
     set(&mut sched);
     for cpu in 0..4 {

@@ -20,6 +20,7 @@ mod scenarios;
 mod sleeps;
 mod threads;
 mod ticks;
+mod vmstat;
 
 use machine::hardware::Hardware;
 use machine::idle::IdleRules;

@@ -8,6 +8,7 @@ use crate::core::Sched;
 use crate::fair::load::Step;
 use crate::layout::{CfsRqLine, Line, SeLine};
 use crate::sched::{CfsRqId, SeId};
+use units::unlikely;
 
 /// Where the lines of an entity and of its queue begin, and whether they are a group's.
 #[derive(Clone, Copy)]
@@ -87,6 +88,14 @@ impl<A: Arch> Sched<A> {
     #[inline(always)]
     pub(crate) fn write_cfs_avg_at(&mut self, at: LevelLines) {
         self.write_cfs_line(at, CfsRqLine::Avg);
+    }
+
+    /// [`Sched::write_cfs_runnable_apart`].
+    #[inline(always)]
+    pub(crate) fn write_cfs_runnable_apart_at(&mut self, at: LevelLines) {
+        if unlikely(self.layout.runnable_is_apart()) {
+            self.write_cfs_line(at, CfsRqLine::Contrib);
+        }
     }
 
     /// [`Sched::read_cfs_removed`].

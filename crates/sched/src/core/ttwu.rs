@@ -83,6 +83,7 @@ impl<A: Arch> Sched<A> {
         }
         self.foresee_woken(p);
         self.nr_wakeups += 1;
+        self.read_task_on_rq_apart(p);
         let mut flags = flags;
         let mut cpu = self.task[p].cpu;
         if unlikely(self.task[p].on_rq != OnRq::No) {
@@ -237,6 +238,7 @@ impl<A: Arch> Sched<A> {
             ..QueueFlags::default()
         };
         self.activate_task(cpu, p, enqueue);
+        self.write_task_on_rq_apart(p);
         self.ttwu_do_wakeup(cpu, p, flags, true);
         if self.kernel.core.wake_running == WakeRunning::Skips {
             self.has_woken(cpu, p);

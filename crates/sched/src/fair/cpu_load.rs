@@ -103,7 +103,7 @@ impl<A: Arch> Sched<A> {
     /// fair.c: cpu_avg_load_per_task().
     pub(crate) fn cpu_avg_load_per_task(&mut self, cpu: CpuId) -> u64 {
         self.read_rq_cfs(cpu);
-        self.read_cfs_avg(self.rq[cpu].cfs);
+        self.read_rq_runnable(cpu);
         let nr_running = u64::from(self.cfs_h_nr_running(cpu));
         self.weighted_cpuload(cpu).checked_div(nr_running).unwrap_or(0)
     }

@@ -271,6 +271,7 @@ impl<A: Arch> Sched<A> {
     pub(crate) fn update_cfs_rq_load_avg(&mut self, cfs: CfsRqId) -> bool {
         self.write_cfs_avg(cfs);
         self.read_cfs_removed(cfs);
+        self.write_cfs_runnable_apart(cfs);
         let aged = self.bring_up_to_now(cfs, None);
         self.trace_aged(cfs, None, aged);
         if aged.queue {
@@ -363,6 +364,7 @@ impl<A: Arch> Sched<A> {
         self.write_se_avg_at(at);
         self.write_cfs_avg_at(at);
         self.read_cfs_removed_at(at);
+        self.write_cfs_runnable_apart_at(at);
     }
 
     /// Whether no unit of time has passed since the last update, and nothing came to an attached entity or its queue from elsewhere.
@@ -460,6 +462,7 @@ impl<A: Arch> Sched<A> {
         self.write_se_avg(se);
         self.write_cfs_avg(cfs);
         self.read_cfs_removed(cfs);
+        self.write_cfs_runnable_apart(cfs);
         let migrated = self.se[se].avg.last_update_time == 0;
         let decayed = self.bring_up_to_now(cfs, (!migrated).then_some(se)).queue;
         if migrated {

@@ -189,7 +189,7 @@ impl<A: Arch> Sched<A> {
             let shares = resolution.scale_load_down(self.tg_shares(tg)) as i64;
 
             let weight = if total > 0 && here < total { here * shares / total } else { shares };
-            wl = weight.max(MIN_SHARES as i64) - self.se[se].avg.load_avg as i64;
+            wl = at_least_min_shares(weight) - self.se[se].avg.load_avg as i64;
             wg = 0;
             level = self.se[se].parent;
         }
@@ -218,6 +218,12 @@ impl<A: Arch> Sched<A> {
         let h_load = self.cfs_rq_load_avg(self.rq[self.this_cpu].cfs);
         idle_task_load_avg(self.this_cpu) * h_load / (h_load + 1)
     }
+}
+
+/// What an entity of this weight weighs at least. MIN_SHARES has no sign, so that a weight below nothing, which is what a queue has that
+/// loses more than its average, is a huge one to the kernel, and stays what it is.
+fn at_least_min_shares(weight: i64) -> i64 {
+    if (weight as u64) < MIN_SHARES { MIN_SHARES as i64 } else { weight }
 }
 
 /// `100 + (imbalance_pct - 100) / 2`, in percent.

@@ -27,7 +27,7 @@ const RQ: [(&str, &str); NR_RQ_LINES] = [
     ("Pending", ""),
 ];
 const TASK: [(&str, &str); NR_TASK_LINES] = [
-    ("State", "state, on_cpu, on_rq, wakee_flips"),
+    ("State", "state, on_cpu, wakee_flips"),
     ("Se", "se.load, se.run_node, se.on_rq"),
     ("SeTimes", "se.exec_start, se.vruntime"),
     ("SeStatistics2", "statistics"),
@@ -40,6 +40,7 @@ const TASK: [(&str, &str); NR_TASK_LINES] = [
     ("Switches", "nvcsw, nivcsw"),
     ("ThreadInfo", "thread_info.flags"),
     ("SeStatistics5", "statistics"),
+    ("OnRq", "wake_cpu, on_rq"),
 ];
 const CFS_RQ: [(&str, &str); NR_CFS_RQ_LINES] = [
     ("Load", "load, nr_running, min_vruntime"),
@@ -139,7 +140,16 @@ impl Layout {
             Region::Rq => self.parts_of_rqs(index),
             Region::Task => named("task", TASK_LINES, &self.of.task, &TASK),
             Region::CfsRq => named("cfs_rq", self.of.cfs_rq_lines, &self.of.cfs_rq, &CFS_RQ),
-            Region::Se => named("se", self.of.se_lines, &self.of.se, &SE),
+            Region::Se => {
+                let mut parts = named("se", self.of.se_lines, &self.of.se, &SE);
+                let part = &mut parts[0];
+                if part.name.is_empty() {
+                    // Statistics are on several, of which one is told.
+                    let (name, fields) = SE[SeLine::Statistics as usize];
+                    (part.name, part.fields) = (name, fields.to_string());
+                }
+                parts
+            }
             Region::Domain => {
                 let fields = DOMAIN[(index % DOMAIN_LINES) as usize].to_string();
                 vec![Part { object: "domain", number: index / DOMAIN_LINES, name: "", fields }]

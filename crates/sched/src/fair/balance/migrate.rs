@@ -179,6 +179,7 @@ impl<A: Arch> Sched<A> {
             self.count_forced_migration(p, env);
         }
         self.task[p].on_rq = OnRq::Migrating;
+        self.write_task_on_rq_apart(p);
         let flags = self.migration_flags();
         self.deactivate_task(env.src_cpu, p, flags);
         self.set_task_cpu(p, env.dst_cpu);
@@ -315,6 +316,7 @@ impl<A: Arch> Sched<A> {
         let flags = self.migration_flags();
         self.activate_task(cpu, p, flags);
         self.task[p].on_rq = OnRq::Queued;
+        self.write_task_on_rq_apart(p);
         self.check_preempt_curr(cpu, p, WakeFlags::NONE);
     }
 

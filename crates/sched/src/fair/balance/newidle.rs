@@ -45,7 +45,6 @@ impl<A: Arch> Sched<A> {
         if unlikely(!self.cpu_active_mask.contains(this_cpu)) {
             return 0;
         }
-        self.read_root_domain(this_cpu);
         let mut pulled_task = 0;
         let searches = self.is_newidle_worth_while(this_cpu);
         if !searches {
@@ -87,11 +86,17 @@ impl<A: Arch> Sched<A> {
     }
 
     /// Whether some CPU has a task to give, and this one is going to idle for long enough to look for it.
-    fn is_newidle_worth_while(&self, this_cpu: CpuId) -> bool {
+    fn is_newidle_worth_while(&mut self, this_cpu: CpuId) -> bool {
+        let gate = self.kernel.balance.newidle_gate;
+        // What the CPU knows of itself comes first there.
+        if gate == NewidleGate::MigrationCost && self.rq[this_cpu].avg_idle < self.sysctl.sched_migration_cost {
+            return false;
+        }
+        self.read_root_domain(this_cpu);
         let rq = &self.rq[this_cpu];
         let overload = self.root_domain(this_cpu).overload;
-        match self.kernel.balance.newidle_gate {
-            NewidleGate::MigrationCost => rq.avg_idle >= self.sysctl.sched_migration_cost && overload,
+        match gate {
+            NewidleGate::MigrationCost => overload,
             NewidleGate::DomainCost => {
                 rq.sd.is_some_and(|sd| overload && rq.avg_idle >= self.domains[sd].max_newidle_lb_cost)
             }

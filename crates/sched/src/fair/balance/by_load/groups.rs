@@ -128,6 +128,9 @@ impl<A: Arch> Sched<A> {
         self.read_rq_load(cpu);
         self.read_rq_cfs(cpu);
         self.read_cfs_avg(self.rq[cpu].cfs);
+        if self.layout.runnable_is_apart() {
+            self.read_rq_runnable(cpu);
+        }
         self.read_rq_capacity(cpu);
     }
 
@@ -246,7 +249,7 @@ impl<A: Arch> Sched<A> {
                 continue;
             }
             self.read_rq_load(cpu);
-            self.read_cfs_avg(self.rq[cpu].cfs);
+            self.read_rq_runnable(cpu);
             self.read_rq_capacity(cpu);
             let capacity = self.capacity_of(cpu);
             let wl = self.weighted_cpuload(cpu);

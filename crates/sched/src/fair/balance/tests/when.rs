@@ -50,6 +50,23 @@ fn newidle_gives_up_where_it_would_cost_more_than_it_brings() {
 }
 
 #[test]
+fn newidle_asks_everybody_for_work_only_once_it_has_time_for_it() {
+    // `rd->overload` is everybody's line, `avg_idle` its own.
+    for (kernel, asks_first) in [(V4_5_RC1, false), (V6_12, true)] {
+        let mut sched = flat(kernel, 2);
+        let overload = sched.layout.root_domain(0);
+        let mut looks = |avg_idle: u64| {
+            sched.rq[CPU1].avg_idle = avg_idle;
+            sched.on_cpu(CPU1);
+            sched.arch.loaded.clear();
+            assert_eq!(sched.idle_balance(CPU1), 0);
+            sched.arch.loaded.contains(&overload)
+        };
+        assert_eq!([looks(499_999), looks(500_000)], [asks_first, true], "{}", kernel.name);
+    }
+}
+
+#[test]
 fn newidle_tells_of_a_stopper_that_came_meanwhile() {
     let mut sched = flat(V4_5_RC1, 2);
     let stopper = sched.rq[CPU1].stop.expect("every CPU has one");

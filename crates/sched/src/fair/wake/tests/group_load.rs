@@ -83,6 +83,21 @@ fn the_totals_own_part_is_the_queues_weight() {
 }
 
 #[test]
+fn a_queue_that_loses_more_than_it_has_weighs_less_than_nothing() {
+    // Its task has run on while its average is of earlier: w = 1000 - 1024, W = 4000 + 1024 - 1024.
+    let mut m = four_cpus();
+    let tg = m.sched_create_group(ROOT_TASK_GROUP, "g", 1024);
+    load_group(&mut m, tg, 1024, &[1000, 4000, 0, 0]);
+    let cfs = m.tg[tg].cfs_rq[0];
+    m.cfs_rq[cfs].load.weight = 1024;
+    // -24 * 1024 / 4000 - 204, not 2 - 204.
+    assert_eq!(m.effective_load(tg, cpu(0), -1024, -1024), -210);
+    // Where it weighs nothing or 1 it is the smallest weight: w = 0, and 7 * 1024 / 4007.
+    assert_eq!(m.effective_load(tg, cpu(0), -1000, -1024), 2 - 204);
+    assert_eq!(m.effective_load(tg, cpu(0), -993, -1017), 2 - 204);
+}
+
+#[test]
 fn a_groups_shares_decide_whether_its_task_is_pulled() {
     // Both sockets have one task of the root group; there two tasks of the group run besides. Its shares count there: as a root
     // task it is pulled for that, as a member of a small group it adds almost nothing and is pulled as well, but if the

@@ -1,0 +1,39 @@
+//! What is on a line of its own in some layouts, and beside other fields in the others.
+
+use crate::arch::Arch;
+use crate::core::Sched;
+use crate::layout::CfsRqLine;
+use crate::sched::{CfsRqId, TaskId};
+use units::{CpuId, unlikely};
+
+impl<A: Arch> Sched<A> {
+    /// Looks at what `weighted_cpuload()` is: `runnable_load_avg` of a CPU's root queue.
+    #[inline]
+    pub(crate) fn read_rq_runnable(&mut self, cpu: CpuId) {
+        self.read(self.layout.rq_runnable(cpu));
+    }
+
+    /// Looks at `on_rq`, `wake_cpu` after [`Self::read_task`], where they are on another line.
+    #[inline]
+    pub(crate) fn read_task_on_rq_apart(&mut self, p: TaskId) {
+        if let Some(line) = self.layout.on_rq_apart(p) {
+            self.read(line);
+        }
+    }
+
+    /// Changes `on_rq`, where that is on another line than `state`.
+    #[inline]
+    pub(crate) fn write_task_on_rq_apart(&mut self, p: TaskId) {
+        if let Some(line) = self.layout.on_rq_apart(p) {
+            self.write(line);
+        }
+    }
+
+    /// Changes `runnable_load_*` and what lies behind, where that is another line than [`Self::write_cfs_avg`]'s.
+    #[inline]
+    pub(crate) fn write_cfs_runnable_apart(&mut self, cfs_rq: CfsRqId) {
+        if unlikely(self.layout.runnable_is_apart()) {
+            self.write(self.cfs_line(cfs_rq, CfsRqLine::Contrib));
+        }
+    }
+}

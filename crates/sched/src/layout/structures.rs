@@ -1,0 +1,119 @@
+//! The structures of each version: which of their members share a line.
+
+use super::{Structures, TaskGroupStructure};
+
+impl Structures {
+    /// v4.5. `struct rq` is of 2720 bytes, `wake_list` at 2704. Within `struct cfs_rq`, which begins there at 112 or 120: load 0,
+    /// nr_running 16, min_vruntime 32, tasks_timeline 40, curr 56, next 64, avg 96 (its util_avg 128), runnable_load_avg 144,
+    /// tg_load_avg_contrib 152, removed_load_avg 160, h_load 176. Within `struct sched_entity`: on_rq 56, exec_start 64, vruntime 80,
+    /// statistics 104, depth 320, parent 328, cfs_rq 336, avg 384, 448 bytes in all; a group's begins on a line of its own, too. Within
+    /// `struct task_struct`: state 0, on_cpu 40, last_wakee 56, wake_cpu 64, on_rq 68, sched_class 88, se 128.
+    pub const V4_5: Structures = Structures {
+        task_group: TaskGroupStructure::V4_5,
+        statistics: 104,
+        statistics_behind_block_max: 0,
+        group_statistics: Some(104),
+        runnable_with_contrib: true,
+        // The timeline lies with Cfs, the last five with Clock, CfsContrib, Balance, Lock and Load.
+        rq: [0, 1, 2, 2, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 7, 5, 8, 0, 1],
+        task: [0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 6, 12],
+        cfs_rq: [0, 0, 1, 2, 2],
+        se: [0, 1, 2, 6, 5],
+        rq_lines: 16,
+        cfs_rq_lines: 4,
+        se_lines: 7,
+        rq_tail: 32,
+    };
+
+    /// v4.15: `runnable_weight` came before `run_node`, so everything behind it in an entity moved by eight bytes. `cfs.removed`
+    /// asks for a line of its own, so `struct rq` is of whole lines.
+    pub const V4_15: Structures = Structures {
+        statistics: 112,
+        group_statistics: None,
+        runnable_with_contrib: false,
+        rq: [0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 7, 5, 8, 0, 1],
+        task: [0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 6, 0],
+        cfs_rq: [0, 1, 2, 3, 3],
+        se: [0, 1, 2, 3, 2],
+        se_lines: 4,
+        rq_tail: 0,
+        ..Structures::V4_5
+    };
+
+    /// v6.1. Within `struct cfs_rq`: tasks_timeline 64, avg 128, removed 192, tg_load_avg_contrib 256. Within `struct sched_entity`,
+    /// which has no statistics any more: exec_start 64, parent 112, cfs_rq 120, avg 192. Within `struct rq`: clock_task 2496, rd
+    /// 2560, cpu_capacity 2576, cfs_tasks 2680, idle_stamp 2944.
+    pub const V6_1: Structures = Structures {
+        task_group: TaskGroupStructure::V6_1,
+        statistics: 128,
+        statistics_behind_block_max: 8,
+        rq: [0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 0, 1],
+        task: [0, 1, 2, 3, 4, 5, 2, 7, 8, 9, 10, 11, 6, 0],
+        cfs_rq: [0, 1, 2, 3, 4],
+        se: [0, 1, 2, 3, 1],
+        rq_lines: 20,
+        cfs_rq_lines: 5,
+        se_lines: 5,
+        ..Structures::V4_15
+    };
+
+    /// v6.12. Within `struct sched_entity`: deadline 40, on_rq 80, exec_start 88, vruntime 112, slice 128, parent 152, cfs_rq 160,
+    /// avg 192. The others' lines are v6.1's.
+    pub const V6_12: Structures = Structures {
+        task_group: TaskGroupStructure::V6_12,
+        task: [0, 1, 2, 3, 4, 5, 12, 7, 8, 9, 10, 11, 6, 0],
+        se: [0, 1, 2, 3, 4],
+        ..Structures::V6_1
+    };
+
+    /// v7.2, from the types (BTF) of Debian's 7.2.13: with `SCHED_CLASS_EXT`, `UCLAMP_TASK` and `SCHED_CACHE`, without `SCHED_CORE`.
+    ///
+    /// What other CPUs only look at begins `struct rq`, apart from the lock: nr_running 0, ttwu_pending 12, cpu_capacity 16, curr 24, idle 32;
+    /// then on a line of their own nr_switches 64, lock 72, nohz_flags 80. Within it further: uclamp 128, cfs 256, next_balance 3640,
+    /// clock_task 3712, clock 3728, rd 3784, sd 3792, active_balance 3824, cfs_tasks 3888, avg_rt 3904, avg_dl 3968, idle_stamp 4032,
+    /// hrtick_timer 4128, sched_count 4308, 4480 bytes in all. `Capacity` is cpu_capacity, for which it is looked at, not rd and sd.
+    /// Within `struct cfs_rq`: tasks_timeline 64, avg 128, removed 192, tg_load_avg_contrib 264, 512 bytes in all; within
+    /// `struct sched_entity`: deadline 40, on_rq 88, exec_start 96, vruntime 120, slice 144, parent 168, cfs_rq 176, avg 256: the lines of
+    /// v6.12, as far as they are told apart here. A group's queue, entity and statistics of one CPU lie one behind the other
+    /// (`struct cfs_tg_state`), each on lines of its own, so that they share none, as before.
+    pub const V7_2: Structures = Structures {
+        task_group: TaskGroupStructure::V7_2,
+        // Curr, Capacity and Pending with NrRunning; Load with the lock.
+        rq: [1, 1, 2, 3, 4, 5, 0, 7, 8, 9, 10, 11, 12, 13, 14, 0, 16, 17, 0, 0],
+        ..Structures::V6_12
+    };
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::layout::*;
+    use crate::versions::{V4_5_RC1, V6_1};
+
+    #[test]
+    fn v4_5_a_groups_entity_is_laid_out_as_a_tasks_is() {
+        let (layout, se) = (V4_5_RC1.layout(), SeId(5));
+        let first = layout.first_of_se(se, None);
+        let behind = |statistic| layout.group_statistic(first, statistic).index - first;
+        assert_eq!(layout.group_statistic(first, Statistic::WaitStart), layout.se(se, SeLine::Times));
+        let statistics = [Statistic::WaitSum, Statistic::SleepStart, Statistic::ExecMax, Statistic::NrWakeupsAffine];
+        assert_eq!(statistics.map(behind), [2, 2, 3, 4]);
+        // Nobody who counts takes `my_q` or the averages from those who look at them.
+        assert_eq!([SeLine::Links, SeLine::Avg].map(|line| layout.se(se, line).index - first), [5, 6]);
+        assert_eq!(layout.describe(layout.group_statistic(first, Statistic::ExecMax)), "se 5 Statistics");
+        // The next one begins behind it.
+        assert_eq!(layout.first_of_se(SeId(6), None) - first, 7);
+    }
+
+    #[test]
+    fn v4_5_a_queue_has_its_timeline_beside_its_load_and_the_runnable_load_beside_what_is_removed() {
+        let (layout, cfs_rq, cpu) = (V4_5_RC1.layout(), CfsRqId(3), CpuId(1));
+        let of = |line| layout.cfs_rq(cfs_rq, line);
+        assert_eq!(of(CfsRqLine::Timeline), of(CfsRqLine::Load));
+        assert_eq!(of(CfsRqLine::Contrib), of(CfsRqLine::Removed));
+        assert_ne!(of(CfsRqLine::Avg), of(CfsRqLine::Removed));
+        assert_eq!(layout.rq(cpu, RqLine::CfsTimeline), layout.rq(cpu, RqLine::Cfs));
+        assert_eq!(layout.rq_runnable(cpu), layout.rq(cpu, RqLine::CfsRemoved));
+        let later = V6_1.layout();
+        assert_eq!(later.rq_runnable(cpu), later.rq(cpu, RqLine::CfsAvg));
+    }
+}
