@@ -61,7 +61,7 @@ fn each_idle_is_noted_on_its_run_queue_and_that_it_is_over() {
     let stores = |cpu: CpuId| {
         let line = sim.sched.layout.rq(cpu, RqLine::WakeList);
         let lines = sim.sched.arch.lines_touched().expect("it records").lines();
-        let touched = lines.into_iter().find(|touched| touched.line == line);
+        let touched = lines.iter().find(|touched| touched.line == line);
         touched.map_or(0, |touched| touched.by.iter().map(|(_, _, counts)| counts.stores).sum::<u64>())
     };
     // Once in each of ten naps and as it ends, and that it idles before and after them.

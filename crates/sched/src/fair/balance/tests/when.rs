@@ -311,7 +311,8 @@ fn who_finds_a_serialized_level_taken_has_looked_at_the_lock_or_written_the_flag
             let now = Ns(sched.arch.now);
             sched.balance.balancing =
                 if held { Balancing { from: now, until: now + Ns(1) } } else { Balancing::default() };
-            (sched.arch.loaded.clear(), sched.arch.stored.clear(), sched.arch.touched.clear());
+            let arch = &mut sched.arch;
+            [&mut arch.loaded, &mut arch.stored, &mut arch.touched].map(Vec::clear);
             sched.on_cpu(CPU0);
             sched.rebalance_domains(CPU0, CpuIdleType::Idle);
             [&sched.arch.loaded, &sched.arch.stored, &sched.arch.touched]
