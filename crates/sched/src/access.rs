@@ -250,10 +250,22 @@ impl<A: Arch> Sched<A> {
         self.write(self.layout.rq(cpu, RqLine::AvgIrq));
     }
 
-    /// Changes a CPU's schedstats (`ttwu_count`, `sched_count`, `rq_sched_info` ...).
+    /// Changes a CPU's `rq_sched_info`, or counters beside it (`yld_count`, `sched_count`).
     #[inline]
     pub(crate) fn write_rq_stats(&mut self, cpu: CpuId) {
         self.write(self.layout.rq(cpu, RqLine::Stats));
+    }
+
+    /// Changes the counters behind these: `sched_goidle`, `ttwu_count`, `ttwu_local`.
+    #[inline]
+    pub(crate) fn write_ttwu_count(&mut self, cpu: CpuId) {
+        self.write(self.layout.rq(cpu, RqLine::TtwuCount));
+    }
+
+    /// kernel/sched/sched.h: idle_set_state(): changes `idle_state`.
+    #[inline]
+    pub(crate) fn write_idle_state(&mut self, cpu: CpuId) {
+        self.write(self.layout.rq(cpu, RqLine::WakeList));
     }
 
     /// Changes `uclamp[]`.

@@ -9,6 +9,8 @@ mod names;
 mod rules;
 mod structures;
 mod task_group;
+#[cfg(test)]
+mod tests;
 
 pub use rules::{LayoutRules, PerCpuAreas, TaskGroupCache, TgLoadAvgLine};
 pub use task_group::{TaskGroupField, TaskGroupStructure};
@@ -90,7 +92,7 @@ pub enum RqLine {
     Clock,
     /// idle_balance, active_balance, cfs_tasks, rt_avg.
     Balance,
-    /// rq_sched_info, rq_cpu_time, yld_count, sched_count, ttwu_count, ttwu_local.
+    /// rq_sched_info, rq_cpu_time, yld_count, sched_count.
     Stats,
     /// wake_list, idle_state.
     WakeList,
@@ -112,6 +114,8 @@ pub enum RqLine {
     NrRunning,
     /// ttwu_pending (v5.8).
     Pending,
+    /// sched_goidle, ttwu_count, ttwu_local.
+    TtwuCount,
 }
 
 /// Lines of `struct task_struct` that the scheduler touches.
@@ -189,9 +193,9 @@ pub enum CacheLine {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[repr(u8)]
 pub enum GlobalLine {
-    /// nohz.idle_cpus_mask, nohz.nr_cpus.
+    /// nohz.idle_cpus_mask: memory of its own (`CPUMASK_OFFSTACK`), or as many bytes as a line has before the rest of `nohz`.
     NohzMask,
-    /// nohz.next_balance, nohz.load_balancer flags.
+    /// nohz.nr_cpus, nohz.next_balance, since v4.17 nohz.has_blocked.
     NohzBalance,
     /// root_domain: overload, span.
     RootDomain,
@@ -217,7 +221,7 @@ impl GlobalLine {
     }
 }
 
-/// `sched_balance_running`, which whoever balances between nodes takes (v7.2).
+/// `balancing`, since v6.10 `sched_balance_running`, which whoever balances between nodes takes.
 pub const BALANCE_RUNNING: Line = Line { region: Region::Global, index: FIRST_RCU_LEAF - 1 };
 
 /// The `rcu_node` to which `cpu` reports: its lock, the CPUs that it waits for, the numbers of grace periods.
@@ -233,7 +237,7 @@ const ENTITY_IN_TASK: [TaskLine; NR_SE_LINES] =
 const QUEUE_IN_RQ: [RqLine; NR_CFS_RQ_LINES] =
     [RqLine::Cfs, RqLine::CfsTimeline, RqLine::CfsAvg, RqLine::CfsContrib, RqLine::CfsRemoved];
 
-const NR_RQ_LINES: usize = 20;
+const NR_RQ_LINES: usize = 21;
 const NR_TASK_LINES: usize = 14;
 const NR_CFS_RQ_LINES: usize = 5;
 const NR_SE_LINES: usize = 5;
@@ -322,8 +326,10 @@ impl Layout {
         let mut idle_flags = (Region::Rq, of.rq_lines - 1, of.rq_lines);
         if rules.percpu_areas == PerCpuAreas::Packed && of.rq_tail != 0 {
             // wake_list ends the structure: what follows on its line is the next CPU's.
-            let last = rq_bytes - LINE_BYTES;
-            rq[RqLine::WakeList as usize] = last as u16;
+            let (last, end) = (rq_bytes - LINE_BYTES, rq[RqLine::WakeList as usize]);
+            for line in rq.iter_mut().filter(|line| **line == end) {
+                *line = last as u16;
+            }
             rq_bytes = last + of.rq_tail;
             idle_flags = (Region::Global, FIRST_IDLE_FLAGS, 1);
         }
@@ -463,112 +469,5 @@ impl Layout {
             0 => self.global(GlobalLine::RootDomain),
             _ => Line { region: Region::Global, index: NR_GLOBAL_LINES + number - 1 },
         }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::versions::{KERNELS, V4_5_RC1, V6_1, V7_2};
-
-    #[test]
-    fn the_first_statistics_share_a_line_with_vruntime_and_the_last_never_reach_the_links() {
-        let layout = V4_5_RC1.layout();
-        let task = TaskId(7);
-        assert_eq!(layout.statistic(task, Statistic::WaitStart), layout.task(task, TaskLine::SeTimes));
-        assert_eq!(layout.statistic(task, Statistic::SleepStart), layout.task(task, TaskLine::SeStatistics2));
-        assert_eq!(layout.statistic(task, Statistic::NrWakeups), layout.task(task, TaskLine::SeStatistics3));
-        assert_eq!(layout.statistic(task, Statistic::NrWakeupsAffine), layout.task(task, TaskLine::SeStatistics4));
-        // 27 of eight bytes: the last one ends where the links' line begins.
-        assert!(layout.of.statistics + 27 * 8 <= 5 * LINE_BYTES);
-    }
-
-    #[test]
-    fn later_kernels_keep_capacities_apart_from_clocks() {
-        let (old, new) = (V4_5_RC1.layout(), V6_1.layout());
-        assert_eq!(old.rq(CpuId(3), RqLine::Capacity), old.rq(CpuId(3), RqLine::Clock));
-        assert_ne!(new.rq(CpuId(3), RqLine::Capacity), new.rq(CpuId(3), RqLine::Clock));
-        assert_eq!(old.cfs_rq(CfsRqId(3), CfsRqLine::Removed), old.cfs_rq(CfsRqId(3), CfsRqLine::Contrib));
-        assert_ne!(new.cfs_rq(CfsRqId(3), CfsRqLine::Removed), new.cfs_rq(CfsRqId(3), CfsRqLine::Contrib));
-    }
-
-    #[test]
-    fn a_look_at_what_runs_on_a_cpu_leaves_its_lock_alone_since_v7_2() {
-        let looked_at = [RqLine::NrRunning, RqLine::Curr, RqLine::Pending, RqLine::Capacity];
-        let on = |layout: &Layout| looked_at.map(|line| layout.rq(CpuId(3), line));
-        let (old, new) = (V6_1.layout(), V7_2.layout());
-        assert!(on(&old).contains(&old.rq(CpuId(3), RqLine::Lock)));
-        assert!(on(&old).iter().any(|&line| line != on(&old)[0]));
-        assert_eq!(on(&new), [on(&new)[0]; 4]);
-        assert_ne!(on(&new)[0], new.rq(CpuId(3), RqLine::Lock));
-        assert_eq!(new.rq(CpuId(3), RqLine::Load), new.rq(CpuId(3), RqLine::Lock));
-    }
-
-    #[test]
-    fn statistics_of_their_own_are_four_lines_behind_the_times() {
-        let (layout, task) = (V6_1.layout(), TaskId(7));
-        let line = |statistic| layout.statistic(task, statistic);
-        assert_eq!(line(Statistic::WaitStart), layout.task(task, TaskLine::SeStatistics2));
-        assert_eq!(line(Statistic::ExecMax), layout.task(task, TaskLine::SeStatistics3));
-        assert_eq!(line(Statistic::NrWakeups), layout.task(task, TaskLine::SeStatistics4));
-        assert_eq!(line(Statistic::NrWakeupsAffine), layout.task(task, TaskLine::SeStatistics5));
-        assert_eq!(layout.task(task, TaskLine::SeLinks), layout.task(task, TaskLine::SeTimes));
-    }
-
-    #[test]
-    fn lines_have_names() {
-        let layout = V4_5_RC1.layout();
-        assert_eq!(layout.describe(layout.rq(CpuId(3), RqLine::WakeList)), "cpu3 rq.WakeList");
-        assert_eq!(layout.describe(layout.task(TaskId(5), TaskLine::ThreadInfo)), "task 5 ThreadInfo");
-        assert_eq!(layout.describe(layout.idle_thread_info(CpuId(2))), "cpu2 idle flags");
-        assert_eq!(layout.describe(layout.global(GlobalLine::Jiffies)), "jiffies");
-        assert_eq!(layout.describe(rcu_leaf(CpuId(40))), "rcu_node 2");
-        assert_eq!(layout.contents(rcu_leaf(CpuId(40))), "rcu_node: lock, qsmask, gpnum");
-        assert_eq!(layout.describe(layout.rt_rq(CpuId(3))), "cpu3 rq.rt");
-        assert_eq!(layout.describe(layout.dl_rq(CpuId(0))), "cpu0 rq.dl");
-        assert_eq!(layout.describe(layout.root_domain(2)), "root_domain 2");
-    }
-
-    #[test]
-    fn what_lies_on_a_line_is_told_in_fields() {
-        let layout = V4_5_RC1.layout();
-        let tg = |field| layout.contents(layout.task_group(TgId(1), field));
-        assert_eq!(tg(TaskGroupField::Shares), "task_group 1: cfs_rq, shares");
-        assert_eq!(tg(TaskGroupField::LoadAvg), "task_group 1: load_avg, parent");
-        let clock = layout.contents(layout.rq(CpuId(3), RqLine::Clock));
-        assert_eq!(clock, "cpu3 rq: clock, clock_task, nr_iowait, rd, sd, cpu_capacity");
-        assert_eq!(layout.contents(layout.idle_thread_info(CpuId(2))), "cpu2 idle: thread_info.flags");
-        assert_eq!(layout.contents(layout.global(GlobalLine::Cpupri)), "cpupri");
-        assert_eq!(layout.contents(layout.task(TaskId(5), TaskLine::PiLock)), "task 5: pi_lock");
-    }
-
-    #[test]
-    fn packed_run_queues_meet_on_a_line() {
-        let packed =
-            |of: &Structures| Layout::new(of, LayoutRules { percpu_areas: PerCpuAreas::Packed, ..LayoutRules::V4_5 });
-        let layout = packed(&Structures::V4_5);
-        let (end, next) = (layout.rq(CpuId(0), RqLine::WakeList), layout.rq(CpuId(1), RqLine::Lock));
-        assert_eq!(end, next);
-        assert_eq!(layout.contents(end), "cpu0 rq: wake_list; cpu1 rq: lock, nr_running, cpu_load");
-        // Two of them are of whole lines.
-        assert_ne!(layout.rq(CpuId(1), RqLine::WakeList), layout.rq(CpuId(2), RqLine::Lock));
-        assert_eq!(layout.describe(layout.idle_thread_info(CpuId(2))), "cpu2 idle flags");
-        // Where the structure asks for whole lines nothing changes.
-        assert_eq!(packed(&Structures::V6_1), V6_1.layout());
-    }
-
-    #[test]
-    fn objects_do_not_overlap() {
-        for kernel in KERNELS {
-            let layout = kernel.layout();
-            let Structures { rq, task, cfs_rq, se, .. } = layout.of;
-            assert!(rq.iter().all(|&line| u32::from(line) < layout.of.rq_lines - 1));
-            assert!(task.iter().all(|&line| u32::from(line) < TASK_LINES));
-            assert!(cfs_rq.iter().all(|&line| u32::from(line) < layout.of.cfs_rq_lines));
-            assert!(se.iter().all(|&line| u32::from(line) < layout.of.se_lines));
-        }
-        let layout = V4_5_RC1.layout();
-        assert_ne!(layout.rq(CpuId(0), RqLine::WakeList), layout.idle_thread_info(CpuId(0)));
-        assert_ne!(layout.idle_thread_info(CpuId(0)), layout.rq(CpuId(1), RqLine::Lock));
     }
 }

@@ -87,6 +87,8 @@ pub trait Scheduler:
     /// The idle task enters an idle state that takes `exit_latency_us` to leave, or (`None`) has left it: cpuidle's
     /// `sched_idle_set_state()`. A CPU that idles without one is in no state.
     fn set_idle_state(&mut self, cpu: CpuId, exit_latency_us: Option<u32>);
+    /// What that writes, on the way into the state and out of it.
+    fn write_idle_state(&mut self, cpu: CpuId);
     /// The idle loop would stop the tick, and does unless it `stops` not (it has stopped, or a timeout keeps it); and it restarts when the CPU
     /// leaves the idle loop. Returns whether it does.
     fn tick_nohz_idle_stop(&mut self, cpu: CpuId, stops: bool);
@@ -341,6 +343,12 @@ impl<A: Arch> Scheduler for Sched<A> {
 
     fn set_idle_state(&mut self, cpu: CpuId, exit_latency_us: Option<u32>) {
         self.rq[cpu].idle_exit_latency = exit_latency_us;
+    }
+
+    #[inline(always)]
+    fn write_idle_state(&mut self, cpu: CpuId) {
+        self.on_cpu(cpu);
+        Sched::write_idle_state(self, cpu);
     }
 
     #[inline(always)]

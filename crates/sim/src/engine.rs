@@ -336,6 +336,9 @@ impl<const COSTS: bool, S: Scheduler<Arch = Hardware<COSTS>>> Sim<COSTS, S> {
             Run::LeavingIdle | Run::Kernel => {}
         }
         self.sched.arch_mut().begin(cpu, now);
+        if unlikely(run == Run::LeavingIdle) {
+            self.sched.write_idle_state(cpu);
+        }
         // Most paths begin where no interrupt waits.
         if unlikely(self.cpus[cpu].is_interrupted(now)) {
             if matches!(run, Run::User { .. }) {

@@ -72,6 +72,7 @@ impl<const COSTS: bool, S: Scheduler<Arch = Hardware<COSTS>>> Sim<COSTS, S> {
         if !prices.mwait && prices.idle_states[choice.state].polling {
             self.sched.set_polling(cpu, true);
         }
+        self.sched.write_idle_state(cpu);
         self.sched.arch_mut().begin_idle(cpu);
         self.charge(cpu, paths::CPUIDLE_ENTER);
         let now = self.sched.arch().now(cpu);

@@ -5,7 +5,7 @@ use machine::idle::IdleRules;
 use machine::prices::Prices;
 use os::irq::IrqRules;
 use os::paths;
-use sched::layout::GlobalLine;
+use sched::layout::{GlobalLine, RqLine};
 use sim::engine::End;
 use sim::program::Op;
 use sim::timeline::Change;
@@ -47,4 +47,25 @@ fn who_keeps_the_time_hands_that_over_as_it_goes_offline() {
         let with = counted(Some(cpu));
         assert!(with >= all - 1, "{cpu:?}: {with} of {all}");
     }
+}
+
+/// rq->idle_state, which cpuidle_enter_state() sets before the state and clears behind it.
+#[test]
+fn each_idle_is_noted_on_its_run_queue_and_that_it_is_over() {
+    let mut sim = machine(IrqRules::V4_15, IdleRules::V6_1, None);
+    sim.sched.arch.start_profile(Ps::ZERO);
+    sim.sched.arch.record_lines();
+    let naps = (0..10).flat_map(|_| [Op::RunFor(Ns::from_us(200)), Op::SleepFor(Ns::from_us(200))]);
+    sim.spawn(CpuId(0), pinned("napper", CPU1, naps));
+    finish(&mut sim);
+    let stores = |cpu: CpuId| {
+        let line = sim.sched.layout.rq(cpu, RqLine::WakeList);
+        let lines = sim.sched.arch.lines_touched().expect("it records").lines();
+        let touched = lines.iter().find(|touched| touched.line == line);
+        touched.map_or(0, |touched| touched.by.iter().map(|(_, _, counts)| counts.stores).sum::<u64>())
+    };
+    // Once in each of ten naps and as it ends, and that it idles before and after them.
+    let [napper, idler] = [CPU1, CPU2].map(stores);
+    assert!((20..=24).contains(&napper), "{napper}");
+    assert!(idler <= 2, "{idler}");
 }

@@ -5,13 +5,13 @@ use crate::core::Sched;
 use crate::layout::{BALANCE_RUNNING, GlobalLine};
 
 impl<A: Arch> Sched<A> {
-    /// Looks at `nohz.nr_cpus`, `nohz.idle_cpus_mask`.
+    /// Looks at `nohz.idle_cpus_mask`.
     #[inline]
     pub(crate) fn read_nohz(&mut self) {
         self.read(self.layout.global(GlobalLine::NohzMask));
     }
 
-    /// Looks at `nohz.next_balance`, `nohz.has_blocked_load`, where the mask lies elsewhere.
+    /// Looks at `nohz.nr_cpus`, `nohz.next_balance`, `nohz.has_blocked`.
     #[inline]
     pub(crate) fn read_nohz_balance(&mut self) {
         self.read(self.layout.global(GlobalLine::NohzBalance));
@@ -29,13 +29,25 @@ impl<A: Arch> Sched<A> {
         self.arch.atomic(self.this_cpu, self.layout.global(GlobalLine::NohzMask));
     }
 
-    /// Tries to take `sched_balance_running`.
+    /// Counts in `nohz.nr_cpus`.
+    #[inline]
+    pub(crate) fn atomic_nohz_nr_cpus(&mut self) {
+        self.arch.atomic(self.this_cpu, self.layout.global(GlobalLine::NohzBalance));
+    }
+
+    /// Looks whether somebody holds `balancing`.
+    #[inline]
+    pub(crate) fn read_balance_running(&mut self) {
+        self.read(BALANCE_RUNNING);
+    }
+
+    /// Tries to take `balancing`, or `sched_balance_running`.
     #[inline]
     pub(crate) fn atomic_balance_running(&mut self) {
         self.arch.atomic(self.this_cpu, BALANCE_RUNNING);
     }
 
-    /// Lets go of `sched_balance_running`.
+    /// Lets go of it.
     #[inline]
     pub(crate) fn write_balance_running(&mut self) {
         self.write(BALANCE_RUNNING);

@@ -139,7 +139,7 @@ impl<A: Arch> Sched<A> {
         self.update_idle_rq_clock_pelt(cpu);
         self.rq[cpu].idle.exec_start = self.rq[cpu].clock_task;
         if unlikely(self.schedstat_enabled()) {
-            self.write_rq_stats(cpu);
+            self.write_ttwu_count(cpu);
             self.rq[cpu].sched_goidle += 1;
         }
         None

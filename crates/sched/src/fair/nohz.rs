@@ -126,6 +126,7 @@ impl<A: Arch> Sched<A> {
             }
             self.rq[cpu].nohz_tick_stopped = true;
             self.atomic_nohz();
+            self.count_nohz_cpu();
             self.nohz.idle_cpus_mask.set(cpu);
             self.nohz.nr_cpus += 1;
             if flags {
@@ -134,15 +135,15 @@ impl<A: Arch> Sched<A> {
             }
         }
         if flags {
-            self.write_nohz_apart();
+            self.write_nohz_balance();
             self.nohz.has_blocked = true;
         }
     }
 
-    /// Where the mask is not beside what else `nohz` holds: changes that.
-    fn write_nohz_apart(&mut self) {
-        if self.kernel.balance.nohz_count == NohzCount::MaskWhenDue {
-            self.write_nohz_balance();
+    /// `nohz.nr_cpus` becomes one more or less, where there is such a count.
+    fn count_nohz_cpu(&mut self) {
+        if self.kernel.balance.nohz_count == NohzCount::Counted {
+            self.atomic_nohz_nr_cpus();
         }
     }
 
@@ -154,6 +155,7 @@ impl<A: Arch> Sched<A> {
         }
         self.rq[cpu].nohz_tick_stopped = false;
         self.atomic_nohz();
+        self.count_nohz_cpu();
         self.nohz.idle_cpus_mask.clear(cpu);
         self.nohz.nr_cpus -= 1;
         if self.kernel.balance.nohz == NohzBalance::Flags {

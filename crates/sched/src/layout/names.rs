@@ -13,8 +13,8 @@ const RQ: [(&str, &str); NR_RQ_LINES] = [
     ("Curr", "curr, idle, next_balance"),
     ("Clock", "clock, clock_task, nr_iowait"),
     ("Balance", "active_balance, cfs_tasks"),
-    ("Stats", "sched_count, ttwu_count"),
-    ("WakeList", "wake_list"),
+    ("Stats", "rq_sched_info, sched_count"),
+    ("WakeList", "wake_list, idle_state"),
     ("AvgRt", "avg_rt"),
     ("AvgDl", "avg_dl"),
     ("AvgIrq", "avg_irq"),
@@ -25,6 +25,7 @@ const RQ: [(&str, &str); NR_RQ_LINES] = [
     ("NrRunning", "nr_running, cpu_load"),
     // Not told.
     ("Pending", ""),
+    ("TtwuCount", "ttwu_count"),
 ];
 const TASK: [(&str, &str); NR_TASK_LINES] = [
     ("State", "state, on_cpu, wakee_flips"),
@@ -57,8 +58,8 @@ const SE: [(&str, &str); NR_SE_LINES] = [
     ("Links", "parent, cfs_rq, my_q"),
 ];
 const GLOBAL: [(&str, &str); NR_GLOBAL_LINES as usize] = [
-    ("nohz.mask", "nohz.idle_cpus_mask, nohz.nr_cpus"),
-    ("nohz.balance", "nohz.next_balance"),
+    ("nohz.mask", "nohz.idle_cpus_mask"),
+    ("nohz.balance", "nohz.nr_cpus, nohz.next_balance"),
     ("root_domain", "overload, span"),
     ("jiffies", "jiffies"),
     ("cpupri", "cpupri"),

@@ -3,19 +3,22 @@
 use super::{Structures, TaskGroupStructure};
 
 impl Structures {
-    /// v4.5. `struct rq` is of 2720 bytes, `wake_list` at 2704. Within `struct cfs_rq`, which begins there at 112 or 120: load 0,
-    /// nr_running 16, min_vruntime 32, tasks_timeline 40, curr 56, next 64, avg 96 (its util_avg 128), runnable_load_avg 144,
-    /// tg_load_avg_contrib 152, removed_load_avg 160, h_load 176. Within `struct sched_entity`: on_rq 56, exec_start 64, vruntime 80,
-    /// statistics 104, depth 320, parent 328, cfs_rq 336, avg 384, 448 bytes in all; a group's begins on a line of its own, too. Within
-    /// `struct task_struct`: state 0, on_cpu 40, last_wakee 56, wake_cpu 64, on_rq 68, sched_class 88, se 128.
+    /// v4.5-rc1, with timers of 96 bytes in `struct rq` (`TIMER_STATS`) and with `nr_spread_over` (`SCHED_DEBUG`). `struct rq` is of 2720
+    /// bytes. Within it: cfs 112; without `nr_spread_over`, with which what is behind it moves by eight bytes and nothing to another line
+    /// than its neighbours': curr 2256, clock 2304, cpu_capacity 2344; cfs_tasks 2432, idle_stamp 2464; rq_sched_info 2640, sched_count 2684,
+    /// ttwu_count 2692, wake_list 2704, idle_state 2712. Within `struct cfs_rq`: load 0, nr_running 16, min_vruntime 32, tasks_timeline 40,
+    /// curr 56, next 64, avg 96 (its util_avg 128), runnable_load_avg 144, tg_load_avg_contrib 152, removed_load_avg 160, h_load 176. Within
+    /// `struct sched_entity`: on_rq 56, exec_start 64, vruntime 80, statistics 104, depth 320, parent 328, cfs_rq 336, avg 384, 448 bytes in
+    /// all; a group's begins on a line of its own, too. Within `struct task_struct`: state 0, on_cpu 40, last_wakee 56, wake_cpu 64, on_rq 68,
+    /// sched_class 88, se 128.
     pub const V4_5: Structures = Structures {
-        task_group: TaskGroupStructure::V4_5,
+        task_group: TaskGroupStructure::V4_4,
         statistics: 104,
         statistics_behind_block_max: 0,
         group_statistics: Some(104),
         runnable_with_contrib: true,
-        // The timeline lies with Cfs, the last five with Clock, CfsContrib, Balance, Lock and Load.
-        rq: [0, 1, 2, 2, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 7, 5, 8, 0, 1],
+        // The timeline lies with Cfs, the last six with Clock, CfsContrib, Balance, Lock, Load and WakeList.
+        rq: [0, 1, 2, 2, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 7, 5, 8, 0, 1, 10],
         task: [0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 6, 12],
         cfs_rq: [0, 0, 1, 2, 2],
         se: [0, 1, 2, 6, 5],
@@ -25,17 +28,21 @@ impl Structures {
         rq_tail: 32,
     };
 
-    /// v4.15: `runnable_weight` came before `run_node`, so everything behind it in an entity moved by eight bytes. `cfs.removed`
-    /// asks for a line of its own, so `struct rq` is of whole lines.
+    /// v4.15: `runnable_weight` came before `run_node`, so everything behind it in an entity moved by eight bytes: statistics 112, depth 328,
+    /// avg 384. `cfs.removed` asks for a line of its own, so `struct rq` is of whole lines (2880 bytes). Within it: cfs.nr_running 152,
+    /// tasks_timeline 176, cfs.curr 192, load_avg 264, removed 320, tg_load_avg_contrib 384; curr 2416, clock 2464, sd 2496, cpu_capacity 2504;
+    /// cfs_tasks 2592, idle_stamp 2624; rq_cpu_time 2816, ttwu_count 2836, wake_list 2848, idle_state 2856. Within `struct cfs_rq`: curr 64,
+    /// load_avg 136, removed 192, tg_load_avg_contrib 256; within `struct task_struct`: state 16, on_cpu 56, wake_cpu and on_rq from 88 on.
     pub const V4_15: Structures = Structures {
+        task_group: TaskGroupStructure::V4_5,
         statistics: 112,
-        group_statistics: None,
+        group_statistics: Some(112),
         runnable_with_contrib: false,
-        rq: [0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 7, 5, 8, 0, 1],
-        task: [0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 6, 0],
-        cfs_rq: [0, 1, 2, 3, 3],
-        se: [0, 1, 2, 3, 2],
-        se_lines: 4,
+        // Stats and TtwuCount lie with WakeList, NrRunning with the lock, Pending with Load.
+        rq: [0, 1, 2, 3, 4, 5, 6, 7, 8, 10, 10, 11, 12, 13, 14, 15, 16, 17, 0, 1, 10],
+        cfs_rq: [0, 1, 2, 3, 4],
+        rq_lines: 20,
+        cfs_rq_lines: 5,
         rq_tail: 0,
         ..Structures::V4_5
     };
@@ -47,12 +54,10 @@ impl Structures {
         task_group: TaskGroupStructure::V6_1,
         statistics: 128,
         statistics_behind_block_max: 8,
-        rq: [0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 0, 1],
+        group_statistics: None,
+        rq: [0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 0, 1, 9],
         task: [0, 1, 2, 3, 4, 5, 2, 7, 8, 9, 10, 11, 6, 0],
-        cfs_rq: [0, 1, 2, 3, 4],
         se: [0, 1, 2, 3, 1],
-        rq_lines: 20,
-        cfs_rq_lines: 5,
         se_lines: 5,
         ..Structures::V4_15
     };
@@ -79,7 +84,7 @@ impl Structures {
     pub const V7_2: Structures = Structures {
         task_group: TaskGroupStructure::V7_2,
         // Curr, Capacity and Pending with NrRunning; Load with the lock.
-        rq: [1, 1, 2, 3, 4, 5, 0, 7, 8, 9, 10, 11, 12, 13, 14, 0, 16, 17, 0, 0],
+        rq: [1, 1, 2, 3, 4, 5, 0, 7, 8, 9, 10, 11, 12, 13, 14, 0, 16, 17, 0, 0, 9],
         ..Structures::V6_12
     };
 }
@@ -87,21 +92,24 @@ impl Structures {
 #[cfg(test)]
 mod tests {
     use crate::layout::*;
-    use crate::versions::{V4_5_RC1, V6_1};
+    use crate::versions::{V4_5_RC1, V4_15, V6_1};
 
     #[test]
-    fn v4_5_a_groups_entity_is_laid_out_as_a_tasks_is() {
-        let (layout, se) = (V4_5_RC1.layout(), SeId(5));
-        let first = layout.first_of_se(se, None);
-        let behind = |statistic| layout.group_statistic(first, statistic).index - first;
-        assert_eq!(layout.group_statistic(first, Statistic::WaitStart), layout.se(se, SeLine::Times));
-        let statistics = [Statistic::WaitSum, Statistic::SleepStart, Statistic::ExecMax, Statistic::NrWakeupsAffine];
-        assert_eq!(statistics.map(behind), [2, 2, 3, 4]);
-        // Nobody who counts takes `my_q` or the averages from those who look at them.
-        assert_eq!([SeLine::Links, SeLine::Avg].map(|line| layout.se(se, line).index - first), [5, 6]);
-        assert_eq!(layout.describe(layout.group_statistic(first, Statistic::ExecMax)), "se 5 Statistics");
-        // The next one begins behind it.
-        assert_eq!(layout.first_of_se(SeId(6), None) - first, 7);
+    fn a_groups_entity_is_laid_out_as_a_tasks_is() {
+        for kernel in [V4_5_RC1, V4_15] {
+            let (layout, se) = (kernel.layout(), SeId(5));
+            let first = layout.first_of_se(se, None);
+            let behind = |statistic| layout.group_statistic(first, statistic).index - first;
+            assert_eq!(layout.group_statistic(first, Statistic::WaitStart), layout.se(se, SeLine::Times));
+            let statistics =
+                [Statistic::WaitSum, Statistic::SleepStart, Statistic::ExecMax, Statistic::NrWakeupsAffine];
+            assert_eq!(statistics.map(behind), [2, 2, 3, 4], "{}", kernel.name);
+            // Nobody who counts takes `my_q` or the averages from those who look at them.
+            assert_eq!([SeLine::Links, SeLine::Avg].map(|line| layout.se(se, line).index - first), [5, 6]);
+            assert_eq!(layout.describe(layout.group_statistic(first, Statistic::ExecMax)), "se 5 Statistics");
+            // The next one begins behind it.
+            assert_eq!(layout.first_of_se(SeId(6), None) - first, 7);
+        }
     }
 
     #[test]

@@ -80,6 +80,7 @@ impl<A: Arch> Sched<A> {
             self.rq[cpu].next_balance = next_balance;
             let tells = self.kernel.balance.nohz == NohzBalance::OneKick && idle == CpuIdleType::Idle;
             if tells && self.nohz.next_balance > next_balance {
+                self.write_nohz_balance();
                 self.nohz.next_balance = next_balance;
             }
         }
@@ -89,10 +90,10 @@ impl<A: Arch> Sched<A> {
     fn rebalance_domain(&mut self, cpu: CpuId, sd: SdId, idle: &mut CpuIdleType, continue_balancing: &mut bool) -> u64 {
         let busy = self.is_busy(cpu, *idle);
         let mut interval = self.get_sd_balance_interval(sd, busy);
-        let need_serialize = self.domains[sd].flags.has(SdFlags::SD_SERIALIZE)
-            && self.kernel.balance.serialized == Serialized::PeriodicVisit;
+        let need_serialize =
+            self.domains[sd].flags.has(SdFlags::SD_SERIALIZE) && self.kernel.balance.serialized != Serialized::Search;
         let from = Ns(self.arch.sched_clock(self.this_cpu).0);
-        if need_serialize && self.balance.balancing.is_held_at(from) {
+        if need_serialize && !self.try_balancing(from) {
             return interval;
         }
         if self.jiffies() >= self.domains[sd].last_balance + interval {
@@ -105,9 +106,20 @@ impl<A: Arch> Sched<A> {
             interval = self.get_sd_balance_interval(sd, busy);
         }
         if need_serialize {
-            self.balance.balancing = Balancing { from, until: self.arch.sched_clock(self.this_cpu) };
+            self.end_serialized(from);
         }
         interval
+    }
+
+    /// `spin_trylock(&balancing)` at this time, which looks first, or `atomic_cmpxchg_acquire(&sched_balance_running, 0, 1)`.
+    fn try_balancing(&mut self, now: Ns) -> bool {
+        let held = self.balance.balancing.is_held_at(now);
+        if held && self.kernel.balance.serialized == Serialized::PeriodicVisit {
+            self.read_balance_running();
+        } else {
+            self.atomic_balance_running();
+        }
+        !held
     }
 
     /// load_balance(), where it takes `sched_balance_running` for a level that asks for it. Whether it may go on.
@@ -124,7 +136,7 @@ impl<A: Arch> Sched<A> {
         true
     }
 
-    /// load_balance(), where it lets go of it.
+    /// Where it lets go of it.
     pub(super) fn end_serialized(&mut self, from: Ns) {
         self.write_balance_running();
         self.balance.balancing = Balancing { from, until: self.arch.sched_clock(self.this_cpu) };

@@ -177,6 +177,7 @@ impl BalanceRules {
         misfit_failures: MisfitFailures::Ignored,
         should_we_balance: ShouldWeBalance::IdleCoreFirst,
         newidle_stop: NewidleStop::NotOurs,
+        serialized: Serialized::FlaggedVisit,
         kick_ilb: KickIlb::IfNew,
         ..BalanceRules::V6_1
     };

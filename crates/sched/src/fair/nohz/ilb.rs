@@ -66,6 +66,7 @@ impl<A: Arch> Sched<A> {
             }
         }
         if update_next_balance {
+            self.write_nohz_balance();
             self.nohz.next_balance = next_balance;
         }
     }
@@ -91,7 +92,7 @@ impl<A: Arch> Sched<A> {
         // Whoever idles from now on says so again.
         self.nohz.has_blocked &= !ages;
         self.nohz.needs_update &= !flags.has(NohzFlags::NOHZ_NEXT_KICK);
-        self.write_nohz_apart();
+        self.write_nohz_balance();
         self.read_nohz();
         let mut order = Wrap::after(this_cpu);
         while let Some(balance_cpu) = order.next(&self.nohz.idle_cpus_mask) {
@@ -122,7 +123,7 @@ impl<A: Arch> Sched<A> {
             }
         }
         if update_next_balance || ages || has_blocked_load {
-            self.write_nohz_apart();
+            self.write_nohz_balance();
         }
         if update_next_balance {
             self.nohz.next_balance = next_balance;
@@ -160,9 +161,11 @@ impl<A: Arch> Sched<A> {
     pub(in crate::fair) fn nohz_newidle_balance(&mut self, this_cpu: CpuId) {
         if self.kernel.balance.nohz == NohzBalance::OneKick
             || self.rq[this_cpu].avg_idle < self.sysctl.sched_migration_cost
-            || !self.nohz.has_blocked
-            || self.jiffies() < self.nohz.next_blocked
         {
+            return;
+        }
+        self.read_nohz_balance();
+        if !self.nohz.has_blocked || self.jiffies() < self.nohz.next_blocked {
             return;
         }
         self.atomic_nohz_flags(this_cpu);

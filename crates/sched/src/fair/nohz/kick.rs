@@ -42,6 +42,7 @@ impl<A: Arch> Sched<A> {
     #[doc(alias = "nohz_balancer_kick")]
     #[fentry(nohz_balancer_kick)]
     pub(in crate::fair) fn kick_ilb_once(&mut self) {
+        self.write_nohz_balance();
         self.nohz.next_balance += 1;
         let Some(ilb_cpu) = self.find_new_ilb() else { return };
         self.atomic_nohz_flags(ilb_cpu);
@@ -57,7 +58,7 @@ impl<A: Arch> Sched<A> {
     fn kick_ilb(&mut self, flags: NohzFlags) {
         if flags.has(NohzFlags::NOHZ_BALANCE_KICK) {
             self.nohz.next_balance = self.jiffies() + 1;
-            self.write_nohz_apart();
+            self.write_nohz_balance();
         }
         let Some(ilb_cpu) = self.find_new_ilb() else { return };
         if self.kernel.balance.kick_ilb == KickIlb::IfNew {
@@ -115,7 +116,7 @@ impl<A: Arch> Sched<A> {
         }
         self.set_cpu_sd_state_busy(cpu);
         self.nohz_balance_exit_idle(cpu);
-        self.read_nohz();
+        self.read_nohz_balance();
         if self.nohz.nr_cpus == 0 || self.jiffies() < self.nohz.next_balance {
             return false;
         }
@@ -133,13 +134,9 @@ impl<A: Arch> Sched<A> {
         }
         self.nohz_balance_exit_idle(cpu);
         let counted = self.kernel.balance.nohz_count == NohzCount::Counted;
-        if counted {
-            self.read_nohz();
-            if self.nohz.nr_cpus == 0 {
-                return;
-            }
-        } else {
-            self.read_nohz_balance();
+        self.read_nohz_balance();
+        if counted && self.nohz.nr_cpus == 0 {
+            return;
         }
         let now = self.jiffies();
         let mut flags = NohzFlags::NONE;

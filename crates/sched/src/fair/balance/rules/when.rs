@@ -147,7 +147,9 @@ behaviour! {
     /// What of balancing between nodes only one CPU of the machine does at a time (SD_SERIALIZE).
     pub enum Serialized = "balance.serialized" {
         PeriodicVisit = "periodic-visit", since "v2.6.26", commit "",
-            "a periodic visit of the domain, due or not; the domain stays due for whoever comes second";
+            "a periodic visit of the domain, due or not, by a lock (balancing); the domain stays due for whoever comes second";
+        FlaggedVisit = "flagged-visit", since "v6.12", commit "",
+            "the same by a flag, which is tried to be set without a look at it first (sched_balance_running; after v6.1, by v6.12)";
         Search = "search", since "v7.2", commit "",
             "the search, newly idle ones too, of the CPU that is to do it; who comes second counts as balanced \
              (sched_balance_running; after v6.12, by v7.2)";

@@ -320,6 +320,29 @@ fn levels_that_are_serialized_are_balanced_by_one_at_a_time() {
 }
 
 #[test]
+fn who_finds_a_serialized_level_taken_has_looked_at_the_lock_or_written_the_flag() {
+    for (kernel, looks) in [(V4_5_RC1, 1), (V6_1, 1), (V6_12, 0)] {
+        let mut sched = machine(kernel, CpuTopology::symmetric(2, 1, 1, 2, 1));
+        sched.rq[CPU0].idle_balance = true;
+        let mut visit = |held: bool| {
+            let now = Ns(sched.arch.now);
+            sched.balance.balancing =
+                if held { Balancing { from: now, until: now + Ns(1) } } else { Balancing::default() };
+            let arch = &mut sched.arch;
+            for lines in [&mut arch.loaded, &mut arch.stored, &mut arch.touched] {
+                lines.clear();
+            }
+            sched.on_cpu(CPU0);
+            sched.rebalance_domains(CPU0, CpuIdleType::Idle);
+            [&sched.arch.loaded, &sched.arch.stored, &sched.arch.touched]
+                .map(|lines| lines.iter().filter(|&&line| line == BALANCE_RUNNING).count())
+        };
+        assert_eq!(visit(true), [looks, 0, 1], "{}", kernel.name);
+        assert_eq!(visit(false), [0, 1, 2], "{}", kernel.name);
+    }
+}
+
+#[test]
 fn busy_cpus_balance_rarely_and_costs_decay() {
     let mut sched = flat(V4_5_RC1, 4);
     let sd = sched.lowest_domain(CPU0);
