@@ -3,10 +3,11 @@
 use super::{Structures, TaskGroupStructure};
 
 impl Structures {
-    /// v4.5-rc1, with timers of 96 bytes in `struct rq` (`TIMER_STATS`) and with `nr_spread_over` (`SCHED_DEBUG`). `struct rq` is of 2720
-    /// bytes. Within it: cfs 112; without `nr_spread_over`, with which what is behind it moves by eight bytes and nothing to another line
-    /// than its neighbours': curr 2256, clock 2304, cpu_capacity 2344; cfs_tasks 2432, idle_stamp 2464; rq_sched_info 2640, sched_count 2684,
-    /// ttwu_count 2692, wake_list 2704, idle_state 2712. Within `struct cfs_rq`: load 0, nr_running 16, min_vruntime 32, tasks_timeline 40,
+    /// v4.5-rc1, with timers of 96 bytes in `struct rq` (`TIMER_STATS`), which is of 2720. Within it: cfs 112, curr 2256, clock 2304, cpu_capacity
+    /// 2344; cfs_tasks 2432, idle_stamp 2464; rq_sched_info 2640, sched_count 2684, ttwu_count 2692, wake_list 2704, idle_state 2712.
+    ///
+    /// Differs: those are without `nr_spread_over` (`SCHED_DEBUG`), and those of a queue with it. With it sched_count would lie at 2692, beside
+    /// wake_list and no longer beside rq_sched_info; all others stay with those that they lie with here. Within `struct cfs_rq`: load 0, nr_running 16, min_vruntime 32, tasks_timeline 40,
     /// curr 56, next 64, avg 96 (its util_avg 128), runnable_load_avg 144, tg_load_avg_contrib 152, removed_load_avg 160, h_load 176. Within
     /// `struct sched_entity`: on_rq 56, exec_start 64, vruntime 80, statistics 104, depth 320, parent 328, cfs_rq 336, avg 384, 448 bytes in
     /// all; a group's begins on a line of its own, too. Within `struct task_struct`: state 0, on_cpu 40, last_wakee 56, wake_cpu 64, on_rq 68,
