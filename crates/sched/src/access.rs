@@ -250,16 +250,16 @@ impl<A: Arch> Sched<A> {
         self.write(self.layout.rq(cpu, RqLine::AvgIrq));
     }
 
-    /// Changes a CPU's `rq_sched_info`, or counters beside it (`yld_count`, `sched_count`).
+    /// Changes a CPU's `rq_sched_info`.
     #[inline]
     pub(crate) fn write_rq_stats(&mut self, cpu: CpuId) {
         self.write(self.layout.rq(cpu, RqLine::Stats));
     }
 
-    /// Changes the counters behind these: `sched_goidle`, `ttwu_count`, `ttwu_local`.
+    /// Changes the counters behind it: `yld_count`, `sched_count`, `sched_goidle`, `ttwu_count`, `ttwu_local`.
     #[inline]
-    pub(crate) fn write_ttwu_count(&mut self, cpu: CpuId) {
-        self.write(self.layout.rq(cpu, RqLine::TtwuCount));
+    pub(crate) fn write_rq_counts(&mut self, cpu: CpuId) {
+        self.write(self.layout.rq(cpu, RqLine::Counts));
     }
 
     /// kernel/sched/sched.h: idle_set_state(): changes `idle_state`.

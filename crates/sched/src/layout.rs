@@ -92,7 +92,7 @@ pub enum RqLine {
     Clock,
     /// idle_balance, active_balance, cfs_tasks, rt_avg.
     Balance,
-    /// rq_sched_info, rq_cpu_time, yld_count, sched_count.
+    /// rq_sched_info, rq_cpu_time.
     Stats,
     /// wake_list, idle_state.
     WakeList,
@@ -114,8 +114,8 @@ pub enum RqLine {
     NrRunning,
     /// ttwu_pending (v5.8).
     Pending,
-    /// sched_goidle, ttwu_count, ttwu_local.
-    TtwuCount,
+    /// yld_count, sched_count, sched_goidle, ttwu_count, ttwu_local.
+    Counts,
 }
 
 /// Lines of `struct task_struct` that the scheduler touches.

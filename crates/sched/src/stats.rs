@@ -96,7 +96,7 @@ impl<A: Arch> Sched<A> {
     fn count_wakeup(&mut self, p: TaskId, cpu: CpuId, flags: WakeFlags) {
         self.enter(Path::ttwu_stat);
         let this = self.this_cpu;
-        self.write_ttwu_count(this);
+        self.write_rq_counts(this);
         self.write_statistic(self.task[p].se, Statistic::NrWakeups);
         self.write_statistic(self.task[p].se, Statistic::NrWakeupsLocal);
         let local = cpu == this;

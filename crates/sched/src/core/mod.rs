@@ -578,7 +578,7 @@ impl<A: Arch> Sched<A> {
         let cpu = self.this_cpu;
         self.rq_lock(cpu);
         if unlikely(self.schedstat_enabled()) {
-            self.write_rq_stats(cpu);
+            self.write_rq_counts(cpu);
             self.rq[cpu].yld_count += 1;
         }
         self.yield_task(cpu);

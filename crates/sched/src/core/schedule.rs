@@ -43,7 +43,8 @@ impl<A: Arch> Sched<A> {
         let cpu = self.this_cpu;
         let prev = self.rq[cpu].curr;
         if unlikely(self.schedstat_enabled()) {
-            // schedule_debug(). The counter's line is charged where sched_info writes it, in the same path.
+            // schedule_debug()
+            self.write_rq_counts(cpu);
             self.rq[cpu].sched_count += 1;
         }
         self.profile_hits(ProfileType::Sched, Path::schedule, 1);
@@ -139,7 +140,7 @@ impl<A: Arch> Sched<A> {
         self.update_idle_rq_clock_pelt(cpu);
         self.rq[cpu].idle.exec_start = self.rq[cpu].clock_task;
         if unlikely(self.schedstat_enabled()) {
-            self.write_ttwu_count(cpu);
+            self.write_rq_counts(cpu);
             self.rq[cpu].sched_goidle += 1;
         }
         None

@@ -13,7 +13,7 @@ const RQ: [(&str, &str); NR_RQ_LINES] = [
     ("Curr", "curr, idle, next_balance"),
     ("Clock", "clock, clock_task, nr_iowait"),
     ("Balance", "active_balance, cfs_tasks"),
-    ("Stats", "rq_sched_info, sched_count"),
+    ("Stats", "rq_sched_info"),
     ("WakeList", "wake_list, idle_state"),
     ("AvgRt", "avg_rt"),
     ("AvgDl", "avg_dl"),
@@ -25,7 +25,7 @@ const RQ: [(&str, &str); NR_RQ_LINES] = [
     ("NrRunning", "nr_running, cpu_load"),
     // Not told.
     ("Pending", ""),
-    ("TtwuCount", "ttwu_count"),
+    ("Counts", "sched_count, ttwu_count"),
 ];
 const TASK: [(&str, &str); NR_TASK_LINES] = [
     ("State", "state, on_cpu, wakee_flips"),

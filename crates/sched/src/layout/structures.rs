@@ -3,11 +3,9 @@
 use super::{Structures, TaskGroupStructure};
 
 impl Structures {
-    /// v4.5-rc1, with timers of 96 bytes in `struct rq` (`TIMER_STATS`), which is of 2720. Within it: cfs 112, curr 2256, clock 2304, cpu_capacity
-    /// 2344; cfs_tasks 2432, idle_stamp 2464; rq_sched_info 2640, sched_count 2684, ttwu_count 2692, wake_list 2704, idle_state 2712.
-    ///
-    /// Differs: those are without `nr_spread_over` (`SCHED_DEBUG`), and those of a queue with it. With it sched_count would lie at 2692, beside
-    /// wake_list and no longer beside rq_sched_info; all others stay with those that they lie with here. Within `struct cfs_rq`: load 0, nr_running 16, min_vruntime 32, tasks_timeline 40,
+    /// v4.5-rc1, with timers of 96 bytes in `struct rq` (`TIMER_STATS`) and `nr_spread_over` in its queue (`SCHED_DEBUG`), which is of 2728. Within
+    /// it: cfs 112, curr 2264, clock 2312, cpu_capacity 2352; cfs_tasks 2440, idle_stamp 2472; rq_sched_info 2648, rq_cpu_time 2680, yld_count
+    /// 2688, sched_count 2692, ttwu_count 2700, wake_list 2712, idle_state 2720. Within `struct cfs_rq`: load 0, nr_running 16, min_vruntime 32, tasks_timeline 40,
     /// curr 56, next 64, avg 96 (its util_avg 128), runnable_load_avg 144, tg_load_avg_contrib 152, removed_load_avg 160, h_load 176. Within
     /// `struct sched_entity`: on_rq 56, exec_start 64, vruntime 80, statistics 104, depth 320, parent 328, cfs_rq 336, avg 384, 448 bytes in
     /// all; a group's begins on a line of its own, too. Within `struct task_struct`: state 0, on_cpu 40, last_wakee 56, wake_cpu 64, on_rq 68,
@@ -26,7 +24,7 @@ impl Structures {
         rq_lines: 16,
         cfs_rq_lines: 4,
         se_lines: 7,
-        rq_tail: 32,
+        rq_tail: 40,
     };
 
     /// v4.15: `runnable_weight` came before `run_node`, so everything behind it in an entity moved by eight bytes: statistics 112, depth 328,
@@ -39,7 +37,7 @@ impl Structures {
         statistics: 112,
         group_statistics: Some(112),
         runnable_with_contrib: false,
-        // Stats and TtwuCount lie with WakeList, NrRunning with the lock, Pending with Load.
+        // Stats and Counts lie with WakeList, NrRunning with the lock, Pending with Load.
         rq: [0, 1, 2, 3, 4, 5, 6, 7, 8, 10, 10, 11, 12, 13, 14, 15, 16, 17, 0, 1, 10],
         cfs_rq: [0, 1, 2, 3, 4],
         rq_lines: 20,

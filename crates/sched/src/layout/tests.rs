@@ -44,7 +44,7 @@ fn who_looks_whether_wakeups_are_queued_meets_what_the_cpu_itself_counts_beside_
     let beside = |kernel: &Kernel| {
         let layout = kernel.layout();
         let [list, counts, stats] =
-            [RqLine::WakeList, RqLine::TtwuCount, RqLine::Stats].map(|line| layout.rq(CpuId(3), line));
+            [RqLine::WakeList, RqLine::Counts, RqLine::Stats].map(|line| layout.rq(CpuId(3), line));
         [list == counts, list == stats]
     };
     assert_eq!([V4_5_RC1, V4_15, V6_1].map(|kernel| beside(&kernel)), [[true, false], [true, true], [false, false]]);
@@ -108,7 +108,7 @@ fn packed_run_queues_meet_on_a_line() {
     let layout = packed(&Structures::V4_5);
     let (end, next) = (layout.rq(CpuId(0), RqLine::WakeList), layout.rq(CpuId(1), RqLine::Lock));
     assert_eq!(end, next);
-    assert_eq!(layout.contents(end), "cpu0 rq: wake_list, idle_state, ttwu_count; cpu1 rq: lock, nr_running, cpu_load");
+    assert_eq!(layout.contents(end), "cpu0 rq: wake_list, idle_state, sched_count, ttwu_count; cpu1 rq: lock, nr_running, cpu_load");
     // Two of them are of whole lines.
     assert_ne!(layout.rq(CpuId(1), RqLine::WakeList), layout.rq(CpuId(2), RqLine::Lock));
     assert_eq!(layout.describe(layout.idle_thread_info(CpuId(2))), "cpu2 idle flags");

@@ -74,6 +74,23 @@ fn switched_on_or_without_a_switch_they_are_touched() {
 }
 
 #[test]
+fn each_schedule_counts_itself_beside_the_wakeups() {
+    let counted = |kernel: Kernel, on| {
+        let mut s = with_schedstats(kernel, on);
+        s.task(CPU0, 0);
+        s.arch.touched.clear();
+        s.reschedule(CPU0);
+        let line = s.layout.rq(CPU0, RqLine::Counts);
+        (s.rq[CPU0].sched_count, s.arch.touched.iter().filter(|&&touched| touched == line).count())
+    };
+    let (off, on) = (counted(V4_15, 0), counted(V4_15, 1));
+    // Of v4.5 the line has no others that a switch changes; of v4.15 it has those of sched_info, which cannot be switched off.
+    assert_eq!([off.0, on.0, counted(V4_5_RC1, 0).0], [0, 1, 1]);
+    assert_eq!(on.1, off.1 + 1);
+    assert_eq!(counted(V4_5_RC1, 0).1, 1);
+}
+
+#[test]
 fn waiting_sleeping_and_blocking_are_summed() {
     for (kernel, on) in [(V4_5_RC1, 0), (V4_15, 1), (V4_16, 1)] {
         let mut s = with_schedstats(kernel, on);
