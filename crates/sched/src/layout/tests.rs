@@ -108,7 +108,10 @@ fn packed_run_queues_meet_on_a_line() {
     let layout = packed(&Structures::V4_5);
     let (end, next) = (layout.rq(CpuId(0), RqLine::WakeList), layout.rq(CpuId(1), RqLine::Lock));
     assert_eq!(end, next);
-    assert_eq!(layout.contents(end), "cpu0 rq: wake_list, idle_state, sched_count, ttwu_count; cpu1 rq: lock, nr_running, cpu_load");
+    assert_eq!(
+        layout.contents(end),
+        "cpu0 rq: wake_list, idle_state, sched_count, ttwu_count; cpu1 rq: lock, nr_running, cpu_load"
+    );
     // Two of them are of whole lines.
     assert_ne!(layout.rq(CpuId(1), RqLine::WakeList), layout.rq(CpuId(2), RqLine::Lock));
     assert_eq!(layout.describe(layout.idle_thread_info(CpuId(2))), "cpu2 idle flags");
