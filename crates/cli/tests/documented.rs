@@ -272,3 +272,38 @@ fn the_readme_counts_what_ships() {
         assert!(readme.contains(words) && there == said, "README says {words:?}, and there are {there}");
     }
 }
+
+/// Rows, those within 25%, and those within 10% of what was published, of each table of a study that has such a column, as it says below the table.
+fn near(study: &str) -> Vec<[u32; 3]> {
+    let printed = text(&format!("docs/studies/{study}.txt"));
+    let sums = printed.lines().filter(|line| line.starts_with("within 10%: "));
+    let numbers = |line: &str| line.split([' ', ';']).filter_map(|word| word.parse().ok()).collect::<Vec<u32>>();
+    sums.map(|line| match numbers(line)[..] {
+        [tenth, rows, quarter] => [rows, quarter, tenth],
+        _ => panic!("{study}: {line:?} has not three numbers"),
+    })
+    .collect()
+}
+
+#[test]
+fn how_near_the_levels_are_is_what_the_tables_say() {
+    let (server, hackbench, desktop) = (near("schedstats"), near("schedstats-hackbench"), near("schedstats-8core"));
+    let first_study = [
+        ("netperf-tcp", server[0]),
+        ("tbench4, E5-2670 v3", server[1]),
+        ("hackbench-pipes", hackbench[0]),
+        ("pipetest", server[2]),
+        ("tbench4, i7-3770", desktop[0]),
+    ];
+    let page = text("docs/cost-model.md");
+    for (table, [rows, quarter, tenth]) in
+        first_study.into_iter().chain([("dbench-xfs, skylake-uma-8", near("recent-used-cpu")[0])])
+    {
+        let line = format!("| {table} | {rows} | {quarter} | {tenth} |");
+        assert!(page.contains(&line), "docs/cost-model.md has not {line:?}");
+    }
+    let [rows, quarter, tenth] = [0, 1, 2].map(|column| first_study.iter().map(|(_, sums)| sums[column]).sum::<u32>());
+    let of = if quarter == rows { "all".to_string() } else { format!("{quarter} of") };
+    let sentence = format!("{of} {rows} are within 25% of the before column and {tenth} within 10%");
+    assert!(text("docs/studies.md").contains(&sentence), "docs/studies.md has not {sentence:?}");
+}

@@ -3,10 +3,10 @@
 use super::{Structures, TaskGroupStructure};
 
 impl Structures {
-    /// v4.5-rc1, with timers of 96 bytes in `struct rq` (`TIMER_STATS`) and `nr_spread_over` in its queue (`SCHED_DEBUG`), which is of 2728. Within
-    /// it: cfs 112, curr 2264, clock 2312, cpu_capacity 2352; cfs_tasks 2440, idle_stamp 2472; rq_sched_info 2648, rq_cpu_time 2680, yld_count
-    /// 2688, sched_count 2692, ttwu_count 2700, wake_list 2712, idle_state 2720. Within `struct cfs_rq`: load 0, nr_running 16, min_vruntime 32, tasks_timeline 40,
-    /// curr 56, next 64, avg 96 (its util_avg 128), runnable_load_avg 144, tg_load_avg_contrib 152, removed_load_avg 160, h_load 176. Within
+    /// v4.5-rc1, with timers of 96 bytes in `struct rq` (`TIMER_STATS`) and `nr_spread_over` in each queue (`SCHED_DEBUG`). `struct rq` is of
+    /// 2728 bytes. Within it: cfs 112, curr 2264, clock 2312, cpu_capacity 2352; cfs_tasks 2440, idle_stamp 2472; rq_sched_info 2648,
+    /// rq_cpu_time 2680, yld_count 2688, sched_count 2692, ttwu_count 2700, wake_list 2712, idle_state 2720. Within `struct cfs_rq`: load 0,
+    /// nr_running 16, min_vruntime 32, tasks_timeline 40, curr 56, next 64, avg 96 (its util_avg 128), runnable_load_avg 144, tg_load_avg_contrib 152, removed_load_avg 160, h_load 176. Within
     /// `struct sched_entity`: on_rq 56, exec_start 64, vruntime 80, statistics 104, depth 320, parent 328, cfs_rq 336, avg 384, 448 bytes in
     /// all; a group's begins on a line of its own, too. Within `struct task_struct`: state 0, on_cpu 40, last_wakee 56, wake_cpu 64, on_rq 68,
     /// sched_class 88, se 128.
