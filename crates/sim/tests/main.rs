@@ -1,5 +1,6 @@
 //! The simulation's tests, one layer a module (docs of each there). One program: building the scheduler once takes long enough.
 
+mod calls;
 mod charges;
 mod equivalence;
 mod files;
