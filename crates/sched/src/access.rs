@@ -292,7 +292,7 @@ impl<A: Arch> Sched<A> {
 
     // struct task_struct.
 
-    /// Looks at `state`, `on_cpu`, `on_rq`, `wakee_flips`, `last_wakee`.
+    /// Looks at `state`, `on_cpu`.
     #[inline]
     pub(crate) fn read_task(&mut self, p: TaskId) {
         self.read(self.layout.task(p, TaskLine::State));

@@ -122,7 +122,7 @@ pub enum RqLine {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[repr(u8)]
 pub enum TaskLine {
-    /// state, flags, on_cpu, wakee_flips, last_wakee; what [`TaskLine::OnRq`] says, where that is no line of its own.
+    /// state, flags, on_cpu.
     State,
     /// se: load, run_node, group_node, on_rq.
     Se,
@@ -148,8 +148,10 @@ pub enum TaskLine {
     ThreadInfo,
     /// The last of its statistics, where they begin on a line of their own.
     SeStatistics5,
-    /// wake_cpu, on_rq, prio, sched_class.
+    /// wake_cpu, on_rq, prio.
     OnRq,
+    /// wakee_flips, last_wakee, recent_used_cpu.
+    Wakees,
 }
 
 /// Lines of a group's `cfs_rq`.
@@ -238,7 +240,7 @@ const QUEUE_IN_RQ: [RqLine; NR_CFS_RQ_LINES] =
     [RqLine::Cfs, RqLine::CfsTimeline, RqLine::CfsAvg, RqLine::CfsContrib, RqLine::CfsRemoved];
 
 const NR_RQ_LINES: usize = 21;
-const NR_TASK_LINES: usize = 14;
+const NR_TASK_LINES: usize = 15;
 const NR_CFS_RQ_LINES: usize = 5;
 const NR_SE_LINES: usize = 5;
 const NR_GLOBAL_LINES: u32 = 9;

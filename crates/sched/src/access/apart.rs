@@ -2,7 +2,7 @@
 
 use crate::arch::Arch;
 use crate::core::Sched;
-use crate::layout::CfsRqLine;
+use crate::layout::{CfsRqLine, TaskLine};
 use crate::sched::{CfsRqId, TaskId};
 use units::{CpuId, unlikely};
 
@@ -11,6 +11,18 @@ impl<A: Arch> Sched<A> {
     #[inline]
     pub(crate) fn read_rq_runnable(&mut self, cpu: CpuId) {
         self.read(self.layout.rq_runnable(cpu));
+    }
+
+    /// Looks at `wakee_flips`, `last_wakee`, `recent_used_cpu`.
+    #[inline]
+    pub(crate) fn read_task_wakees(&mut self, p: TaskId) {
+        self.read(self.layout.task(p, TaskLine::Wakees));
+    }
+
+    /// Changes one of these.
+    #[inline]
+    pub(crate) fn write_task_wakees(&mut self, p: TaskId) {
+        self.write(self.layout.task(p, TaskLine::Wakees));
     }
 
     /// Looks at `on_rq`, `wake_cpu` after [`Self::read_task`], where they are on another line.

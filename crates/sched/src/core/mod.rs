@@ -434,14 +434,16 @@ impl<A: Arch> Sched<A> {
     #[fentry(deactivate_task)]
     #[doc(alias = "deactivate_task")]
     pub(super) fn block_task(&mut self, cpu: CpuId, p: TaskId, flags: QueueFlags) {
-        if self.dequeue_task(cpu, p, QueueFlags { sleep: true, ..flags }) {
+        let left = self.dequeue_task(cpu, p, QueueFlags { sleep: true, ..flags });
+        self.trace_nr_running(cpu);
+        if left {
             self.__block_task(cpu, p);
         }
-        self.trace_nr_running(cpu);
     }
 
     /// kernel/sched/sched.h: __block_task(). A sleeper has left its queue.
     pub(crate) fn __block_task(&mut self, cpu: CpuId, p: TaskId) {
+        self.write_task_on_rq_apart(p);
         let task = &mut self.task[p];
         let rq = &mut self.rq[cpu];
         if unlikely(task.state == TaskState::Uninterruptible) {

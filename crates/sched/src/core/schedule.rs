@@ -96,7 +96,6 @@ impl<A: Arch> Sched<A> {
         let noclock = self.kernel.core.clock == ClockUpdate::Callers;
         let special = self.task[p].state == TaskState::Dead;
         self.block_task(cpu, p, QueueFlags { noclock, special, ..QueueFlags::default() });
-        self.write_task_on_rq_apart(p);
         true
     }
 

@@ -108,10 +108,10 @@ impl<A: Arch> Sched<A> {
         if rule == RecentUsedCpu::Absent {
             return None;
         }
-        self.read_task(p);
+        self.read_task_wakees(p);
         let recent = self.task[p].recent_used_cpu;
         if rule == RecentUsedCpu::Previous {
-            self.write_task(p);
+            self.write_task_wakees(p);
             self.task[p].recent_used_cpu = prev;
         }
         let serves = recent != prev
@@ -124,7 +124,7 @@ impl<A: Arch> Sched<A> {
             return None;
         }
         if rule == RecentUsedCpu::ByWaker {
-            self.write_task(p);
+            self.write_task_wakees(p);
             self.task[p].recent_used_cpu = prev;
         }
         Some(recent)

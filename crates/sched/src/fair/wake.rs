@@ -135,7 +135,7 @@ impl<A: Arch> Sched<A> {
     #[inline]
     fn set_recent_used_cpu(&mut self, cpu: CpuId) {
         if let Some(current) = self.rq[self.this_cpu].curr {
-            self.write_task(current);
+            self.write_task_wakees(current);
             self.task[current].recent_used_cpu = cpu;
         }
     }
@@ -166,7 +166,7 @@ impl<A: Arch> Sched<A> {
             *flips = flips.wrapping_add(1);
         }
         if let Some(current) = current {
-            if decay || flip { self.write_task(current) } else { self.read_task(current) }
+            if decay || flip { self.write_task_wakees(current) } else { self.read_task_wakees(current) }
         }
     }
 
@@ -174,7 +174,7 @@ impl<A: Arch> Sched<A> {
     /// at least that often, the other that many times as often.
     #[fentry]
     pub(crate) fn wake_wide(&mut self, p: TaskId) -> bool {
-        self.read_task(p);
+        self.read_task_wakees(p);
         let this = &self.rq[self.this_cpu];
         let waker = this.curr.map_or(this.idle.wakee_flips, |current| self.task[current].wakee_flips);
         let wakee = self.task[p].wakee_flips;

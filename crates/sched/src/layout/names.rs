@@ -28,7 +28,7 @@ const RQ: [(&str, &str); NR_RQ_LINES] = [
     ("Counts", "sched_count, ttwu_count"),
 ];
 const TASK: [(&str, &str); NR_TASK_LINES] = [
-    ("State", "state, on_cpu, wakee_flips"),
+    ("State", "state, on_cpu"),
     ("Se", "se.load, se.run_node, se.on_rq"),
     ("SeTimes", "se.exec_start, se.vruntime"),
     ("SeStatistics2", "statistics"),
@@ -42,6 +42,7 @@ const TASK: [(&str, &str); NR_TASK_LINES] = [
     ("ThreadInfo", "thread_info.flags"),
     ("SeStatistics5", "statistics"),
     ("OnRq", "wake_cpu, on_rq"),
+    ("Wakees", "wakee_flips, last_wakee"),
 ];
 const CFS_RQ: [(&str, &str); NR_CFS_RQ_LINES] = [
     ("Load", "load, nr_running, min_vruntime"),

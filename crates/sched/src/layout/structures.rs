@@ -18,7 +18,8 @@ impl Structures {
         runnable_with_contrib: true,
         // The timeline lies with Cfs, the last six with Clock, CfsContrib, Balance, Lock, Load and WakeList.
         rq: [0, 1, 2, 2, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 7, 5, 8, 0, 1, 10],
-        task: [0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 6, 12],
+        // Wakees lie with State.
+        task: [0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 6, 12, 0],
         cfs_rq: [0, 0, 1, 2, 2],
         se: [0, 1, 2, 6, 5],
         rq_lines: 16,
@@ -31,7 +32,8 @@ impl Structures {
     /// avg 384. `cfs.removed` asks for a line of its own, so `struct rq` is of whole lines (2880 bytes). Within it: cfs.nr_running 152,
     /// tasks_timeline 176, cfs.curr 192, load_avg 264, removed 320, tg_load_avg_contrib 384; curr 2416, clock 2464, sd 2496, cpu_capacity 2504;
     /// cfs_tasks 2592, idle_stamp 2624; rq_cpu_time 2816, ttwu_count 2836, wake_list 2848, idle_state 2856. Within `struct cfs_rq`: curr 64,
-    /// load_avg 136, removed 192, tg_load_avg_contrib 256; within `struct task_struct`: state 16, on_cpu 56, wake_cpu and on_rq from 88 on.
+    /// load_avg 136, removed 192, tg_load_avg_contrib 256; within `struct task_struct`: state 16, on_cpu 56, wakee_flips 64, last_wakee 80,
+    /// wake_cpu and on_rq from 88 on.
     pub const V4_15: Structures = Structures {
         task_group: TaskGroupStructure::V4_5,
         statistics: 112,
@@ -39,6 +41,8 @@ impl Structures {
         runnable_with_contrib: false,
         // Stats and Counts lie with WakeList, NrRunning with the lock, Pending with Load.
         rq: [0, 1, 2, 3, 4, 5, 6, 7, 8, 10, 10, 11, 12, 13, 14, 15, 16, 17, 0, 1, 10],
+        // ThreadInfo lies with State (since v4.9, x86's THREAD_INFO_IN_TASK), Wakees with OnRq.
+        task: [0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 0, 6, 12, 12],
         cfs_rq: [0, 1, 2, 3, 4],
         rq_lines: 20,
         cfs_rq_lines: 5,
@@ -48,14 +52,15 @@ impl Structures {
 
     /// v6.1. Within `struct cfs_rq`: tasks_timeline 64, avg 128, removed 192, tg_load_avg_contrib 256. Within `struct sched_entity`,
     /// which has no statistics any more: exec_start 64, parent 112, cfs_rq 120, avg 192. Within `struct rq`: clock_task 2496, rd
-    /// 2560, cpu_capacity 2576, cfs_tasks 2680, idle_stamp 2944.
+    /// 2560, cpu_capacity 2576, cfs_tasks 2680, idle_stamp 2944. Within `struct task_struct`: __state 24, on_cpu 52, wakee_flips 72,
+    /// recent_used_cpu 96, wake_cpu 100, on_rq 104, se 128.
     pub const V6_1: Structures = Structures {
         task_group: TaskGroupStructure::V6_1,
         statistics: 128,
         statistics_behind_block_max: 8,
         group_statistics: None,
         rq: [0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 0, 1, 9],
-        task: [0, 1, 2, 3, 4, 5, 2, 7, 8, 9, 10, 11, 6, 0],
+        task: [0, 1, 2, 3, 4, 5, 2, 7, 8, 9, 10, 0, 6, 12, 12],
         se: [0, 1, 2, 3, 1],
         se_lines: 5,
         ..Structures::V4_15
@@ -65,7 +70,7 @@ impl Structures {
     /// avg 192. The others' lines are v6.1's.
     pub const V6_12: Structures = Structures {
         task_group: TaskGroupStructure::V6_12,
-        task: [0, 1, 2, 3, 4, 5, 12, 7, 8, 9, 10, 11, 6, 0],
+        task: [0, 1, 2, 3, 4, 5, 12, 7, 8, 9, 10, 0, 6, 13, 13],
         se: [0, 1, 2, 3, 4],
         ..Structures::V6_1
     };
@@ -91,7 +96,7 @@ impl Structures {
 #[cfg(test)]
 mod tests {
     use crate::layout::*;
-    use crate::versions::{V4_5_RC1, V4_15, V6_1};
+    use crate::versions::{KERNELS, V4_5_RC1, V4_15, V6_1};
 
     #[test]
     fn a_groups_entity_is_laid_out_as_a_tasks_is() {
@@ -108,6 +113,23 @@ mod tests {
             assert_eq!(layout.describe(layout.group_statistic(first, Statistic::ExecMax)), "se 5 Statistics");
             // The next one begins behind it.
             assert_eq!(layout.first_of_se(SeId(6), None) - first, 7);
+        }
+    }
+
+    #[test]
+    fn what_a_waker_changes_in_a_sleeper_is_on_two_lines_and_what_it_notes_of_itself_on_the_first_in_v4_5_alone() {
+        for kernel in KERNELS {
+            let layout = kernel.layout();
+            let of = |line| layout.task(TaskId(3), line);
+            let early = kernel.name.starts_with("v4.5");
+            assert_ne!(of(TaskLine::State), of(TaskLine::OnRq), "{}", kernel.name);
+            assert_eq!(
+                of(TaskLine::Wakees),
+                of(if early { TaskLine::State } else { TaskLine::OnRq }),
+                "{}",
+                kernel.name
+            );
+            assert_eq!(of(TaskLine::ThreadInfo) == of(TaskLine::State), !early, "{}", kernel.name);
         }
     }
 
