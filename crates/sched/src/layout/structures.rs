@@ -41,7 +41,7 @@ impl Structures {
         runnable_with_contrib: false,
         // Stats and Counts lie with WakeList, NrRunning with the lock, Pending with Load.
         rq: [0, 1, 2, 3, 4, 5, 6, 7, 8, 10, 10, 11, 12, 13, 14, 15, 16, 17, 0, 1, 10],
-        // ThreadInfo lies with State (since v4.9, x86's THREAD_INFO_IN_TASK), Wakees with OnRq.
+        // ThreadInfo lies with State (x86's THREAD_INFO_IN_TASK), Wakees with OnRq.
         task: [0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 0, 6, 12, 12],
         cfs_rq: [0, 1, 2, 3, 4],
         rq_lines: 20,
@@ -84,9 +84,12 @@ impl Structures {
     /// Within `struct cfs_rq`: tasks_timeline 64, avg 128, removed 192, tg_load_avg_contrib 264, 512 bytes in all; within
     /// `struct sched_entity`: deadline 40, on_rq 88, exec_start 96, vruntime 120, slice 144, parent 168, cfs_rq 176, avg 256: the lines of
     /// v6.12, as far as they are told apart here. A group's queue, entity and statistics of one CPU lie one behind the other
-    /// (`struct cfs_tg_state`), each on lines of its own, so that they share none, as before.
+    /// (`struct cfs_tg_state`), each on lines of its own, so that they share none, as before. Within `struct task_struct`, whose on_cpu and on_rq
+    /// are bytes: __state 24, on_cpu 52, on_rq 53, wakee_flips 72, recent_used_cpu 96, wake_cpu 100, se 128.
     pub const V7_2: Structures = Structures {
         task_group: TaskGroupStructure::V7_2,
+        // OnRq with State.
+        task: [0, 1, 2, 3, 4, 5, 12, 7, 8, 9, 10, 0, 6, 0, 13],
         // Curr, Capacity and Pending with NrRunning; Load with the lock.
         rq: [1, 1, 2, 3, 4, 5, 0, 7, 8, 9, 10, 11, 12, 13, 14, 0, 16, 17, 0, 0, 9],
         ..Structures::V6_12
@@ -96,7 +99,7 @@ impl Structures {
 #[cfg(test)]
 mod tests {
     use crate::layout::*;
-    use crate::versions::{KERNELS, V4_5_RC1, V4_15, V6_1};
+    use crate::versions::{KERNELS, V4_5_RC1, V4_15, V6_1, V7_2};
 
     #[test]
     fn a_groups_entity_is_laid_out_as_a_tasks_is() {
@@ -117,19 +120,13 @@ mod tests {
     }
 
     #[test]
-    fn what_a_waker_changes_in_a_sleeper_is_on_two_lines_and_what_it_notes_of_itself_on_the_first_in_v4_5_alone() {
+    fn what_a_waker_changes_in_a_sleeper_is_on_two_lines_until_v7_2_and_what_it_notes_of_itself_on_the_first_in_v4_5() {
         for kernel in KERNELS {
             let layout = kernel.layout();
-            let of = |line| layout.task(TaskId(3), line);
-            let early = kernel.name.starts_with("v4.5");
-            assert_ne!(of(TaskLine::State), of(TaskLine::OnRq), "{}", kernel.name);
-            assert_eq!(
-                of(TaskLine::Wakees),
-                of(if early { TaskLine::State } else { TaskLine::OnRq }),
-                "{}",
-                kernel.name
-            );
-            assert_eq!(of(TaskLine::ThreadInfo) == of(TaskLine::State), !early, "{}", kernel.name);
+            let with_state = |line| layout.task(TaskId(3), line) == layout.task(TaskId(3), TaskLine::State);
+            let (first, last) = (kernel.name == V4_5_RC1.name, kernel.name == V7_2.name);
+            let lines = [TaskLine::OnRq, TaskLine::Wakees, TaskLine::ThreadInfo].map(with_state);
+            assert_eq!(lines, [last, first, !first], "{}", kernel.name);
         }
     }
 
