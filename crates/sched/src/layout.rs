@@ -148,7 +148,7 @@ pub enum TaskLine {
     ThreadInfo,
     /// The last of its statistics, where they begin on a line of their own.
     SeStatistics5,
-    /// wake_cpu, on_rq, prio.
+    /// on_rq; wake_cpu and prio until v7.2.
     OnRq,
     /// wakee_flips, last_wakee, recent_used_cpu.
     Wakees,

@@ -218,12 +218,12 @@ impl<const COSTS: bool, S: Scheduler<Arch = Hardware<COSTS>>> Sim<COSTS, S> {
             }
             instant += 1;
             let ends = self.sched.arch().now(cpu);
-            let late = unlikely(instant > MOST_INSTANT_OPS) || self.must_look_on_exit(cpu, now, stays);
+            let must_pause = unlikely(instant > MOST_INSTANT_OPS) || self.must_look_on_exit(cpu, now, stays);
             // The way into a call and the call are one path, unless something has come on the way.
-            if !late && self.is_in_call(task) && !self.cpus[cpu].is_interrupted(ends) {
+            if !must_pause && self.is_in_call(task) && !self.cpus[cpu].is_interrupted(ends) {
                 return true;
             }
-            if late || ends > now {
+            if must_pause || ends > now {
                 self.pause(cpu);
                 return false;
             }

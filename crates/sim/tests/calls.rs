@@ -1,11 +1,11 @@
 //! System calls as paths of their CPU: one with the way into the kernel, unless an interrupt comes on it.
 
 use crate::booted;
+use crate::interrupts::{CPU1, net, pinned};
 use machine::prices::Prices;
-use os::irq::{Cause, SoftIrq, SoftWork};
 use os::{OsRules, paths};
 use sim::engine::{End, LinuxSim};
-use sim::program::{Op, Steps, TaskSpec};
+use sim::program::Op;
 use units::{CpuId, CpuMask, Cycles, Ns};
 
 /// Two CPUs of 1 GHz on which nothing takes time but interrupts and the way into the kernel.
@@ -19,16 +19,12 @@ fn machine() -> LinuxSim<true> {
     booted("pack:1 core:2 pu:1", prices, OsRules::V6_1)
 }
 
-fn pinned(comm: &str, cpu: u16, ops: impl IntoIterator<Item = Op, IntoIter: 'static>) -> TaskSpec {
-    TaskSpec { cpus: Some(CpuMask::single(CpuId(cpu))), ..TaskSpec::new(comm, Steps(ops.into_iter())) }
-}
-
 #[test]
 fn a_call_that_wakes_nobody_is_one_event() {
     let events = |calls: usize| {
         let mut sim = machine();
         let pipe = sim.os.create_pipe();
-        sim.spawn(CpuId(0), pinned("writer", 0, (0..calls).map(move |_| Op::Write { pipe, bytes: 1 })));
+        sim.spawn(CpuId(0), pinned("writer", CpuId(0), (0..calls).map(move |_| Op::Write { pipe, bytes: 1 })));
         assert_eq!(sim.run(Ns::from_ms(4)), End::Finished);
         sim.events
     };
@@ -41,9 +37,9 @@ fn an_interrupt_on_the_way_in_comes_before_the_call() {
         let mut sim = machine();
         let pipe = sim.os.create_pipe();
         let irq = sim.request_irq("device", CpuMask::single(CpuId(0)));
-        sim.raise_irq(Ns(irq_at), irq, Cause::Work(SoftWork { vector: SoftIrq::NetRx, rounds: 1, wake: None }));
-        sim.spawn(CpuId(1), pinned("reader", 1, [Op::Read { pipe, bytes: 1 }, Op::Report { series: 1, value: 0 }]));
-        sim.spawn(CpuId(0), pinned("writer", 0, [Op::RunFor(Ns::from_ms(2)), Op::Write { pipe, bytes: 1 }]));
+        sim.raise_irq(Ns(irq_at), irq, net(1));
+        sim.spawn(CpuId(1), pinned("reader", CPU1, [Op::Read { pipe, bytes: 1 }, Op::Report { series: 1, value: 0 }]));
+        sim.spawn(CpuId(0), pinned("writer", CpuId(0), [Op::RunFor(Ns::from_ms(2)), Op::Write { pipe, bytes: 1 }]));
         assert_eq!(sim.run(Ns::from_ms(4)), End::Finished);
         sim.samples[0].at
     };

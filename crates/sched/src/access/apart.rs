@@ -25,7 +25,7 @@ impl<A: Arch> Sched<A> {
         self.write(self.layout.task(p, TaskLine::Wakees));
     }
 
-    /// Looks at `on_rq`, `wake_cpu` after [`Self::read_task`], where they are on another line.
+    /// Looks at `on_rq` (until v7.2 `wake_cpu` is beside it) after [`Self::read_task`], where they are on another line.
     #[inline]
     pub(crate) fn read_task_on_rq_apart(&mut self, p: TaskId) {
         if let Some(line) = self.layout.on_rq_apart(p) {

@@ -41,7 +41,7 @@ const TASK: [(&str, &str); NR_TASK_LINES] = [
     ("Switches", "nvcsw, nivcsw"),
     ("ThreadInfo", "thread_info.flags"),
     ("SeStatistics5", "statistics"),
-    ("OnRq", "wake_cpu, on_rq"),
+    ("OnRq", "on_rq"),
     ("Wakees", "wakee_flips, last_wakee"),
 ];
 const CFS_RQ: [(&str, &str); NR_CFS_RQ_LINES] = [

@@ -88,7 +88,7 @@ impl Structures {
     /// are bytes: __state 24, on_cpu 52, on_rq 53, wakee_flips 72, recent_used_cpu 96, wake_cpu 100, se 128.
     pub const V7_2: Structures = Structures {
         task_group: TaskGroupStructure::V7_2,
-        // OnRq with State.
+        // OnRq with State; wake_cpu lies with Wakees, at which who wakes looks next (wake_wide()).
         task: [0, 1, 2, 3, 4, 5, 12, 7, 8, 9, 10, 0, 6, 0, 13],
         // Curr, Capacity and Pending with NrRunning; Load with the lock.
         rq: [1, 1, 2, 3, 4, 5, 0, 7, 8, 9, 10, 11, 12, 13, 14, 0, 16, 17, 0, 0, 9],
