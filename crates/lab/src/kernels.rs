@@ -11,7 +11,7 @@ use os::irq::IrqRules;
 use os::memory::MigrationLimit;
 use os::pipe::{PipePages, PipeRoom, PipeRules, PipeSlots};
 use os::preempt::Preempt;
-use os::workqueue::UnboundPods;
+use os::workqueue::{UnboundPods, WorkerCounts};
 use sched::fair::balance::NewidleDetach;
 use sched::versions::{self, Kernel, Setting, Switched};
 
@@ -98,6 +98,7 @@ impl Build {
             self.os.passed_sleep.setting(),
             self.os.migration_limit.setting(),
             self.os.unbound.setting(),
+            self.os.counts.setting(),
         ]);
         settings.extend(self.idle.settings());
         settings.extend(self.irq.settings());
@@ -113,6 +114,7 @@ impl Build {
         match key {
             PipeRules::KEY => return self.os.pipe.switch(value),
             UnboundPods::KEY => return self.os.unbound.switch(value),
+            WorkerCounts::KEY => return self.os.counts.switch(value),
             PipeSlots::KEY => return self.os.slots.switch(value),
             PipeRoom::KEY => return self.os.room.switch(value),
             PipePages::KEY => return self.os.pages.switch(value),

@@ -55,6 +55,7 @@ pub struct OsRules {
     pub net: NetRules,
     pub pi: PiRules,
     pub unbound: workqueue::UnboundPods,
+    pub counts: workqueue::WorkerCounts,
 }
 
 /// Built as kernel/Kconfig.preempt has it where nobody chooses (v4), or as Debian's (v6).
@@ -70,6 +71,7 @@ impl OsRules {
         net: NetRules::V4_5,
         pi: PiRules::V4_5,
         unbound: workqueue::UnboundPods::Node,
+        counts: workqueue::WorkerCounts::Woken,
     };
     pub const V4_15: OsRules = OsRules { net: NetRules::V4_15, pi: PiRules::V4_15, ..OsRules::V4_5 };
     pub const V6_1: OsRules = OsRules {
@@ -83,6 +85,7 @@ impl OsRules {
         net: NetRules::V6_1,
         pi: PiRules::V6_1,
         unbound: workqueue::UnboundPods::Node,
+        counts: workqueue::WorkerCounts::Running,
     };
     pub const V6_12: OsRules = OsRules {
         slots: PipeSlots::MutexAgain,

@@ -33,6 +33,16 @@ behaviour! {
     }
 }
 
+behaviour! {
+    /// From when on a worker of a bound pool counts again that slept in the middle of its work. While one counts, no other is asked.
+    pub enum WorkerCounts = "workqueue.counts" {
+        Woken = "woken", since "v2.6.36", commit "e22bee782b3b",
+            "since it was woken (wq_worker_waking_up()): what comes before it runs is left to it";
+        Running = "running", since "v5.2", commit "6d25be5782e4",
+            "since it runs (wq_worker_running()): until then another one may be asked";
+    }
+}
+
 /// workqueue.c: wq_cache_shard_size: cores of a shard, more or less.
 const CACHE_SHARD_SIZE: usize = 8;
 
@@ -133,18 +143,29 @@ struct Pool {
     /// Of these, who has never run.
     new: Vec<TaskId>,
     bound: bool,
-    /// `nr_running`: who works and does not sleep there; always 0 of an unbound pool.
+    /// Of `nr_running` who works and does not sleep there; always 0 of an unbound pool.
     running: u32,
+    /// Of a bound pool who went to sleep in the middle of its work and has not run since.
+    asleep: Vec<TaskId>,
     /// `__pod_cpumask`, where its workers are to be woken though they may run elsewhere.
     pod: Option<CpuMask>,
 }
 
 impl Pool {
+    /// `nr_running`, by which a pool knows whether anybody will look at its work.
+    fn nr_running<S: Scheduler>(&self, sched: &S, counts: WorkerCounts) -> u32 {
+        let woken = match counts {
+            WorkerCounts::Woken => self.asleep.iter().filter(|&&worker| sched.is_awake(worker)).count() as u32,
+            WorkerCounts::Running => 0,
+        };
+        self.running + woken
+    }
+
     /// workqueue.c: kick_pool(), wake_up_worker() until v6.5: the first idle worker, which was the last to become so, is to look, if there is
     /// work and none of the pool's runs (need_more_worker()). It is idle until it runs: to be asked again makes no difference to it.
     #[doc(alias = "wake_up_worker")]
-    fn kick_pool<S: Scheduler>(&mut self, sched: &mut S, cpu: CpuId) {
-        if self.items.is_empty() || self.running > 0 {
+    fn kick_pool<S: Scheduler>(&mut self, sched: &mut S, cpu: CpuId, counts: WorkerCounts) {
+        if self.items.is_empty() || self.nr_running(sched, counts) > 0 {
             return;
         }
         let Some(&first) = self.idle.last() else { return };
@@ -200,7 +221,7 @@ impl Os {
         for (bound, pod) in bound.chain(pod_cpus.map(|pod| (false, pod))) {
             let line = self.allocate_named(&["worker_pool: lock, worklist"]);
             let (items, idle, new) = (VecDeque::new(), Vec::new(), Vec::new());
-            self.workqueues.pools.push(Pool { line, items, idle, new, bound, running: 0, pod });
+            self.workqueues.pools.push(Pool { line, items, idle, new, bound, running: 0, asleep: Vec::new(), pod });
         }
         let mut workers = Vec::new();
         let mut worker = |pool: PoolId, comm: String, cpus: Option<CpuMask>, highpri: bool| {
@@ -245,7 +266,7 @@ impl Os {
         charge(sched, cpu, paths::QUEUE_WORK);
         sched.arch_mut().lock(cpu, pool.line);
         pool.items.push_back(work);
-        pool.kick_pool(sched, cpu);
+        pool.kick_pool(sched, cpu, self.rules.counts);
         sched.arch_mut().unlock(cpu, pool.line);
     }
 
@@ -280,9 +301,9 @@ impl Os {
         task: TaskId,
         worker: &mut Worker,
     ) -> Step {
-        // wq_worker_running(), where it slept in the middle of its work.
-        let pool = self.workqueues.pool(worker.pool);
-        pool.running += u32::from(std::mem::take(&mut worker.asleep) && pool.bound);
+        if std::mem::take(&mut worker.asleep) {
+            self.wq_worker_running(task, worker.pool);
+        }
         loop {
             let Some(work) = worker.work.take().or_else(|| self.next_work(sched, cpu, task, worker)) else {
                 sched.set_current_state(cpu, TaskState::Interruptible);
@@ -301,7 +322,7 @@ impl Os {
             worker.work = Some(work);
             if let Step::Sleep | Step::SleepUntil(_) = step {
                 worker.asleep = true;
-                self.wq_worker_sleeping(sched, cpu, worker.pool);
+                self.wq_worker_sleeping(sched, cpu, task, worker.pool);
             }
             return step;
         }
@@ -324,11 +345,11 @@ impl Os {
             // worker_leave_idle()
             pool.idle.retain(|&other| other != task);
         }
-        let work = if pool.running == 0 { pool.items.pop_front() } else { None };
+        let work = if pool.nr_running(sched, self.rules.counts) == 0 { pool.items.pop_front() } else { None };
         worker.works = work.is_some();
         if worker.works {
             pool.running += u32::from(pool.bound);
-            pool.kick_pool(sched, cpu);
+            pool.kick_pool(sched, cpu, self.rules.counts);
         } else {
             pool.idle.push(task);
         }
@@ -340,11 +361,32 @@ impl Os {
     }
 
     /// workqueue.c: wq_worker_sleeping(): an idle worker goes on with the rest.
-    fn wq_worker_sleeping<S: Scheduler>(&mut self, sched: &mut S, cpu: CpuId, id: PoolId) {
+    ///
+    /// Differs: until v5.1 that one is woken when the sleeper has left the queue, by try_to_wake_up_local().
+    fn wq_worker_sleeping<S: Scheduler>(&mut self, sched: &mut S, cpu: CpuId, task: TaskId, id: PoolId) {
+        let pool = self.workqueues.pool(id);
+        if !pool.bound {
+            return;
+        }
+        let counts = self.rules.counts;
+        let locks = counts == WorkerCounts::Running;
+        if locks {
+            sched.arch_mut().lock(cpu, pool.line);
+        }
+        pool.running -= 1;
+        pool.kick_pool(sched, cpu, counts);
+        pool.asleep.push(task);
+        if locks {
+            sched.arch_mut().unlock(cpu, pool.line);
+        }
+    }
+
+    /// workqueue.c: wq_worker_running(), in all versions: from here on it counts in any case.
+    fn wq_worker_running(&mut self, task: TaskId, id: PoolId) {
         let pool = self.workqueues.pool(id);
         if pool.bound {
-            pool.running -= 1;
-            pool.kick_pool(sched, cpu);
+            pool.asleep.retain(|&other| other != task);
+            pool.running += 1;
         }
     }
 }
@@ -452,11 +494,38 @@ mod tests {
             os.queue_work(&mut sched, CPU, Queue::Bound, Work::Requeue);
         }
         assert!(os.next_work(&mut sched, CPU, one, &mut workers[0]).is_some());
-        os.wq_worker_sleeping(&mut sched, CPU, id);
+        os.wq_worker_sleeping(&mut sched, CPU, one, id);
         assert!(os.next_work(&mut sched, CPU, other, &mut workers[1]).is_some());
         // The one that slept in its work goes on with that, and the other leaves it the rest.
-        os.workqueues.pool(id).running += 1;
+        os.wq_worker_running(one, id);
         assert!(os.next_work(&mut sched, CPU, other, &mut workers[1]).is_none());
         assert!(os.next_work(&mut sched, CPU, one, &mut workers[0]).is_some());
+    }
+
+    #[test]
+    fn a_worker_that_was_woken_is_waited_for_or_not() {
+        for (counts, asked) in [(WorkerCounts::Woken, false), (WorkerCounts::Running, true)] {
+            let (mut sched, mut os, _, [one, other]) = machine();
+            os.rules.counts = counts;
+            // It runs, sleeps in the middle of its work and is woken.
+            sched.wake_up_new_task(CPU, one);
+            let cpu = sched.task_cpu(one);
+            let id = os.workqueues.id(Queue::Bound, cpu);
+            os.new_worker(id, other);
+            assert_eq!(Scheduler::schedule(&mut sched, cpu, false), Some(one));
+            os.workqueues.pool(id).running = 1;
+            sched.set_current_state(cpu, TaskState::Uninterruptible);
+            os.wq_worker_sleeping(&mut sched, cpu, one, id);
+            assert_eq!(Scheduler::schedule(&mut sched, cpu, false), None);
+            assert_eq!(os.workqueues.pool(id).nr_running(&sched, counts), 0, "it sleeps");
+            assert!(sched.wake(cpu, one, WakeFlags::NONE));
+            os.queue_work(&mut sched, cpu, Queue::Bound, Work::Requeue);
+            assert_eq!(os.workqueues.pool(id).new.is_empty(), asked, "{counts:?}");
+            // When it runs, it is the one that does the work.
+            os.wq_worker_running(one, id);
+            let mut worker = Worker { works: true, ..Worker::new(id) };
+            assert_eq!(os.next_work(&mut sched, cpu, one, &mut worker), Some(Work::Requeue));
+            assert_eq!(os.workqueues.pool(id).asleep, []);
+        }
     }
 }

@@ -40,6 +40,8 @@ pub trait Scheduler:
     fn wake_up_new_task(&mut self, cpu: CpuId, task: TaskId);
     /// Returns whether `task` slept and now does not.
     fn wake(&mut self, cpu: CpuId, task: TaskId, flags: WakeFlags) -> bool;
+    /// Whether `task` runs or waits to.
+    fn is_awake(&self, task: TaskId) -> bool;
     /// The running task of `cpu` is about to sleep, or thought better of it.
     fn set_current_state(&mut self, cpu: CpuId, state: TaskState);
     /// The running task sleeps for a block device.
@@ -228,6 +230,10 @@ impl<A: Arch> Scheduler for Sched<A> {
     fn wake(&mut self, cpu: CpuId, task: TaskId, flags: WakeFlags) -> bool {
         self.on_cpu(cpu);
         self.try_to_wake_up(task, flags)
+    }
+
+    fn is_awake(&self, task: TaskId) -> bool {
+        self.task[task].state == TaskState::Running
     }
 
     fn set_current_state(&mut self, cpu: CpuId, state: TaskState) {

@@ -40,7 +40,7 @@ impl<A: Arch> Sched<A> {
         let mut walk = NodeWalk::of(nid);
         while let Some(cpu) = self.next_of_node(&mut walk) {
             self.read_rq_load(cpu);
-            self.read_cfs_avg(self.rq[cpu].cfs);
+            self.read_rq_runnable(cpu);
             stats.nr_running += self.rq[cpu].nr_running;
             stats.load += self.weighted_cpuload(cpu);
             stats.compute_capacity += self.capacity_of(cpu);
