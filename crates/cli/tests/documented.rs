@@ -307,3 +307,15 @@ fn how_near_the_levels_are_is_what_the_tables_say() {
     let sentence = format!("{of} {rows} are within 25% of the before column and {tenth} within 10%");
     assert!(text("docs/studies.md").contains(&sentence), "docs/studies.md has not {sentence:?}");
 }
+
+#[test]
+fn schedstats_cost_pipetest_what_the_given_pair_says() {
+    let tables = text("docs/studies/schedstats.txt");
+    let row =
+        tables.lines().find(|line| line.starts_with("Mean ") && line.contains(" Time ")).expect("pipetest's mean");
+    let figures = || row.split([' ', '(', '%', ')']).filter_map(|word| word.parse::<f64>().ok());
+    let (before, gain) = (figures().next().expect("us per loop"), figures().nth(3).expect("percent"));
+    // 4.48 and 4.39 us, each rounded to a hundredth.
+    let cost = before * gain / 100.0;
+    assert!((0.08..=0.10).contains(&cost), "{cost} us of a loop: {row}");
+}

@@ -4,7 +4,8 @@
 //! in the next one that it has been in user mode, or has switched, since: each time its softirq takes the lock of the CPU's leaf of the tree.
 //! So a grace period takes three ticks: one in which the CPUs see it, one in which they report, one until the next begins.
 //!
-//! Modelled: the leaves, with that rhythm on all CPUs at once. Absent: callbacks, the tree's upper levels, the thread that drives grace periods
+//! Modelled: the leaves, with that rhythm on all CPUs at once. Differs: who would note a beginning and finds the leaf's lock taken waits for it;
+//! note_gp_changes() leaves it for the next tick. Absent: callbacks, the tree's upper levels, the thread that drives grace periods
 //! (its writes are made by the first CPU that meets a new one), CPUs whose quiescent state is found by it, and everything outside the tick.
 
 use crate::{Os, charge, paths, within};
