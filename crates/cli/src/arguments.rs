@@ -246,7 +246,7 @@ pub struct ProcArguments {
     #[arg(long = "file", value_name = "PATH", required = true)]
     pub files: Vec<String>,
 
-    /// When, in ms since boot of the simulated machine [default: the end of the run]
+    /// When, in ms since boot of the simulated machine, from the workload's start on [default: the end of the run]
     #[arg(long, value_name = "MS", allow_hyphen_values = true)]
     pub at: Option<String>,
 }

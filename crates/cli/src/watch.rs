@@ -109,6 +109,13 @@ pub fn proc(arguments: &ProcArguments) -> Result<(), Failure> {
     };
     let run = watched(&setup, wanted, &arguments.selectors)?;
     if let Some(at) = at
+        && at < run.start
+    {
+        let start = run.start.0.div_ceil(1_000) as f64 / 1e3;
+        let found = format!("--at: found {:.3} ms, before the workload begins", at.0 as f64 / 1e6);
+        return Err(Failure::Mistake(format!("{found}; expected at least {start:.3} ms since boot")));
+    }
+    if let Some(at) = at
         && run.outcome.simulated_ns < at.0
     {
         let end = run.outcome.simulated_ns as f64 / 1e6;

@@ -44,6 +44,7 @@ fn files_and_moments_that_are_not_there_are_told() {
         (&["--file", "/proc/nobody/sched", "--at", "100"], "column 7: found no living task `nobody`"),
         (&["--file", "/proc/schedstat", "--at", "3000000"], "after the end of the run; expected at most"),
         (&["--file", "/proc/pipe-test/sched", "--at", "3000000"], "after the end of the run; expected at most"),
+        (&["--file", "/proc/schedstat", "--at", "0"], "before the workload begins; expected at least"),
         (&["--file", "/proc/schedstat", "--at", "-1"], "milliseconds of simulated time"),
     ] {
         let said = run(&place, &pair("v4.15", more));
