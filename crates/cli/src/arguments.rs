@@ -30,7 +30,7 @@ pub enum Command {
     Schedstat(WatchArguments),
     /// Shows files of procfs and debugfs of the simulated machine at one moment of one run, in the kernel's own formats
     Proc(ProcArguments),
-    /// Measures this computer and writes its machine file; takes some minutes, --quick half a minute to one
+    /// Measures this computer and writes its machine file; takes some minutes, --quick ten seconds to a minute
     Calibrate(CalibrateArguments),
     /// Ranks the machine's uncertain figures by how far each moves the result over its range (docs/machines.md)
     Sensitivity(SensitivityArguments),

@@ -23,7 +23,7 @@ pub fn fidelity(arguments: &FidelityArguments) -> Result<(), Failure> {
     let (mut rows, mut warnings): (Vec<Row>, String) = (Vec::new(), String::new());
     for path in &cases {
         let path = path.display().to_string();
-        let case = Draft::read(&path, &Disk)?.resolve(Purpose::Single, &Disk)?;
+        let case = Draft::read(&path, &Disk)?.resolve(Purpose::Case, &Disk)?;
         if case.figures.is_empty() {
             return Err(Failure::Mistake(format!(
                 "{path}: found no figure; expected [[figure]] tables (docs/fidelity.md)"

@@ -44,6 +44,7 @@ fn files_and_moments_that_are_not_there_are_told() {
         (&["--file", "/proc/nobody/sched", "--at", "100"], "column 7: found no living task `nobody`"),
         (&["--file", "/proc/schedstat", "--at", "3000000"], "after the end of the run; expected at most"),
         (&["--file", "/proc/pipe-test/sched", "--at", "3000000"], "after the end of the run; expected at most"),
+        (&["--file", "/sys/fs/cgroup/x/cpu.stat"], "found the unknown group `/x`; expected another file"),
         (&["--file", "/proc/schedstat", "--at", "0"], "before the workload begins; expected at least"),
         (&["--file", "/proc/schedstat", "--at", "-1"], "milliseconds of simulated time"),
     ] {
@@ -154,6 +155,11 @@ fn mistakes_of_cases_have_places() {
         assert_eq!(said.code, 2, "{to}: {}", said.stderr);
         assert!(said.stderr.contains(part), "{to}: {}", said.stderr);
     }
+    // There are no options to say it by.
+    fs::write(place.join("empty.toml"), "").unwrap();
+    let said = run(&place, &["fidelity", "empty.toml"]);
+    assert_eq!(said.code, 2, "{}", said.stderr);
+    assert!(said.stderr.contains("expected machine = \"M\" in it: ampere"), "{}", said.stderr);
     let said = run(&place, &["fidelity", "nowhere"]);
     assert!(said.code == 2 && said.stderr.contains("nowhere: "), "{}", said.stderr);
 }

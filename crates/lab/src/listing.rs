@@ -209,7 +209,8 @@ pub fn kernel(build: &Build) -> String {
     let _ = writeln!(text, "\nFeatures: NAME or NO_NAME");
     for (feature, on) in build.sched.features.iter() {
         let state = if on { "on" } else { "off" };
-        let _ = writeln!(text, "{:<24}{state:<5}{}", feature.name(), feature.doc());
+        let cannot = if feature.has_effect() { "" } else { "; cannot be turned: nothing here reads it" };
+        let _ = writeln!(text, "{:<24}{state:<5}{}{cannot}", feature.name(), feature.doc());
     }
     let _ = writeln!(text, "\nTunables: NAME=VALUE, with or without kernel. or sched/");
     let width = build.sched.tunables.iter().map(|(name, _)| name.len()).max().unwrap_or(0);

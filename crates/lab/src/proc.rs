@@ -269,11 +269,17 @@ fn group_file<const COSTS: bool>(
 ) -> Result<String, Mistake> {
     let sched = &sim.sched;
     let all: Vec<(String, TgId)> = [("/".to_string(), ROOT_TASK_GROUP)].into_iter().chain(groups(sched)).collect();
+    let res = [("cpu.pressure", PsiRes::Cpu), ("io.pressure", PsiRes::Io)];
     let Some(tg) = all.iter().find(|(path, _)| *path == group.text).map(|(_, tg)| *tg) else {
-        let paths: Vec<&str> = all.iter().map(|(path, _)| path.as_str()).collect();
+        // Of the root's files there are these alone.
+        let root_has = res.iter().any(|(name, _)| *name == file.text);
+        let paths: Vec<&str> = all.iter().map(|(path, _)| path.as_str()).skip(usize::from(!root_has)).collect();
+        if paths.is_empty() {
+            let found = format!("the unknown group {}", group.quoted());
+            return Err(group.mistake(found, "another file: the workload made no group"));
+        }
         return Err(group.unknown("group", paths));
     };
-    let res = [("cpu.pressure", PsiRes::Cpu), ("io.pressure", PsiRes::Io)];
     if let Some((_, res)) = res.into_iter().find(|(name, _)| *name == file.text) {
         // Of cgroup v1 there is the whole system's alone.
         return pressure(sim, tg, res, now).map_err(|refused| {

@@ -430,7 +430,8 @@ impl Arm {
         }
         // With its prefix a name is far from every other.
         let bare = Written { text: name.to_string(), at: key.at.clone() };
-        let names: Vec<&str> = self.features.iter().map(|(feature, _)| feature.name()).collect();
+        let turnable = self.features.iter().map(|(feature, _)| feature).filter(|feature| feature.has_effect());
+        let names: Vec<&str> = turnable.map(|feature| feature.name()).collect();
         bare.unknown(&format!("feature of {}", self.kernel), names)
     }
 

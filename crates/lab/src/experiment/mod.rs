@@ -58,6 +58,8 @@ pub enum Purpose {
     Prediction,
     /// One arm, one iteration where nothing else is said.
     Single,
+    /// The same of a case of `fairground fidelity`, where nothing is said beside the file.
+    Case,
     /// One arm, one row, one iteration.
     Watch,
 }
@@ -124,11 +126,9 @@ impl Draft {
     pub fn resolve(&self, purpose: Purpose, files: &dyn Files) -> Result<Experiment, Mistake> {
         let nowhere = Location::of(self.name.as_ref().map_or("the command line", |name| name.at.input.as_str()));
         let Some(written) = &self.machine else {
-            let expected = format!(
-                "{}--machine M: {}, host, a file, or a topology",
-                if self.name.is_some() { "machine = \"M\" in it, or " } else { "" },
-                crate::mistake::listed(crate::machines::names())
-            );
+            let how = self.said_by("machine = \"M\"", "--machine M", purpose);
+            let names = crate::mistake::listed(crate::machines::names());
+            let expected = format!("{how}: {names}, host, a file, or a topology");
             return Err(Mistake::new(&nowhere, "no machine", expected));
         };
         let machine = Machine::choose(written, if self.machine_in_file { &self.folder } else { "" }, files)?;
@@ -142,22 +142,16 @@ impl Draft {
         let nodes = machine.description.topology().nodes().len();
         rt_app::check_nodes(&tables, nodes).and_then(|()| script::check_nodes(&tables, nodes))?;
         if tables.is_empty() {
-            let expected = format!(
-                "{}--workload W[:key=value,...], W one of {}",
-                if self.name.is_some() { "a [[workload]] in it, or " } else { "" },
-                crate::mistake::listed(workload::names())
-            );
+            let how = self.said_by("a [[workload]]", "--workload W[:key=value,...]", purpose);
+            let expected = format!("{how}, W one of {}", crate::mistake::listed(workload::names()));
             return Err(Mistake::new(&nowhere, "no workload", expected));
         }
         arm::check_all(&self.arms, &nowhere, purpose.arms())?;
-        if matches!(purpose, Purpose::Single | Purpose::Watch) && self.arms.len() > 1 {
-            let names = self.arms.iter().map(|arm| arm.name.text.as_str());
+        if purpose.arms() == 1 && purpose != Purpose::Prediction && self.arms.len() > 1 {
+            let names = crate::mistake::listed(self.arms.iter().map(|arm| arm.name.text.as_str()));
             let found = format!("{} arms", self.arms.len());
-            return Err(Mistake::new(
-                &nowhere,
-                found,
-                format!("one: --arm with one of {}", crate::mistake::listed(names)),
-            ));
+            let expected = if purpose == Purpose::Case { "one of " } else { "one: --arm with one of " };
+            return Err(Mistake::new(&nowhere, found, format!("{expected}{names}")));
         }
         let hz = self.hz_on(&machine)?;
         let mut arms = self.arms.iter().map(|arm| arm::resolve(arm, nr_cpus, hz)).collect::<Result<Vec<Arm>, _>>()?;
@@ -190,6 +184,15 @@ impl Draft {
         experiment.check_size(&nowhere)?;
         timeline::rehearse(&experiment, &said)?;
         Ok(experiment)
+    }
+
+    /// Where what is missing can be said: in the file, if there is one, and by an option, where the command has any.
+    fn said_by(&self, in_file: &str, option: &str, purpose: Purpose) -> String {
+        match (&self.name, purpose) {
+            (_, Purpose::Case) => format!("{in_file} in it"),
+            (Some(_), _) => format!("{in_file} in it, or {option}"),
+            (None, _) => option.to_string(),
+        }
     }
 
     fn figures(&self, files: &dyn Files) -> Result<Vec<Figure>, Mistake> {
@@ -226,7 +229,7 @@ impl Draft {
             (None, Purpose::Watch) => Ok((written.whole("iterations of a single run", 1, 1)? as u32, None)),
             (None, _) => Ok((written.whole("iterations", 1, MOST_ITERATIONS)? as u32, None)),
             (Some(adaptive), Purpose::Comparison) => Ok((adaptive.max, Some(adaptive))),
-            (Some(adaptive), Purpose::Prediction | Purpose::Single) if in_file => {
+            (Some(adaptive), Purpose::Prediction | Purpose::Single | Purpose::Case) if in_file => {
                 let number = if purpose == Purpose::Prediction { adaptive.min } else { 1 };
                 notices.push(format!(
                     "{}: iterations = {} is for compare; {number} here",

@@ -440,6 +440,10 @@ fn toml_and_topology_errors_keep_their_place() {
         edited("rows = [[10, 21], [21, 10]]", "rows = [[10, 21]]").0,
         "found 1 row of 2 distances; expected 2 rows of 2"
     );
+    assert_eq!(
+        edited("rows = [[10, 21], [21, 10]]", "rows = [[10, 20, 30], [21, 10]]").0,
+        "found 2 rows of 3, 2 distances; expected 2 rows of 2"
+    );
     let (message, at) = edited("[21, 10]]", "[22, 10]]");
     assert_eq!(
         message,
