@@ -103,7 +103,7 @@ fn quick(command: &[String]) -> Option<Vec<String>> {
     // A moment of the workload, which begins within a tick of boot.
     if let Some(at) = quick.iter().position(|word| word == "--at") {
         quick[at + 1] = "6".to_string();
-        quick.iter_mut().for_each(|word| *word = word.replace("loops=2", "loops=2000"));
+        quick.iter_mut().filter(|word| word.ends_with("loops=2")).for_each(|word| word.push_str("000"));
     }
     Some(quick)
 }

@@ -271,7 +271,7 @@ fn group_file<const COSTS: bool>(
     let all: Vec<(String, TgId)> = [("/".to_string(), ROOT_TASK_GROUP)].into_iter().chain(groups(sched)).collect();
     let res = [("cpu.pressure", PsiRes::Cpu), ("io.pressure", PsiRes::Io)];
     let Some(tg) = all.iter().find(|(path, _)| *path == group.text).map(|(_, tg)| *tg) else {
-        // Of the root's files there are these alone.
+        // The root has these alone.
         let root_has = res.iter().any(|(name, _)| *name == file.text);
         let paths: Vec<&str> = all.iter().map(|(path, _)| path.as_str()).skip(usize::from(!root_has)).collect();
         if paths.is_empty() {

@@ -152,7 +152,8 @@ struct Pool {
 }
 
 impl Pool {
-    /// `nr_running`, by which a pool knows whether anybody will look at its work.
+    /// `nr_running`, by which a pool knows whether anybody will look at its work: with those whom wq_worker_waking_up() counts.
+    #[doc(alias = "wq_worker_waking_up")]
     fn nr_running<S: Scheduler>(&self, sched: &S, counts: WorkerCounts) -> u32 {
         let woken = match counts {
             WorkerCounts::Woken => self.asleep.iter().filter(|&&worker| sched.is_awake(worker)).count() as u32,
@@ -381,7 +382,7 @@ impl Os {
         }
     }
 
-    /// workqueue.c: wq_worker_running(), in all versions: from here on it counts in any case.
+    /// workqueue.c: wq_worker_running(): from here on it counts, if it does not since its wakeup.
     fn wq_worker_running(&mut self, task: TaskId, id: PoolId) {
         let pool = self.workqueues.pool(id);
         if pool.bound {

@@ -147,7 +147,7 @@ impl Draft {
             return Err(Mistake::new(&nowhere, "no workload", expected));
         }
         arm::check_all(&self.arms, &nowhere, purpose.arms())?;
-        if purpose.arms() == 1 && purpose != Purpose::Prediction && self.arms.len() > 1 {
+        if matches!(purpose, Purpose::Single | Purpose::Case | Purpose::Watch) && self.arms.len() > 1 {
             let names = crate::mistake::listed(self.arms.iter().map(|arm| arm.name.text.as_str()));
             let found = format!("{} arms", self.arms.len());
             let expected = if purpose == Purpose::Case { "one of " } else { "one: --arm with one of " };
