@@ -1,6 +1,7 @@
 //! From a machine file's figures to the plain integers that a simulation pays.
 
 use crate::mistake::Mistake;
+use crate::symbols;
 use machine::description::{Description, Figure};
 use machine::lines::LinePrices;
 use machine::prices::{IdleState, NR_PATHS, Prices};
@@ -76,6 +77,7 @@ pub fn prices(machine: &Description) -> Prices {
             .map(|(cpus, states)| (cpus, states.into_iter().map(idle_state).collect()))
             .collect(),
         mwait: machine.wakes_by_mwait(),
+        halts_in: symbols::halts_in(machine.vendor(), machine.wakes_by_mwait()),
         packages_together: machine.packages_sleep_together(),
         line_bytes: machine.line_bytes(),
         l1_bytes: l1d[biggest],

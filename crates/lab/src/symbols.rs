@@ -12,7 +12,7 @@
 use crate::prices::path_name;
 use machine::prices::Prices;
 use machine::profile::Frame;
-use observe::{Object, Stack};
+use observe::{HALTED, Object, Stack};
 use os::paths;
 use sched::access::Path;
 use std::collections::BTreeSet;
@@ -189,8 +189,23 @@ const IMPLIED: &[(Path, &[Path])] = &[
     (Path::try_to_wake_up, &[paths::ENTRY_SYSCALL, paths::FUTEX_WAKE]),
 ];
 
-/// The drivers' functions in which CPUs idle.
-const IDLE: [&str; 3] = ["poll_idle", "intel_idle", "acpi_idle_enter"];
+/// Where a CPU idles that polls.
+const POLLS_IN: &str = "poll_idle";
+
+/// The function of the idle driver in which a CPU of this vendor halts: drivers/idle/intel_idle.c, drivers/acpi/processor_idle.c, on POWER
+/// drivers/cpuidle/cpuidle-powernv.c, on ARM what waits for an interrupt on behalf of any driver, on SPARC, which has none, the architecture's.
+/// (A guest's haltpoll halts in a function of its own, and is not told from the rest.)
+pub(crate) fn halts_in(vendor: Option<&str>, mwait: bool) -> &'static str {
+    let name = match vendor {
+        Some("intel") | None if mwait => "intel_idle",
+        Some("arm") => "cpu_do_idle",
+        Some("ibm") => "stop_loop",
+        Some("oracle") => "arch_cpu_idle",
+        _ => "acpi_idle_enter",
+    };
+    debug_assert!(HALTED.contains(&name), "{name} counts as work in a profile's shares");
+    name
+}
 
 /// The versions up to the kernel of that name, or up to the newest.
 fn up_to(kernel: &str) -> &'static [(&'static str, &'static [Row])] {
@@ -224,7 +239,7 @@ pub fn functions(kernel: &str) -> BTreeSet<&'static str> {
     let bare = priced().filter(|name| row(versions, "", name).is_none() && !inlined.contains(name));
     let keys = versions.iter().flat_map(|(_, rows)| rows.iter());
     let chains = keys.filter_map(|(below, name, _)| row(versions, below, name)).flat_map(str::split_whitespace);
-    bare.chain(chains.map(|frame| frame.trim_end_matches('*'))).chain(IDLE).collect()
+    bare.chain(chains.map(|frame| frame.trim_end_matches('*'))).chain([POLLS_IN]).chain(HALTED).collect()
 }
 
 /// What this kernel calls a function that some kernel calls so. `None` where it has none by itself.
@@ -304,9 +319,8 @@ impl Symbols<'_> {
     fn idle(&self, state: u8) -> Vec<&'static str> {
         let mut chain = self.chain("idle", &[paths::CPUIDLE_ENTER]);
         chain.push(match &self.prices.idle_states[usize::from(state)] {
-            state if state.polling => IDLE[0],
-            _ if self.prices.mwait => IDLE[1],
-            _ => IDLE[2],
+            state if state.polling => POLLS_IN,
+            _ => self.prices.halts_in,
         });
         chain
     }
@@ -485,6 +499,14 @@ mod tests {
         let symbols = Symbols::of("v4.16", &prices, path_name);
         let stack = symbols.stack(&[Frame::Comm(0), Frame::Idle(deep)], &["swapper".to_string()], Ps(1));
         assert_eq!(stack.frames.last().map(String::as_str), Some("intel_idle"));
+        let driver = |name: &str| {
+            let machine = crate::machines::Machine::named(name).expect("it ships");
+            crate::prices::prices(&machine.description).halts_in
+        };
+        assert_eq!(driver("epyc-9654"), "acpi_idle_enter");
+        assert_eq!(driver("ampere-altra-q80-33-2s"), "cpu_do_idle");
+        assert_eq!(driver("power9-16c-2s"), "stop_loop");
+        assert_eq!(driver("sparc-t4-2"), "arch_cpu_idle");
     }
 
     #[test]

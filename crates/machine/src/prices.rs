@@ -70,6 +70,8 @@ pub struct Prices {
     pub idle_states_of_kinds: Vec<(CpuMask, Vec<IdleState>)>,
     /// An idle CPU watches its flags word and needs no interrupt to wake.
     pub mwait: bool,
+    /// The kernel function in which an idle CPU stands that does not poll.
+    pub halts_in: &'static str,
     /// Packages enter their own idle states all together or not at all.
     pub packages_together: bool,
     /// Bytes of a cache line.
@@ -187,6 +189,7 @@ impl Prices {
             idle_states: vec![IdleState { polling: false, ..IdleState::declared("idle", 0, 0) }],
             idle_states_of_kinds: Vec::new(),
             mwait: true,
+            halts_in: "intel_idle",
             packages_together: false,
             line_bytes: 64,
             l1_bytes: 0,

@@ -26,7 +26,7 @@ pub use histogram::Histogram;
 pub use pairs::Pair;
 pub use per_task::{PerTask, TaskFigures};
 pub use perfetto::{PERFETTO_MAX_CPUS, Perfetto, PowerOf};
-pub use profile::{Object, Profile, Stack};
+pub use profile::{HALTED, Object, Profile, Stack};
 pub use schedstat::Schedstat;
 pub use statistics::{NameTotals, Report, Statistics};
 pub use tee::Tee;

@@ -42,7 +42,8 @@ pub enum Object {
 }
 
 /// Where a CPU stands that has halted: perf's cycles do not count there.
-const HALTED: [&str; 2] = ["intel_idle", "acpi_idle_enter"];
+pub const HALTED: [&str; 6] =
+    ["intel_idle", "acpi_idle_enter", "cpu_do_idle", "stop_loop", "arch_cpu_idle", "default_idle"];
 
 impl Profile {
     /// What was booked after `earlier`, a profile of the same machine, was taken.

@@ -120,7 +120,10 @@ impl<const COSTS: bool> Hardware<COSTS> {
                 states.truncate(1);
             }
         });
-        self.prices.mwait &= way != Way::Halt;
+        if way == Way::Halt {
+            self.prices.mwait = false;
+            self.prices.halts_in = "default_idle";
+        }
         let before = self.cpuidles.any();
         let (rules, tick) = (before.rules, Ps::from_ns(before.table.tick_ns));
         self.cpuidles = Cpuidles::new(&self.topology, &self.prices, rules, options);
@@ -459,6 +462,7 @@ mod tests {
         let mut hardware = phone();
         hardware.set_idle_options(&IdleOptions { way: Way::Halt, ..IdleOptions::default() });
         assert!(!hardware.idle_is_governed() && !hardware.prices.mwait);
+        assert_eq!(hardware.prices.halts_in, "default_idle");
         let exit = |cpu| hardware.prices.idle_state_of(cpu, 0).name.clone();
         assert_eq!([exit(BIG), exit(LITTLE)], ["WFI", "WFI"]);
         assert_eq!(hardware.prices.all_idle_states().count(), 2);
