@@ -13,7 +13,7 @@ use units::{CpuId, Slots};
 pub enum WorkKind {
     #[default]
     Compute,
-    /// It waits for lines from beyond its core's caches.
+    /// Waits for lines from beyond its core's caches.
     Memory,
 }
 

@@ -214,7 +214,7 @@ fn who_never_reaches_the_limit_never_looks() {
     }
 }
 
-/// Counters see what the power limit allows; a driver's last request stays as it was.
+/// Counters show what the power limit does to a clock; the frequency that a driver asked for last does not.
 #[test]
 fn load_tracking_is_told_by_counters_alone() {
     for (driver, scale) in [(Driver::Scmi, 1024), (Driver::CpufreqDt, 1024), (Driver::CppcCpufreq, 512)] {
