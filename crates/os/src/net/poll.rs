@@ -176,7 +176,7 @@ impl Net {
         });
     }
 
-    /// eventpoll.c: ep_poll(). The outcome is how many events it has written.
+    /// eventpoll.c: ep_poll(), which returns how many events it has written.
     ///
     /// Differs: without a time limit, or busy polling.
     pub(crate) fn epoll_wait<S: Scheduler>(
