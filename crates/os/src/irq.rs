@@ -288,8 +288,8 @@ impl Irqs {
 
     /// request_irq(), with the affinity that the line is to have. The line arrives at one CPU of the mask that is
     /// `online`: the one with the fewest lines so far, and the first of several such.
-    /// Differs: irq_matrix_alloc() (v4.15 on x86) looks for the CPU with the most free vectors, of which nothing but lines takes any here;
-    /// older kernels take the first CPU with a free one.
+    /// Differs: irq_matrix_alloc() (v4.15 on x86) looks for the CPU with the most free vectors; here only lines use up
+    /// vectors. Older kernels take the first CPU with a free one.
     pub fn request_irq(&mut self, name: &str, affinity: CpuMask, online: &CpuMask) -> IrqId {
         let cpu = self.place(&affinity, online);
         self.irqs.push(Irq { name: name.to_string(), affinity, cpu, counts: Vec::new() });

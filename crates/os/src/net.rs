@@ -20,8 +20,8 @@
 //! loopback as well: it receives 64 packets at a time. Packets to the same socket that are sent later from another CPU
 //! wait behind them.
 //!
-//! Differs: so no segments overtake each other, which TCP would have to put back in order; and the queue is never full
-//! (net.core.netdev_max_backlog, 1000).
+//! Differs: because of that, segments never overtake each other, which TCP would have to put back in order; and the
+//! queue is never full (net.core.netdev_max_backlog, 1000).
 //!
 //! [decision 3]: ../../../../docs/decisions/0003-paths-are-atomic.md
 

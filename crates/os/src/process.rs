@@ -131,7 +131,7 @@ impl Os {
     /// kernel/fork.c: mm_release(), for a task that executes another program or exits: complete_vfork_done(), whose
     /// wakeup has no sync hint.
     ///
-    /// Differs: who joins a thread is not woken here, by its futex, but as a parent is.
+    /// Differs: a task that joins a thread is woken here like a parent, not by its futex.
     pub fn mm_release<S: Scheduler>(&mut self, sched: &mut S, cpu: CpuId, task: TaskId) {
         if self.processes.get(task).vfork_done.take().is_some() {
             let at = self.processes.vforks.iter().position(|(of, _)| *of == task).expect("it was begun");

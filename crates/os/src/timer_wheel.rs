@@ -26,7 +26,7 @@ const LVL_SIZE: u64 = 64;
 
 /// timer.c: schedule_timeout() at `jiffies`: the jiffy at which a timeout of `timeout` jiffies fires. `hz` decides how
 /// many levels the wheel has: with slow ticks one less.
-/// Differs: the wheel's clock is taken to be up to date.
+/// Differs: the wheel's clock is always up to date.
 pub fn schedule_timeout(rule: TimerWheel, jiffies: u64, timeout: u64, hz: u32) -> u64 {
     let expires = jiffies + timeout;
     match rule {

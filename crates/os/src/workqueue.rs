@@ -194,7 +194,7 @@ pub struct Workqueues {
     /// The queue of ext4's conversions, which are done one at a time (fs/ext4/super.c: its `max_active` is 1): whether
     /// one is under way or in a pool, and those that wait for it.
     ///
-    /// Differs: since v6.9 each node does one at a time.
+    /// Differs: since v6.9 each node converts one at a time.
     conversion_active: bool,
     inactive_conversions: VecDeque<BioId>,
 }
@@ -370,7 +370,8 @@ impl Os {
 
     /// workqueue.c: wq_worker_sleeping(): an idle worker takes over the rest.
     ///
-    /// Differs: until v5.1 that one is woken when the sleeper has left the queue, by try_to_wake_up_local().
+    /// Differs: until v5.1 the idle worker is woken by try_to_wake_up_local(), after the sleeper has left the run
+    /// queue.
     fn wq_worker_sleeping<S: Scheduler>(&mut self, sched: &mut S, cpu: CpuId, task: TaskId, id: PoolId) {
         let pool = self.workqueues.pool(id);
         if !pool.bound {

@@ -157,7 +157,8 @@ impl<const COSTS: bool, S: Scheduler<Arch = Hardware<COSTS>>> Sim<COSTS, S> {
 
     /// The CPU idles without a tick; on CPUs of nohz_full= it may have run without one before.
     ///
-    /// Differs: there cputime.c: vtime_account_idle() knows the time by itself, and another entry to the loop counts anew.
+    /// Differs: there, cputime.c: vtime_account_idle() knows the time by itself, and each entry into the loop starts a
+    /// new count.
     fn start_without_tick(&mut self, cpu: CpuId) {
         let this = &self.cpus[cpu];
         if this.tick_at == Ps::NEVER {
@@ -269,8 +270,8 @@ impl<const COSTS: bool, S: Scheduler<Arch = Hardware<COSTS>>> Sim<COSTS, S> {
 
     /// poll_state.c: poll_idle(): something comes to a CPU that polls. Interrupts are taken in the loop, and end it
     /// only if they ask for something. Returns when the loop ends; `None` if it goes on.
-    /// Differs: looks at the clock after each interrupt, not after 200 rounds. Until v4.16 the end of an interrupt stops a tick that a timeout
-    /// has kept; here the next round of the idle loop does.
+    /// Differs: reads the clock after each interrupt, not after 200 rounds. Until v4.16 the end of an interrupt stops a
+    /// tick that a timeout has kept; here the next round of the idle loop stops it.
     fn interrupt_polling(&mut self, cpu: CpuId, now: Ps) -> Option<Ps> {
         let mut after = now;
         if self.cpus[cpu].interrupt_at() <= now {

@@ -79,7 +79,8 @@ impl<const COSTS: bool, S: Scheduler<Arch = Hardware<COSTS>>> Sim<COSTS, S> {
     /// arch/x86: smp_reschedule_interrupt(), smp_call_function_single_interrupt() and smp_irq_work_interrupt(). Returns
     /// whether the balancing softirq is to run.
     ///
-    /// Differs: what is pending by several vectors is done, and takes time, once, by the least urgent one's handler.
+    /// Differs: work that is pending by several vectors is done, and charged, once, by the handler of the least urgent
+    /// one.
     #[inline(always)]
     fn ipi_interrupt(&mut self, cpu: CpuId) -> bool {
         let mut pending = std::mem::take(&mut self.cpus[cpu].ipis);
@@ -176,7 +177,7 @@ impl<const COSTS: bool, S: Scheduler<Arch = Hardware<COSTS>>> Sim<COSTS, S> {
             let rcu = ticks && sim.sched.current(cpu).is_some();
             trace_interrupt(&mut sim.sched, cpu, Interrupt::Hardirq, || Event::LocalTimerExit { vector });
             if rcu {
-                // Differs: at once, before lower vectors that are pending.
+                // Differs: runs at once, before lower vectors that are pending.
                 sim.within(cpu, paths::DO_SOFTIRQ, |sim| {
                     sim.sched.arch_mut().stall(Ps(misses.0 / TICK_PARTS));
                     let tick = sim.ticks.of(now.0);
@@ -225,8 +226,8 @@ impl<const COSTS: bool, S: Scheduler<Arch = Hardware<COSTS>>> Sim<COSTS, S> {
     /// timer.c: run_local_timers(): leaves timeouts of the wheel that are due to their softirq. Deferrable ones run
     /// only in a tick, or when the softirq runs for other timeouts.
     ///
-    /// Differs: where the tick is stopped, the kernel's timer that fires for them is the tick's: it does what else a tick does, and governors
-    /// hear of a tick.
+    /// Differs: if the tick is stopped, the kernel fires its timeouts by the tick's timer, which also does a tick's
+    /// other work, and governors are told of a tick.
     fn run_local_timers(&mut self, cpu: CpuId, now: Ps, ticks: bool) {
         let runs = ticks || self.cpus[cpu].timers.wheel() <= now;
         let expire = |timers: &mut Timers| {

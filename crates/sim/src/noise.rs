@@ -227,7 +227,7 @@ impl<const COSTS: bool, S: Scheduler<Arch = Hardware<COSTS>>> Sim<COSTS, S> {
 
     /// watchdog.c: watchdog_timer_fn(): makes the CPU's stopper prove that it gets to run.
     ///
-    /// Differs: it fires after the other timers of high resolution that are due with it.
+    /// Differs: fires after other high-resolution timers that are due at the same time.
     pub(crate) fn watchdog_timer_fn(&mut self, cpu: CpuId, now: Ps) {
         self.within(cpu, paths::WATCHDOG, |sim| sim.sched.stop_for_softlockup(cpu));
         let at = self.cpus[cpu].timers.watchdog();

@@ -229,7 +229,7 @@ pub enum AddressSpace {
     /// The parent's, until the task executes another program ([`Op::Exec`]) or exits; the parent waits for that. It is
     /// vfork(), which posix_spawn() uses, too.
     ///
-    /// Differs: the two switch as if they had two.
+    /// Differs: switches between the two cost as if each had its own.
     Borrowed,
     /// That of the other tasks with the same number: clone(CLONE_VM), whatever else relates the tasks.
     Joined(u32),

@@ -71,7 +71,8 @@ impl<const COSTS: bool, S: Scheduler<Arch = Hardware<COSTS>>> Sim<COSTS, S> {
 
     /// A CPU that polls has taken an interrupt in its loop, and goes on there.
     ///
-    /// Differs: nothing of its own waits for the answers, so they are given at once, ahead of requests that others make before their time comes.
+    /// Differs: nothing on this CPU waits for the answers, so they are given at once, ahead of other CPUs' requests for
+    /// earlier times.
     fn settle_polling(&mut self, cpu: CpuId, put_off: &[PutOff]) {
         let arch = self.sched.arch_mut();
         let mut stalled = vec![Ps::ZERO];

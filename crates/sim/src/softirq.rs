@@ -1,7 +1,7 @@
 //! Interrupts of devices, and the work left to their end: kernel/softirq.c.
 //!
-//! Differs: the ksoftirqd of a CPU that goes offline while the thread is runnable parks where it was moved to, when it runs there next; the
-//! kernel waits for that before the CPU goes.
+//! Differs: if a CPU goes offline while its ksoftirqd is runnable, the thread parks on the CPU to which it was moved,
+//! when it next runs there; the kernel waits for that before the CPU goes offline.
 
 use crate::engine::Sim;
 use crate::program::{AddressSpace, Op, Outcome, Program, TaskSpec};

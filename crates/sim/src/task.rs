@@ -105,8 +105,7 @@ impl<const COSTS: bool, S: Scheduler<Arch = Hardware<COSTS>>> Sim<COSTS, S> {
             _ => self.new_mm(),
         };
         let comm = self.comm_number(&spec.comm);
-        // A thread belongs to its process's leader, whichever thread starts it: the starter may be gone when the new
-        // thread ends.
+        // Threads belong to their leader, whichever thread starts them: the starter may end before them.
         let leader = match (spec.memory, parent) {
             (AddressSpace::Parent, Some(parent)) => Some(self.leader_of(parent)),
             _ => None,

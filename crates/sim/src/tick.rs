@@ -31,7 +31,7 @@ impl<const COSTS: bool, S: Scheduler<Arch = Hardware<COSTS>>> Sim<COSTS, S> {
 
     /// timekeeping.c: ktime_get(), for the cache lines that it reads.
     ///
-    /// Differs: every CPU knows the time exactly; only what reading it touches is here.
+    /// Differs: every CPU knows the time exactly; only the cache lines that reading it touches are modelled.
     pub(crate) fn ktime_get(&mut self, cpu: CpuId) {
         self.within(cpu, paths::KTIME_GET, |sim| sim.read_global(cpu, GlobalLine::Timekeeper));
     }
@@ -81,7 +81,7 @@ impl<const COSTS: bool, S: Scheduler<Arch = Hardware<COSTS>>> Sim<COSTS, S> {
     /// tick-sched.c: tick_do_update_jiffies64(): do_timer() and update_wall_time(), if a period has passed that no CPU
     /// has counted.
     ///
-    /// Differs: the sequence count is no field of its own; what was missed is counted without a loop.
+    /// Differs: the sequence count is not a field of its own; missed ticks are counted without a loop.
     fn tick_do_update_jiffies64(&mut self, cpu: CpuId, now: Ps) {
         self.read_global(cpu, GlobalLine::JiffiesLock);
         let tick = self.ticks.of(now.0);
@@ -110,7 +110,7 @@ impl<const COSTS: bool, S: Scheduler<Arch = Hardware<COSTS>>> Sim<COSTS, S> {
 
     /// tick-common.c: tick_handover_do_timer(): hands on the charge of a CPU that goes offline.
     ///
-    /// Differs: where that one sleeps without ticks, whoever ticks next takes it.
+    /// Differs: if the new CPU sleeps without ticks, the CPU that ticks next takes the charge.
     pub(crate) fn hand_over_do_timer(&mut self, cpu: CpuId, to: CpuId) {
         if self.timekeeping.do_timer == Some(cpu) {
             self.timekeeping.do_timer = Some(to).filter(|&to| self.cpus[to].tick_at != Ps::NEVER);

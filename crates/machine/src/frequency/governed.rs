@@ -74,7 +74,8 @@ impl Frequency {
 
     /// cpufreq.c: what __cpufreq_driver_target() makes of a request. `None` if the policy already has that frequency.
     ///
-    /// Differs: drivers that want to hear of limits that changed (CPUFREQ_NEED_UPDATE_LIMITS) are asked for what they have, too.
+    /// Differs: in the kernel, drivers that need to know of changed limits (CPUFREQ_NEED_UPDATE_LIMITS) are asked even
+    /// for the frequency that they already have.
     pub(super) fn another(&self, number: usize, khz: u32, relation: Relation) -> Option<Wish> {
         let khz = self.resolve_of(number, khz, relation);
         (self.policies[number].cur != khz).then_some(Wish { khz, relation })

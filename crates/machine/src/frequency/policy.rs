@@ -118,8 +118,8 @@ impl Driver {
     /// What a driver that was asked for `khz` asks the hardware for, and the frequency that it then reports
     /// (`policy->cur`).
     ///
-    /// Differs: amd-pstate and cppc_cpufreq have levels of performance, which are taken for multiples of the step here; amd-pstate takes the
-    /// nearest of its levels.
+    /// Differs: the performance levels of amd-pstate and cppc_cpufreq count as multiples of the step here; amd-pstate
+    /// takes the nearest of its levels.
     #[doc(alias = "intel_pstate_freq_to_hwp_rel")]
     pub(super) fn granted(
         self,
@@ -211,8 +211,8 @@ impl Driver {
 
     /// cpufreq.c: cpufreq_policy_transition_delay_us(): how long governors wait between two changes.
     ///
-    /// Differs: what v6.12 is told by firmware under `scmi` (scmi_get_rate_limit()) and by processors that have fast CPPC under
-    /// `amd-pstate`, 600 microseconds, is not known.
+    /// Differs: v6.12 is told the delay by firmware under `scmi` (scmi_get_rate_limit()), and uses 600 microseconds
+    /// under `amd-pstate` on processors with fast CPPC; neither is known here.
     fn transition_delay_us(self, model: &Model, rules: FrequencyRules, hardware: bool) -> u32 {
         let latency = model.declared_latency_us;
         match (self, rules.transition_delay) {
@@ -409,8 +409,8 @@ impl Policy {
     /// cpufreq.c: cpufreq_set_policy(), with the driver's verify(): what the limits that are written to every policy
     /// become in a policy whose CPUs have this band.
     ///
-    /// Differs: kernels of 4.x refuse a lowest frequency above the highest that a policy has; where no entry of a table lies within the
-    /// limits v6.1 takes the next higher one, not the next lower.
+    /// Differs: kernels of 4.x refuse a lowest frequency above a policy's highest one. If no table entry lies within
+    /// the limits, v6.1 takes the next higher entry, not the next lower.
     #[doc(alias = "cpufreq_frequency_table_verify")]
     #[doc(alias = "cpufreq_verify_within_cpu_limits")]
     pub(super) fn limits_of(&self, model: &Model, band: &Band) -> Limits {

@@ -40,7 +40,7 @@ impl Ladder {
     }
 
     /// ladder.c: ladder_select_state().
-    /// Differs: reckons in nanoseconds; kernels before v5.6 did in whole microseconds.
+    /// Differs: computes in nanoseconds; kernels before v5.6 did in whole microseconds.
     pub fn ladder_select_state(&mut self, table: &StateTable, usage: &Usage) -> Choice {
         let (latency_req, last) = (table.latency_req_ns, self.last_state);
         if latency_req == 0 {

@@ -22,7 +22,7 @@ const MAX_INTERESTING_US: u64 = 50_000;
 const NEVER_NS: u64 = i64::MAX as u64;
 
 /// menu.c: struct menu_device, one per CPU.
-/// Differs: starts as after boot.
+/// Differs: starts as if booted some time ago.
 #[derive(Clone, Debug)]
 pub(super) struct Menu {
     /// There has been an idle from which the next choice is to learn, in the state entered last.
@@ -59,8 +59,8 @@ impl Menu {
     }
 
     /// menu.c: menu_select() until v4.16, which reckons in microseconds and has no say about the tick.
-    /// Differs: the load of an idle CPU's queue is nothing, and so is its part of the performance multiplier. A timer that is overdue is 0 us
-    /// away; the kernel takes the negative time for more than an hour.
+    /// Differs: an idle CPU's queue has no load, so the load has no part in the performance multiplier. An overdue
+    /// timer is 0 us away; the kernel takes the negative time for more than an hour.
     fn menu_select_us(&mut self, rules: &IdleRules, table: &StateTable, usage: &Usage, outlook: &Outlook) -> Choice {
         if self.needs_update {
             self.needs_update = false;

@@ -39,8 +39,8 @@ impl Memory {
     /// mempolicy.c: policy_node() and policy_nodemask(). The node on which a page is allocated that `task` touches
     /// first on `local`: `local` itself, or the nearest of the nodes to which it is bound.
     ///
-    /// Differs: of nodes as far away the kernel takes another one for each node that asks (node_load of build_zonelists()), here
-    /// it is the next by number.
+    /// Differs: among nodes at the same distance the kernel chooses a different one for each asking node (node_load of
+    /// build_zonelists()); here it is the one with the lowest number.
     #[doc(alias = "policy_nodemask")]
     pub(super) fn policy_node<S: Scheduler>(&self, sched: &S, task: TaskId, local: u16) -> u16 {
         let by_distance = |node: &&u16| (sched.node_distance(local, **node), **node < local, **node);

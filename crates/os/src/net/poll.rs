@@ -107,7 +107,7 @@ impl Os {
 impl Net {
     /// select.c: do_poll() of one socket.
     ///
-    /// Differs: without a time limit.
+    /// Differs: there is no time limit.
     pub(crate) fn socket_poll<S: Scheduler>(
         &mut self,
         sched: &mut S,
@@ -159,7 +159,7 @@ impl Net {
 
     /// eventpoll.c: ep_poll_callback(), under the lock of the socket's wait queue.
     ///
-    /// Differs: what comes is always what is waited for; no item is exclusive.
+    /// Differs: whatever arrives is what the task waits for; no item is exclusive.
     pub(super) fn ep_poll_callback<S: Scheduler>(&mut self, sched: &mut S, cpu: CpuId, watch: Watch, flags: WakeFlags) {
         let flags = if self.rules.epoll_wakeup == EpollWakeup::Sync { flags } else { WakeFlags::NONE };
         let ep = &mut self.epolls[watch.epoll as usize];
@@ -178,7 +178,7 @@ impl Net {
 
     /// eventpoll.c: ep_poll(), which returns how many events it has written.
     ///
-    /// Differs: without a time limit, or busy polling.
+    /// Differs: there is no time limit and no busy polling.
     pub(crate) fn epoll_wait<S: Scheduler>(
         &mut self,
         sched: &mut S,
@@ -209,7 +209,7 @@ impl Net {
 
     /// eventpoll.c: ep_send_events(): reports the listed sockets that have something to read.
     ///
-    /// Differs: nothing arrives while it asks, so there is no list for what does (ovflist).
+    /// Differs: nothing arrives while sockets are polled, so there is no overflow list (ovflist).
     #[doc(alias = "ep_scan_ready_list")]
     #[doc(alias = "ep_start_scan")]
     #[doc(alias = "ep_done_scan")]

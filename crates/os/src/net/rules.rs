@@ -332,7 +332,7 @@ pub fn truesize(head: u32) -> u32 {
 /// skbuff.c: GRO_MAX_HEAD_PAD, in whole lines: the room in a head from its own slab (SKB_SMALL_HEAD_SIZE, without its
 /// shared information).
 ///
-/// Differs: that is 6.12.y's; v6.12 itself has MAX_TCP_HEADER.
+/// Differs: this is the value of 6.12.y; v6.12 itself has MAX_TCP_HEADER.
 const SMALL_HEAD: u32 = 384;
 
 impl Payload {

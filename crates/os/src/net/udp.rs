@@ -171,8 +171,8 @@ impl Net {
     /// udp.c: udp_rcv(), udp_queue_rcv_skb(), __udp_enqueue_schedule_skb(): puts the datagram into the buffer, if there
     /// is room, and wakes the reader.
     ///
-    /// Differs: v7.2's senders have a queue for each node, of which the first one in takes all to the reader's; here it is one, and who comes is
-    /// always the first.
+    /// Differs: in v7.2 senders have one queue per node, from which the first sender moves everything to the reader's
+    /// queue; here there is one queue, and each sender is the first.
     pub(super) fn udp_rcv<S: Scheduler>(&mut self, sched: &mut S, cpu: CpuId, packet: UdpPacket) {
         within(sched, cpu, paths::UDP_RCV, |sched| {
             let sock = &mut self.udp[packet.to as usize];

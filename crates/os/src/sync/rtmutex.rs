@@ -149,7 +149,8 @@ impl Sync {
 
     /// rtmutex.c: task_top_pi_waiter(). The first of all waiters for the mutexes that a task holds.
     ///
-    /// Differs: of two that have one priority the one that waits for the older mutex, where the kernel takes the one that came first.
+    /// Differs: of two waiters with the same priority this is the one that waits for the older mutex; the kernel takes
+    /// the one that came first.
     fn task_top_pi_waiter(&self, task: TaskId) -> Option<TaskId> {
         let held = self.pi_mutexes.iter().filter(|mutex| mutex.owner == Some(task));
         let top = held.rev().filter_map(|mutex| mutex.waiters.first()).max_by_key(|waiter| Reverse(waiter.rank));
@@ -215,7 +216,8 @@ impl Os {
 
     /// pi.c: futex_lock_pi(), and what precedes it in user space.
     ///
-    /// Differs: who would wait for itself is told before it queues, and sleeps for good, as pthread_mutex_lock() has it.
+    /// Differs: a task that would wait for itself is told before it queues, and sleeps for good, as in
+    /// pthread_mutex_lock().
     pub(super) fn futex_lock_pi<S: Scheduler>(
         &mut self,
         sched: &mut S,
@@ -262,7 +264,7 @@ impl Os {
 
     /// pi.c: futex_unlock_pi(), and what precedes it in user space. The kernel releases only the caller's own mutex.
     ///
-    /// Differs: the bucket of the hash table that both sides lock is not there.
+    /// Differs: the hash bucket that both sides lock is absent.
     #[doc(alias = "wake_futex_pi")]
     #[doc(alias = "mark_wakeup_next_waiter")]
     pub(super) fn futex_unlock_pi<S: Scheduler>(
@@ -311,7 +313,7 @@ impl Os {
     /// futex/core.c: exit_pi_state_list(), for a task that ends: a mutex for which tasks wait goes to the first of
     /// them. The kernel does not know of a mutex without waiters, so that stays taken.
     ///
-    /// Differs: FUTEX_OWNER_DIED, which the next owner finds in the word, is not there: its program goes on.
+    /// Differs: FUTEX_OWNER_DIED, which the next owner would find in the word, is absent: its program simply goes on.
     pub(super) fn exit_pi_state_list<S: Scheduler>(&mut self, sched: &mut S, cpu: CpuId, task: TaskId) {
         for lock in 0..self.sync.pi_mutexes.len() {
             let mutex = &mut self.sync.pi_mutexes[lock];

@@ -75,7 +75,7 @@ fn waits_for_devices_are_busy_to_ondemand_on_intels_processors_or_where_it_is_to
     };
     let (intel, amd) = (None, Some(FullSpeed::Halfway));
     assert_eq!((load(true, intel, |_| ()), load(false, intel, |_| ())), (2_001, 1_200));
-    // Of 1.0 to 3.0 GHz, which AMD's firmware tells of.
+    // With 1.0 to 3.0 GHz, which AMD's firmware reports.
     assert_eq!((load(true, amd, |_| ()), load(false, amd, |_| ())), (1_400, 1_400));
     assert_eq!(load(true, intel, |policy| policy.io_is_busy = false), 1_200);
     assert_eq!(load(true, amd, |policy| policy.io_is_busy = true), 2_001);

@@ -77,7 +77,7 @@ impl Net {
     /// tcp_ipv4.c: tcp_v4_do_rcv(), tcp_input.c: tcp_rcv_established(): by header prediction, if it is only data or
     /// only an acknowledgement and the window is unchanged; otherwise on the slow path, which wakes the reader first.
     ///
-    /// Differs: memory that the socket has yet to reserve does not lead to the long way.
+    /// Differs: memory that the socket has yet to reserve does not lead to the slow path.
     pub(super) fn tcp_v4_do_rcv<S: Scheduler>(&mut self, sched: &mut S, cpu: CpuId, packet: TcpPacket) {
         within(sched, cpu, paths::TCP_RCV_ESTABLISHED, |sched| {
             let sk = packet.to;

@@ -178,7 +178,8 @@ impl Net {
     /// tcp_output.c: tcp_send_probe0() and tcp_write_wakeup(), if the probe is due: sends as much of the next segment
     /// as there is room for.
     ///
-    /// Differs: of a window that is closed altogether, which opens as soon as all has been read, it does not ask.
+    /// Differs: does not probe a window that is completely closed, because that opens as soon as everything has been
+    /// read.
     fn tcp_send_probe0<S: Scheduler>(&mut self, sched: &mut S, cpu: CpuId, sk: u32) {
         let now = sched.arch().sched_clock(cpu);
         let tp = &mut self.tcp[sk as usize];

@@ -38,7 +38,7 @@ impl TcpSock {
     /// tcp_input.c: tcp_rcv_rtt_update(). `window`: the sample is the time in which a window's data came; the least of
     /// these counts.
     ///
-    /// Differs: 6.12.y and 6.1.y take any other sample as it is, too, that is less than what is known.
+    /// Differs: 6.12.y and 6.1.y also take any other sample that is less than the estimate, unsmoothed.
     fn tcp_rcv_rtt_update(&mut self, sample_us: u64, window: bool, growth: RcvbufGrowth) {
         let waits = self.rcv_nxt != self.copied_seq;
         let rtt = &mut self.rcv_rtt_est.rtt;
@@ -74,7 +74,7 @@ impl TcpSock {
     /// tcp_input.c: tcp_rcv_rtt_measure_ts(): the age of the time stamp that the sender had seen last when it sent a
     /// full segment.
     ///
-    /// Differs: v4.14 and older take an echo that comes again for a sample, too.
+    /// Differs: v4.14 and older also take a repeated echo as a sample.
     pub(super) fn tcp_rcv_rtt_measure_ts(&mut self, now: Ns, packet: &TcpPacket, growth: RcvbufGrowth) {
         if packet.tsecr == self.rcv_rtt_est.last_tsecr {
             return;
@@ -89,7 +89,8 @@ impl TcpSock {
     /// tcp_input.c: tcp_rcv_space_adjust(), after each copy to the reader: a buffer whose size nobody set grows with
     /// what the reader takes in a round trip.
     ///
-    /// Differs: v7.2 takes the time at which the connection was last at work for the present; 6.12.y, too, does not count what still waits.
+    /// Differs: v7.2 uses the time of the connection's last activity as the present; 6.12.y, too, does not count data
+    /// that still wait.
     pub(super) fn tcp_rcv_space_adjust(&mut self, now: Ns, growth: RcvbufGrowth) {
         let rtt = self.rcv_rtt_est.rtt;
         if rtt == 0 || (now.0 - self.rcvq_space.time.0) / 1_000 < rtt >> 3 {

@@ -45,7 +45,7 @@ impl TcpSock {
 
     /// tcp_input.c: tcp_grow_window(): a segment that fits well lets the window grow.
     ///
-    /// Differs: since v5.19 the head of one whose data lie in pages alone does not count.
+    /// Differs: since v5.19 the head of a segment whose data are in pages only does not count.
     pub(super) fn tcp_grow_window(&mut self, truesize: u32, len: u32, grows: GrowWindow) {
         let clamp = i64::from(self.window_clamp);
         let most = clamp.min(self.tcp_space());
