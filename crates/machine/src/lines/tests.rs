@@ -546,8 +546,8 @@ fn a_counter_that_all_increment_goes_as_fast_as_its_line_travels() {
 }
 
 /// Waiman Long's rwsem rates on an eight-socket Ivy Bridge-EX: 1759 thousand operations per second with 2 threads, and
-/// 143 with 240, which is a twelfth. The source does not say which operations, nor where the two threads ran, so only the shape
-/// is checked: the rate falls with every package, and the whole fall is right to a factor of four.
+/// 143 with 240, which is a twelfth. The source does not say which operations, nor where the two threads ran, so only
+/// the shape is checked: the rate falls with every package, and the whole fall is right to a factor of four.
 #[test]
 fn a_lock_over_eight_sockets_scales_down_as_published() {
     let ships = crate::description::builtin().iter().find(|(name, _)| *name == "ivybridge-ex-16s");
