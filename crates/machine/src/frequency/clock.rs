@@ -188,3 +188,30 @@ impl FrequencyTime {
         other.iter().for_each(|(khz, time)| self.count(khz, time));
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_part_of_a_cycle_is_lost_when_the_frequency_changes() {
+        // 13 ns at 2.1 GHz and 13 ns at 0.7 GHz, in turns: 27.3 and 9.1 cycles.
+        let mut clock = Clock::new(2_100_000);
+        for nth in 0..1_000 {
+            clock.set_khz(Ps(nth * 26_000 + 13_000), 700_000);
+            clock.set_khz(Ps(nth * 26_000 + 26_000), 2_100_000);
+        }
+        assert_eq!(clock.read(Ps(26_000_000)), Counters { unhalted: Ps(26_000_000), cycles: 36_400 });
+    }
+
+    #[test]
+    fn who_starts_before_it_was_known_to_stop_is_not_counted_twice() {
+        let mut clock = Clock::new(1_000_000);
+        clock.stop(Ps(2_000));
+        clock.start(Ps(1_000));
+        assert_eq!(clock.read(Ps(3_000)).unhalted, Ps(3_000));
+        clock.stop(Ps(3_000));
+        clock.start(Ps(5_000));
+        assert_eq!(clock.read(Ps(6_000)).unhalted, Ps(4_000));
+    }
+}
