@@ -1,5 +1,6 @@
 //! What a CPU's counters show (APERF, MPERF), and how long a domain was at which frequency.
 
+use super::PS_AT_KHZ;
 use units::Ps;
 
 /// Counters of a CPU, which stand still while it is halted.
@@ -11,10 +12,7 @@ pub struct Counters {
     pub cycles: u64,
 }
 
-/// kHz times picoseconds in one cycle.
-const CYCLE: u64 = 1_000_000_000;
-
-/// Cycles, and how much of [`CYCLE`] the next one has: counters of hardware lose no part of a cycle when the CPU halts or changes its frequency.
+/// Cycles, and how much of [`PS_AT_KHZ`] the next one has: counters of hardware lose no part of a cycle when the CPU halts or changes its frequency.
 #[derive(Clone, Copy, Debug, Default)]
 struct Cycles {
     whole: u64,
@@ -24,10 +22,10 @@ struct Cycles {
 impl Cycles {
     /// With those of so long at `khz`.
     fn after(self, time: Ps, khz: u32) -> Cycles {
-        let (khz, ms) = (u64::from(khz), time.0 / CYCLE);
+        let (khz, ms) = (u64::from(khz), time.0 / PS_AT_KHZ);
         // As many kHz are so many cycles in a millisecond, however long that is.
-        let parts = time.0 % CYCLE * khz + self.part;
-        Cycles { whole: self.whole + ms * khz + parts / CYCLE, part: parts % CYCLE }
+        let parts = time.0 % PS_AT_KHZ * khz + self.part;
+        Cycles { whole: self.whole + ms * khz + parts / PS_AT_KHZ, part: parts % PS_AT_KHZ }
     }
 }
 
