@@ -24,8 +24,8 @@ behaviour! {
 const LVL_CLK_SHIFT: u32 = 3;
 const LVL_SIZE: u64 = 64;
 
-/// timer.c: schedule_timeout() at `jiffies`: the jiffy at which a timeout of `timeout` jiffies fires. `hz` decides how
-/// many levels the wheel has: with slow ticks one less.
+/// timer.c: schedule_timeout(): the jiffy at which a timeout of `timeout` jiffies fires that is set at `jiffies`. `hz`, the
+/// ticks per second, decides how many levels the wheel has: one less up to 100.
 /// Differs: the wheel's clock is always up to date.
 pub fn schedule_timeout(rule: TimerWheel, jiffies: u64, timeout: u64, hz: u32) -> u64 {
     let expires = jiffies + timeout;

@@ -4,11 +4,12 @@ use super::model::Band;
 use super::policy::{Limits, Relation};
 use super::rules::Sampling;
 use super::{Driver, Frequency, FullSpeed};
+use sched::cpu_topology::SCHED_CAPACITY_SCALE;
 use sched::cpufreq_schedutil::CpufreqPolicy;
 use units::{Capacity, CpuId, Ns, Ps};
 
 /// Full speed: as fast as the CPU can be for long.
-const FULL: u64 = 1024;
+const FULL: u64 = SCHED_CAPACITY_SCALE as u64;
 
 /// A frequency that a driver is asked for, in kHz, and how it may round it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

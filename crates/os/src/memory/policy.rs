@@ -40,7 +40,7 @@ impl Memory {
     /// first on `local`: `local` itself, or the nearest of the nodes to which it is bound.
     ///
     /// Differs: among nodes at the same distance the kernel chooses a different one for each asking node (node_load of
-    /// build_zonelists()); here it is the one with the lowest number.
+    /// build_zonelists()); here it is the next by number after the asking node.
     #[doc(alias = "policy_nodemask")]
     pub(super) fn policy_node<S: Scheduler>(&self, sched: &S, task: TaskId, local: u16) -> u16 {
         let by_distance = |node: &&u16| (sched.node_distance(local, **node), **node < local, **node);
