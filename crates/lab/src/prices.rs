@@ -1,11 +1,11 @@
 //! From a machine file's figures to the plain integers that a simulation pays.
 
 use crate::mistake::Mistake;
-use crate::symbols;
 use machine::description::{Description, Figure};
 use machine::lines::LinePrices;
 use machine::prices::{IdleState, NR_PATHS, Prices};
 use machine::topology::Distance;
+use observe::HALTED;
 use os::paths;
 use sched::access::Path;
 use units::{Cycles, Ps};
@@ -77,7 +77,7 @@ pub fn prices(machine: &Description) -> Prices {
             .map(|(cpus, states)| (cpus, states.into_iter().map(idle_state).collect()))
             .collect(),
         mwait: machine.wakes_by_mwait(),
-        halts_in: symbols::halts_in(machine.vendor(), machine.wakes_by_mwait()),
+        halts_in: halts_in(machine.vendor(), machine.wakes_by_mwait()),
         packages_together: machine.packages_sleep_together(),
         line_bytes: machine.line_bytes(),
         l1_bytes: l1d[biggest],
@@ -92,6 +92,21 @@ pub fn prices(machine: &Description) -> Prices {
         refill_parallel: machine.refill_parallel(),
         copy_ps_per_byte: machine.copy_ps_per_kib() / 1024,
     }
+}
+
+/// The function of the idle driver in which a CPU of this vendor halts: drivers/idle/intel_idle.c, drivers/acpi/processor_idle.c, on POWER
+/// drivers/cpuidle/cpuidle-powernv.c, on ARM what waits for an interrupt on behalf of any driver, on SPARC, which has none, the architecture's.
+/// (A guest's haltpoll halts in a function of its own, and is not told from the rest.)
+fn halts_in(vendor: Option<&str>, mwait: bool) -> &'static str {
+    let name = match vendor {
+        Some("intel") | None if mwait => "intel_idle",
+        Some("arm") => "cpu_do_idle",
+        Some("ibm") => "stop_loop",
+        Some("oracle") => "arch_cpu_idle",
+        _ => "acpi_idle_enter",
+    };
+    debug_assert!(HALTED.contains(&name), "{name} counts as work in a profile's shares");
+    name
 }
 
 /// Drivers declare whole microseconds.

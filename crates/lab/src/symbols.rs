@@ -192,21 +192,6 @@ const IMPLIED: &[(Path, &[Path])] = &[
 /// Where a CPU idles that polls.
 const POLLS_IN: &str = "poll_idle";
 
-/// The function of the idle driver in which a CPU of this vendor halts: drivers/idle/intel_idle.c, drivers/acpi/processor_idle.c, on POWER
-/// drivers/cpuidle/cpuidle-powernv.c, on ARM what waits for an interrupt on behalf of any driver, on SPARC, which has none, the architecture's.
-/// (A guest's haltpoll halts in a function of its own, and is not told from the rest.)
-pub(crate) fn halts_in(vendor: Option<&str>, mwait: bool) -> &'static str {
-    let name = match vendor {
-        Some("intel") | None if mwait => "intel_idle",
-        Some("arm") => "cpu_do_idle",
-        Some("ibm") => "stop_loop",
-        Some("oracle") => "arch_cpu_idle",
-        _ => "acpi_idle_enter",
-    };
-    debug_assert!(HALTED.contains(&name), "{name} counts as work in a profile's shares");
-    name
-}
-
 /// The versions up to the kernel of that name, or up to the newest.
 fn up_to(kernel: &str) -> &'static [(&'static str, &'static [Row])] {
     let last = VERSIONS.iter().position(|(version, _)| *version == kernel).unwrap_or(VERSIONS.len() - 1);
