@@ -1,10 +1,10 @@
-//! What the pick by deadline tells balancing: who only seems to be there, and who has had more than its share.
+//! What EEVDF tells balancing: which tasks only seem to be there, and which have had more than their share.
 
 use super::*;
 use crate::cpu_topology::{EmPerfDomain, EmState, EnergyModel};
 use crate::fair::balance::by_group_type::groups::GroupType;
 
-/// May the task go from CPU 0 to CPU 1?
+/// Whether the task may move from CPU 0 to CPU 1.
 fn may_go(sched: &mut Machine, p: TaskId, migration_type: MigrationType) -> bool {
     let sd = sched.lowest_domain(CPU1);
     sched.on_cpu(CPU1);
@@ -65,7 +65,7 @@ fn sleepers_that_are_still_queued_do_not_count() {
         let sds = sched.update_sd_lb_stats(&mut env);
         let stats = sds.busiest_stat;
         assert_eq!((stats.sum_h_nr_running, stats.sum_nr_running), (counted, 2), "{}", sched.kernel.name);
-        // A queue with nobody else is no busiest one.
+        // A queue with no other task is not the busiest.
         sched.cfs_rq[cfs].h_nr_delayed = 2;
         let group = sds.busiest.expect("that of CPU 0");
         env.migration_type = MigrationType::Task;
