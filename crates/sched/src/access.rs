@@ -535,7 +535,7 @@ impl<A: Arch> Sched<A> {
         self.write(self.layout.domain(sd.0, 1));
     }
 
-    /// Changes a domain's statistics: `lb_count[]` and the like (2), or `ttwu_*` (5).
+    /// Changes a domain's statistics: `lb_count[]` and the like, or `ttwu_*`.
     #[inline]
     pub(crate) fn write_domain_stats(&mut self, sd: SdId) {
         self.write(self.layout.domain(sd.0, 5));

@@ -1,7 +1,7 @@
 //! Load weights: the weight of a nice level, and the fixed-point division that turns run time into virtual time.
 //!
-//! A weight has two scales. *Shown* weights are those that users see: 1024 is nice 0. *Kept* weights are those that
-//! `load.weight` stores; [`LoadResolution`] says how one is converted into the other, which changed twice on 64-bit
+//! A weight has two scales. *Shown* weights, scaled down, are those that users see: 1024 is nice 0. *Kept*
+//! weights are those stored in `load.weight`; [`LoadResolution`] says how one is converted into the other, which changed twice on 64-bit
 //! machines. Inverse weights are 2^32 divided by the shown weight.
 
 use crate::behaviour;

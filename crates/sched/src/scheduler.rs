@@ -91,8 +91,8 @@ pub trait Scheduler:
     fn set_idle_state(&mut self, cpu: CpuId, exit_latency_us: Option<u32>);
     /// The cache-line write of `sched_idle_set_state()`, on the way into the state and out of it.
     fn write_idle_state(&mut self, cpu: CpuId);
-    /// The idle loop stops the tick if `stops`; the tick stays if it has stopped already, or a timeout keeps it. `tick_nohz_idle_restart`
-    /// restarts it when the CPU leaves the idle loop, and returns whether it does.
+    /// `stops`: the idle loop stops the tick (it does not if the tick is stopped already, or a timeout keeps it). `tick_nohz_idle_restart`
+    /// restarts the tick when the CPU leaves the idle loop, and returns whether it does.
     fn tick_nohz_idle_stop(&mut self, cpu: CpuId, stops: bool);
     fn tick_nohz_idle_restart(&mut self, cpu: CpuId) -> bool;
 

@@ -18,7 +18,7 @@ pub(crate) struct Glance<'a, A: Arch> {
     pub cfs_rq: &'a Arena<CfsRqId, CfsRq>,
     /// Whether a CPU that has only SCHED_IDLE tasks counts as idle ...
     pub sched_idle: bool,
-    /// ... except for the searching task, which is SCHED_IDLE itself.
+    /// ... but not to the searching task, because it is SCHED_IDLE itself.
     pub refuses_sched_idle: bool,
     /// The cache line that says whether wakeups are queued for a CPU.
     pub pending: RqLine,

@@ -5,10 +5,10 @@
 //! the end ([`HotplugDomains`]). A CPU that comes up is online and active at once, and looks for work like a CPU that is about to
 //! idle.
 //! ```text
-//! cpu_down     sched_cpu_deactivate: inactive; domains rebuilt, or a worker is told to
-//!              the CPU itself: migrate_tasks (its stopper), or balance_push (each time that it schedules)
-//!              sched_cpu_dying: it idles, and is offline; the worker rebuilds domains
-//! cpu_up       sched_cpu_activate: active, domains rebuilt, by a worker or at once; bound kernel threads return
+//! cpu_down     sched_cpu_deactivate: inactive; domains are rebuilt, or a worker is told to
+//!              on the CPU itself: migrate_tasks (its stopper), or balance_push (each time that it schedules)
+//!              sched_cpu_dying: it is idle, and goes offline; the worker rebuilds domains
+//! cpu_up       sched_cpu_activate: active; domains are rebuilt, by a worker or at once; bound kernel threads return
 //! ```
 //!
 //! What the rest of the kernel does meanwhile (parking threads, waiting for grace periods, stopping the other CPUs) takes no time

@@ -1,8 +1,8 @@
 //! core.c: utilization clamping: bounds, as requested, on the CPU capacity that serves a task.
 //!
 //! ```text
-//! what a task asks for (sched_setattr)  within what its group has (cpu.uclamp.min, .max)  up to the system's limits (sysctl)
-//!    uclamp_req                            uclamp of the group, no more than its parent's    uclamp_default
+//! the task's request (sched_setattr)  within what its group has (cpu.uclamp.min, .max)  up to the system's limits (sysctl)
+//!    uclamp_req                          uclamp of the group, no more than its parent's    uclamp_default
 //! ```
 //!
 //! gives the task's effective clamps. Each runqueue counts its tasks by clamp in a few buckets; the clamps of the queue are

@@ -1,13 +1,13 @@
 //! deadline.c: the deadline class: earliest deadline first, each task within a budget of its own (CBS).
 //!
 //! ```text
-//! mod.rs        the queue, and what the class answers
-//! budget.rs     budgets: when they are given, used up and given again; the timer
-//! bandwidth.rs  how much all of them may ask for (admission), and who may use what others leave (GRUB)
+//! mod.rs        the queue, and the methods of the class
+//! budget.rs     budgets: when they are granted, used up and replenished; the timer
+//! bandwidth.rs  how much all tasks may reserve (admission), and who may use what others leave (GRUB)
 //! migrate.rs    which CPU a task goes to; pushing and pulling between CPUs
-//! changes.rs    tasks that come to the class, change in it or leave it; CPUs that come and go
-//! statistics.rs schedstats, since v5.15 as of real-time tasks
-//! server.rs     the deadline entity that runs fair tasks which starve (v6.12)
+//! changes.rs    tasks that enter the class, change in it or leave it; CPU hotplug
+//! statistics.rs schedstats, since v5.15 as for real-time tasks
+//! server.rs     the deadline entity that runs starving fair tasks (v6.12)
 //! ```
 //!
 //! Absent: SCHED_FLAG_DL_OVERRUN.

@@ -86,7 +86,7 @@ impl<A: Arch> Sched<A> {
     }
 
     /// topology.c: sched_is_eas_possible(). Whether these CPUs allow energy-aware scheduling, or why not.
-    /// Differs: a machine without an energy model, which has no governor either, is refused at once.
+    /// Differs: a machine without an energy model, which does not tell the governor either, is refused at once.
     ///
     /// # Errors
     /// EOPNOTSUPP, which is then the answer of `sched_energy_aware`.

@@ -4,11 +4,14 @@
 //! `last_update_time` is zero is not attached.
 //!
 //! ```text
-//! arithmetic.rs what is computed with
-//! attach.rs     entities come to queues and leave   clock.rs   the clock that averages go by
-//! cpu.rs        loads of a whole CPU                others.rs  time of other classes and of interrupts
-//! util_est.rs   what a task will use when it wakes  tg.rs      a group's sum over all CPUs
-//! rules.rs      what differs between versions
+//! arithmetic.rs  the arithmetic, known at compile time
+//! attach.rs      attaching entities to queues and detaching them
+//! clock.rs       the clock by which averages age
+//! cpu.rs         loads of a whole CPU
+//! others.rs      time of other classes and of interrupts
+//! util_est.rs    what a task will use when it wakes
+//! tg.rs          a group's sum over all CPUs
+//! rules.rs       what differs between versions
 //! tracepoints.rs bare tracepoints
 //! ```
 

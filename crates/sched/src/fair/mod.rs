@@ -1,19 +1,36 @@
 //! fair.c: the fair class, CFS, split along the kernel's own chapter banners:
 //!
 //! ```text
-//! mod.rs         operations on tasks: enqueue, dequeue, pick, tick, fork, yield
-//! levels.rs      their walks up: a task, and the groups that it makes or leaves empty
-//! entity.rs      operations on entities: virtual time, placement, the way onto the queue, to the CPU and off
-//! preempt.rs     wakeup preemption and buddies       timeline.rs   what waits, by vruntime
-//! eevdf.rs       who runs next since v6.6            lag.rs        what is owed to who comes and goes
-//! protect.rs     how who runs is protected           delayed.rs    sleepers that stay to pay
-//! load.rs        load averages, where they are kept  statistics.rs schedstats of entities
-//! group.rs       task groups and their weights       list.rs       the kernel's linked lists
-//! bandwidth/*.rs what a group may use of each period
-//! wake.rs        which CPU a woken task goes to       balance*.rs   load balancing
-//! nohz.rs        balancing for CPUs without a tick   cpu_load.rs   rq->cpu_load[]
-//! hrtick.rs      the timer that ends a slice          numa/*.rs      tasks and their memory on one node
-//! cache/*.rs     threads of a process below one cache  scaling.rs     tunables by the number of CPUs
+//! mod.rs            operations on tasks: enqueue, dequeue, pick, tick, fork, yield
+//! levels.rs, levels/ their walks up the hierarchy: a task, and the groups that it fills or leaves empty
+//! entity.rs         operations on entities: onto the queue, to the CPU and off again
+//! cfs.rs            slices, placement and pick until v6.5
+//! eevdf.rs          slices and pick since v6.6
+//! lag.rs            the service that an entity is owed when it leaves and joins (EEVDF)
+//! protect.rs        how the running entity is protected (EEVDF)
+//! delayed.rs        sleepers that stay queued until their lag is made up for (DELAY_DEQUEUE)
+//! preempt.rs        wakeup preemption and buddies
+//! timeline.rs       the waiting entities, in order
+//! class.rs          changes of class and nice level
+//! sched_idle.rs     SCHED_IDLE tasks and idle groups
+//! group.rs          task groups and their weights
+//! bandwidth/        how much a group may run in each period
+//! hrtick.rs         the timer that ends a slice
+//! load.rs, load/    load averages, and where the kernel updates them
+//! cpu_load.rs       rq->cpu_load[]
+//! wake.rs           which CPU a woken or new task goes to
+//! wake_affine.rs    ... the waking CPU or the previous one
+//! idle_sibling.rs   ... an idle CPU in that one's LLC; idle_scan.rs since v5.12
+//! idlest.rs         ... the slow path; idlest_group.rs since v5.5
+//! fit.rs, energy.rs ... where CPUs differ in capacity, and by energy
+//! balance/          load balancing
+//! nohz.rs, nohz/    balancing for CPUs without a tick
+//! numa/             tasks and their memory on one node
+//! cache/            threads of a process in one LLC
+//! scaling.rs        tunables that grow with the number of CPUs
+//! statistics.rs     schedstats of entities
+//! list.rs           the kernel's linked lists
+//! rules.rs          behaviours of entities
 //! ```
 //!
 

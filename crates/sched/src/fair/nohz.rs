@@ -6,9 +6,9 @@
 //! those CPUs, which nothing else does.
 //!
 //! ```text
-//! mod.rs     who idles: nohz_balance_enter_idle, nohz_balance_exit_idle, nr_busy_cpus
-//! kick.rs    who kicks: nohz_balancer_kick, and which CPU: find_new_ilb
-//! ilb.rs     who was kicked: nohz_idle_balance; and who ages load before it idles: nohz_run_idle_balance
+//! nohz.rs    which CPUs idle: nohz_balance_enter_idle, nohz_balance_exit_idle, nr_busy_cpus
+//! kick.rs    when a CPU kicks (nohz_balancer_kick), and which one it kicks (find_new_ilb)
+//! ilb.rs     what a kicked CPU does (nohz_idle_balance); aging load on the way to idleness (nohz_run_idle_balance)
 //! ```
 
 mod ilb;

@@ -1,8 +1,8 @@
 //! fair.c, "select_task_rq_fair": which CPU a woken or new task goes to.
 //!
 //! ```text
-//! wakeup   the waking CPU or the previous one (wake_affine) -> an idle CPU in that one's cache (select_idle_sibling)
-//! fork     and exec: down this CPU's domains: idlest group -> idlest CPU in it -> its lower domains (find_idlest_cpu)
+//! wakeup         the waking CPU or the previous one (wake_affine) -> an idle CPU in that one's LLC (select_idle_sibling)
+//! fork and exec  down this CPU's domains: idlest group -> idlest CPU in it -> its lower domains (find_idlest_cpu)
 //! ```
 //!
 //! A wakeup also takes the slow path if a domain has SD_BALANCE_WAKE (`relax_domain_level=` sets it) and the task

@@ -24,7 +24,7 @@ behaviour! {
 }
 
 impl SumFloor {
-    /// The least value a sum may have, given its average.
+    /// Raises a sum to the least value that its average allows.
     #[inline]
     pub(super) fn hold(self, sum: u64, avg: u64) -> u64 {
         match self {

@@ -1,7 +1,7 @@
 //! rt.c: the real-time class: SCHED_FIFO and SCHED_RR, one list of tasks for each priority.
 //!
 //! ```text
-//! mod.rs        the queue, and what the class answers
+//! mod.rs        the queue, and the methods of the class
 //! migrate.rs    which CPU a task goes to; pushing and pulling between CPUs
 //! bandwidth.rs  how much of each period the class may have (sched_rt_runtime_us)
 //! rules.rs      what differs between kernel versions

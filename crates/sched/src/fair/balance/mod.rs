@@ -4,17 +4,17 @@
 //! group, and pulls tasks from there until the imbalance is gone:
 //!
 //! ```text
-//! periodic.rs         when: rebalance_domains (tick, softirq); nohz.rs, for sleepers
-//! newidle.rs          when: about to idle
+//! periodic.rs         when: rebalance_domains (tick, softirq); ../nohz.rs for CPUs without a tick
+//! newidle.rs          when: about to go idle
 //! mod.rs              load_balance: one attempt on one domain
-//! by_load/            who is busiest, and by how much, until v5.4: by average load
-//! by_group_type/      the same since v5.5: by the types of groups
+//! by_load/            the busiest group and queue, and the imbalance, by average load (until v5.4)
+//! by_group_type/      the same by group types (since v5.5)
 //! capacity.rs         capacity_of, group capacities
 //! h_load.rs           update_blocked_averages, task_h_load: what a task in a group weighs
 //! misfit.rs           update_misfit_status: tasks too big for their CPU
 //! migrate.rs          can_migrate_task, detach_tasks, attach_tasks
 //! active.rs           need_active_balance, active_load_balance_cpu_stop
-//! rules/              kernel versions
+//! rules.rs, rules/    behaviours
 //! ```
 //!
 //! Each step reads what other CPUs write, so the cost of a pass grows with the number of CPUs it looks at. `idle_balance` therefore times
@@ -259,7 +259,7 @@ impl<A: Arch> Sched<A> {
     }
 
     /// The part of update_sd_lb_stats() that decides which of the busiest group's queues come first: between nodes, those that have tasks
-    /// on the wrong node. `nr_running`: the group's fair tasks.
+    /// outside a node that they prefer. `nr_running`: the group's fair tasks.
     fn classify_busiest(&self, env: &mut LbEnv, busiest: Option<SgId>, nr_running: u32) {
         let Some(busiest) = busiest.filter(|_| self.numa.is_used()) else { return };
         if !self.domains[env.sd].flags.has(SdFlags::SD_NUMA) {

@@ -6,11 +6,12 @@
 //! tasks towards the LLC that they prefer and leaves them there, unless that would overload it.
 //!
 //! ```text
-//! mod.rs      state; the switch                     rules.rs   which kernels have it
-//! process.rs  run time by CPU; what a process prefers; fork and exit
+//! mod.rs      state; the switch
+//! rules.rs    which kernels have it
+//! process.rs  run time by CPU; the LLC that a process prefers; fork and exit
 //! work.rs     task_tick_cache, task_cache_work: the look at all CPUs
-//! queued.rs   counts of queued tasks by the cache that they prefer
-//! balance.rs  what load balancing asks
+//! queued.rs   counts of queued tasks by the LLC that they prefer
+//! balance.rs  what load balancing needs
 //! ```
 //!
 //! It is active wherever an LLC of several CPUs has others beside it, which includes two sockets with one each; on one node with

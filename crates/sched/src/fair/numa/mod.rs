@@ -6,15 +6,16 @@
 //! node a task, or a group of tasks that share memory, should run.
 //!
 //! ```text
-//! mod.rs         state; faults of tasks, groups and nodes; what is near
-//! scan.rs        task_tick_numa, task_numa_work: which stretch is taken away, and when
-//! periods.rs     arithmetic of scan periods
-//! fault.rs       task_numa_fault, task_numa_placement: counts, averages, the preferred node
-//! group.rs       task_numa_group: tasks that share memory; preferred_group_nid
-//! memory.rs      should_numa_migrate_memory: whether a page comes along
-//! migrate.rs     task_numa_migrate: to the preferred node, or a second best; core.c's part of it
-//! by_capacity.rs by_node_type.rs   where on a node, before v4.19 and from v5.7 on
-//! balance.rs     what load balancing asks: migrate_degrades_locality, fbq_type
+//! mod.rs           state; faults of tasks, groups and nodes; nearby nodes
+//! scan.rs          task_tick_numa, task_numa_work: which stretch of memory is unmapped, and when
+//! periods.rs       arithmetic of scan periods
+//! fault.rs         task_numa_fault, task_numa_placement: counts, averages, the preferred node
+//! group.rs         task_numa_group: tasks that share memory; preferred_group_nid
+//! memory.rs        should_numa_migrate_memory: whether a page moves, too
+//! migrate.rs       task_numa_migrate: to the preferred node, or a second best; core.c's part of it
+//! by_capacity.rs   the place on a node, before v4.19
+//! by_node_type.rs  the place on a node, from v5.7 on
+//! balance.rs       what load balancing needs: migrate_degrades_locality, fbq_type
 //! ```
 //!
 //! The memory itself, its pages and page tables, belongs to the rest of the kernel: [`PageTables`] is the interface to
