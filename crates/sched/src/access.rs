@@ -232,7 +232,7 @@ impl<A: Arch> Sched<A> {
         self.read(self.layout.rq(cpu, RqLine::Idle));
     }
 
-    /// Changes `avg_rt`: since v4.19, a line of its own as the next two are.
+    /// Changes `avg_rt`, which has a line of its own since v4.19, as have the next two.
     #[inline]
     pub(crate) fn write_rq_avg_rt(&mut self, cpu: CpuId) {
         self.write(self.layout.rq(cpu, RqLine::AvgRt));

@@ -313,7 +313,7 @@ impl<A: Arch> Sched<A> {
         self.domains.sd_llc_id[this] == self.domains.sd_llc_id[that]
     }
 
-    // The run queue's clock.
+    // The runqueue's clock.
 
     /// core.c: update_rq_clock().
     #[inline(always)]

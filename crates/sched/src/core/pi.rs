@@ -20,7 +20,7 @@ impl<A: Arch> Sched<A> {
     }
 
     /// core.c: rt_mutex_setprio(). `pi_task`, the first of the tasks that wait for a lock held by `p`, lends `p` its priority and
-    /// deadline from now on; `None`: nobody waits any more.
+    /// deadline from now on; `None`: no task waits any more.
     ///
     /// Differs: a throttled task whose CPU has gone offline meanwhile is moved before it gets a budget, as when its timer expires
     /// (`dl_task_timer()`); the kernel queues it on the offline CPU, where it waits for the CPU to come back.

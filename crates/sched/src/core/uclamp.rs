@@ -281,7 +281,7 @@ impl<A: Arch> Sched<A> {
         u64::from(if counted.active { counted.value } else { self.uclamp_eff_get(p, id).value })
     }
 
-    /// core.c: uclamp_rq_inc(). A task comes to a run queue.
+    /// core.c: uclamp_rq_inc(). A task joins a runqueue.
     #[inline]
     pub(super) fn uclamp_rq_inc(&mut self, cpu: CpuId, p: TaskId, flags: QueueFlags) {
         if self.uclamp_is_used() {
@@ -309,7 +309,7 @@ impl<A: Arch> Sched<A> {
         self.uclamp.rq[cpu].idle = false;
     }
 
-    /// core.c: uclamp_rq_dec(). A task leaves its run queue.
+    /// core.c: uclamp_rq_dec(). A task leaves its runqueue.
     #[inline]
     pub(super) fn uclamp_rq_dec(&mut self, cpu: CpuId, p: TaskId) {
         if self.uclamp_is_used() && self.uclamp_enabled(p) {

@@ -149,7 +149,7 @@ impl<A: Arch> Sched<A> {
         dl_rq.max_bw = dl_rq.extra_bw;
     }
 
-    // Checks of what is asked for.
+    // Checks of requests.
 
     /// The part of deadline.c: __checkparam_dl() that checks the tunables, since v5.5.
     ///

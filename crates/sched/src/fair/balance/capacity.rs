@@ -17,7 +17,7 @@ const CAPACITY_MARGIN: u64 = 1280;
 
 const SCALE: u64 = SCHED_CAPACITY_SCALE as u64;
 
-/// The run queues, for update_group_capacity().
+/// The runqueues, for update_group_capacity().
 struct RunQueues<'a> {
     rq: &'a mut PerCpu<Rq>,
     other_classes: OtherClasses,

@@ -100,7 +100,7 @@ pub struct CfsRqRuntime {
     /// Until v5.3.
     pub(crate) runtime_expires: u64,
     pub(crate) throttled_clock: u64,
-    /// Since when something queued here has stood still (v6.6).
+    /// Since when the queue's clock has stood still while something is queued here (v6.6).
     pub(crate) throttled_clock_self: u64,
     pub throttled_clock_self_time: u64,
 }

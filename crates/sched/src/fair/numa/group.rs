@@ -28,7 +28,7 @@ impl From<NumaGroupId> for u32 {
 
 /// fair.c: struct numa_group.
 ///
-/// Differs: `refcount` is `nr_tasks`, as it always is unless somebody looks at the group; its number stands for its
+/// Differs: `refcount` is `nr_tasks`, as it always is unless something reads the group; its number stands for its
 /// address, and is reused by another group once the last task has left.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct NumaGroup {

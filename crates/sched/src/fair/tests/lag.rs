@@ -43,8 +43,8 @@ fn lag_is_bounded_by_ones_own_slices_or_by_the_longest_of_all() {
     }
 }
 
-/// A sleeper that owed 1 ms when it fell asleep, 2 ms behind an entity whose place makes V `average` ns behind the
-/// start.
+/// A sleeper that is 2 ms behind the start and owed 1 ms when it fell asleep, beside an entity whose place puts V
+/// `average` ns behind the start.
 fn delayed(value: &str, average: i64) -> (Sched<Hand>, CfsRqId, SeId) {
     let kernel = with(V7_2, "entity.delayed_lag", value);
     let (mut s, cfs, ses) = queue_of(kernel, 2, |i| (0, [0, 2_000][i] * US, 10_000 * US));

@@ -120,7 +120,7 @@ fn each_kind_of_imbalance_is_counted_by_itself() {
     sched.cool_down();
     let sd = sched.lowest_domain(CPU1);
     assert!(sched.balance(CPU1, sd, CpuIdleType::Idle) > 0);
-    // A CPU of its own cache with room: tasks are counted, and half of the difference in idle CPUs, of which there are 0 and 1.
+    // A CPU in the same LLC with room: tasks are counted, and half of the difference between 0 and 1 idle CPUs.
     let by_task = |sched: &Machine| sched.domains.stats(sd).lb_imbalance_task[0];
     let stats = sched.domains.stats(sd).clone();
     assert!(by_task(&sched) > 0);
