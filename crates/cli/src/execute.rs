@@ -9,7 +9,7 @@ use lab::record::Record;
 use lab::setup::Setup;
 use std::any::Any;
 use std::fs;
-use std::io::{self, IsTerminal};
+use std::io::{self, IsTerminal, Read};
 use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixStream;
 use std::os::unix::process::CommandExt;
@@ -31,22 +31,37 @@ pub struct Patience(Arc<AtomicBool>);
 impl Patience {
     /// From now on Ctrl-C is heard; a second one ends the program at once. A terminal that goes away is heard, too.
     pub fn watch() -> Patience {
-        use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
-        use signal_hook::flag::{register, register_conditional_shutdown};
+        use signal_hook::consts::{SIGINT, SIGTERM};
+        use signal_hook::flag;
+        use signal_hook::low_level::pipe;
+        let patience = Patience::of_terminal();
+        let heard = UnixStream::pair().and_then(|(here, there)| {
+            for signal in [SIGINT, SIGTERM] {
+                flag::register(signal, patience.0.clone())?;
+                pipe::register(signal, here.try_clone()?)?;
+            }
+            thread::Builder::new().spawn(move || {
+                if second_comes(there) {
+                    signal_hook::low_level::exit(2);
+                }
+            })
+        });
+        if let Err(error) = heard {
+            say(&format!("Ctrl-C will lose the run that it interrupts: {error}"));
+        }
+        patience
+    }
+
+    /// Hears of a terminal that goes away, and so far of nothing else.
+    fn of_terminal() -> Patience {
+        use signal_hook::consts::SIGHUP;
+        use signal_hook::flag::register;
         let asked = Arc::new(AtomicBool::new(false));
         // A shell and the kernel may each send one, so the second says no more than the first. nohup(1) has it ignored, which must stay so.
         if !is_ignored(SIGHUP)
             && let Err(error) = register(SIGHUP, asked.clone())
         {
             say(&format!("a closed terminal will lose the run that it interrupts: {error}"));
-        }
-        for signal in [SIGINT, SIGTERM] {
-            // The order matters: the first signal must not find itself already asked for.
-            let heard =
-                register_conditional_shutdown(signal, 2, asked.clone()).and_then(|_| register(signal, asked.clone()));
-            if let Err(error) = heard {
-                say(&format!("Ctrl-C will lose the run that it interrupts: {error}"));
-            }
         }
         Patience(asked)
     }
@@ -55,11 +70,12 @@ impl Patience {
     /// this one's table of files, which makes every read and write dearer.
     pub fn watch_beside(starter: &Starter) -> Patience {
         use signal_hook::consts::{SIGINT, SIGTERM};
-        use signal_hook::low_level::pipe::register;
+        use signal_hook::flag::{register, register_conditional_shutdown};
+        use signal_hook::low_level::pipe;
         // It is told of each signal before that may end this process.
         let told = UnixStream::pair().and_then(|(here, there)| {
-            register(SIGINT, here.try_clone()?)?;
-            register(SIGTERM, here)?;
+            pipe::register(SIGINT, here.try_clone()?)?;
+            pipe::register(SIGTERM, here)?;
             let mut herald = starter.command(&[HERALD.to_string()]);
             // A group of its own: a terminal's Ctrl-C is for those that it ends.
             herald.stdin(OwnedFd::from(there)).stdout(Stdio::null()).process_group(0).spawn()
@@ -67,12 +83,35 @@ impl Patience {
         if let Err(error) = told {
             say(&format!("a second Ctrl-C will end this without a word: {error}"));
         }
-        Patience::watch()
+        let patience = Patience::of_terminal();
+        for signal in [SIGINT, SIGTERM] {
+            let asked = || patience.0.clone();
+            // The order matters: the first signal must not find itself already asked for.
+            let heard = register_conditional_shutdown(signal, 2, asked()).and_then(|_| register(signal, asked()));
+            if let Err(error) = heard {
+                say(&format!("Ctrl-C will lose the run that it interrupts: {error}"));
+            }
+        }
+        patience
     }
 
     pub fn is_over(&self) -> bool {
         self.0.load(Ordering::Relaxed)
     }
+}
+
+/// What follows a signal so soon is no second one: timeout(1) sends one to its child, and one to the group in which that is.
+const ONE_SIGNAL: Duration = Duration::from_millis(250);
+
+/// Whether a second signal comes, of which there is a byte each, before nobody can send any more.
+fn second_comes(mut signals: impl Read) -> bool {
+    let mut first = None;
+    while signals.read_exact(&mut [0]).is_ok() {
+        if first.get_or_insert_with(Instant::now).elapsed() >= ONE_SIGNAL {
+            return true;
+        }
+    }
+    false
 }
 
 /// Whether this process was started with that signal ignored; false where the system does not tell.
@@ -209,6 +248,27 @@ mod tests {
 
     fn patient() -> Patience {
         Patience(Arc::new(AtomicBool::new(false)))
+    }
+
+    #[test]
+    fn a_second_signal_is_one_that_comes_after_a_while() {
+        use std::io::Write;
+        let heard = |waits: &[Duration]| {
+            let (mut here, there) = UnixStream::pair().unwrap();
+            thread::scope(|scope| {
+                let heard = scope.spawn(|| second_comes(there));
+                for &wait in waits {
+                    thread::sleep(wait);
+                    // Who has heard enough reads no more.
+                    let _ = here.write_all(&[1]);
+                }
+                drop(here);
+                heard.join().unwrap()
+            })
+        };
+        let (at_once, later) = (Duration::ZERO, ONE_SIGNAL + Duration::from_millis(50));
+        assert_eq!([heard(&[]), heard(&[later]), heard(&[at_once; 3])], [false; 3]);
+        assert_eq!([heard(&[at_once, later]), heard(&[at_once, at_once, later])], [true; 2]);
     }
 
     #[test]
