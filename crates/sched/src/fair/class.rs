@@ -1,4 +1,4 @@
-//! fair.c: what becomes of a task that comes from another class, goes to one, or changes its nice level.
+//! fair.c: what happens to a task that enters or leaves the fair class, or changes its nice level.
 
 use crate::arch::Arch;
 use crate::core::Sched;
@@ -17,7 +17,7 @@ impl<A: Arch> Sched<A> {
         if self.task[p].on_rq != OnRq::Queued {
             return;
         }
-        // It may have been more than what it is now.
+        // Its priority may have been higher before.
         if self.rq[cpu].curr == Some(p) {
             self.resched_curr(cpu);
         } else {
