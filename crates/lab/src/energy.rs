@@ -70,7 +70,7 @@ pub struct PackageResult {
     pub own_nj: u64,
 }
 
-/// From the workload's start to the end.
+/// The energy from the workload's start to the end.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct FromStart {
@@ -128,7 +128,7 @@ fn drawn(taken: &EnergyUse) -> impl Iterator<Item = usize> {
     (0..states).filter(|&state| taken.domains.iter().any(|domain| domain.idle_aj[state] > 0))
 }
 
-/// From the workload's start to the end.
+/// The energy from the workload's start to the end.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RunEnergy {
     pub taken: EnergyUse,

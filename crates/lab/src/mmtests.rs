@@ -47,7 +47,7 @@ pub enum Vintage {
 /// Whether a main mean's change may be printed in asterisks instead of parentheses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Stars {
-    /// As the vintage has it: in the present one only.
+    /// As in the vintage's own tables: only those of the present one have asterisks.
     OfTheVintage,
     /// Where the change is significant by MMTests' rule, whatever the vintage.
     Significant,

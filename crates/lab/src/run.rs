@@ -62,7 +62,7 @@ pub struct Wanted<'a> {
     pub profile: bool,
     /// How the run used its machine; with `profile` also the functions where time went.
     pub observed: bool,
-    /// Who touches which cache line.
+    /// Which functions touch which cache line.
     pub lines: bool,
     pub schedstat: bool,
     /// Files of procfs and debugfs.

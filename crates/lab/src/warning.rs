@@ -20,7 +20,7 @@ pub enum Warning {
 #[serde(deny_unknown_fields)]
 pub struct Timed {
     pub before: String,
-    /// Of the simulation's clock.
+    /// Nanoseconds of the simulated clock.
     pub at_ns: u64,
     pub after: String,
 }

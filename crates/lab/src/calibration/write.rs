@@ -192,7 +192,7 @@ fn caches(observed: &Observed, out: &mut String) -> Result<(), Mistake> {
     figure(out, "local", range(local), "ns", How::Measured, &source);
     delivery(observed, out);
     for distance in observed.topology.memory_distances().into_iter().skip(1) {
-        // As much of the own node's, and at most.
+        // The value and the most, as multiples of the own node's figure.
         let (value, most, source) = match distance {
             Distance::Remote(class) => {
                 let source = "half as much again as the own node's, for each class of distance; not measured";

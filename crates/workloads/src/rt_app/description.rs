@@ -63,7 +63,7 @@ pub struct Application {
     pub resources: Resources,
     /// Paths of control groups, each beginning with `/`; at most [`super::MOST_TASKGROUPS`].
     pub taskgroups: Vec<String>,
-    /// By position.
+    /// In the order of their positions.
     pub warnings: Vec<Warning>,
 }
 
@@ -97,7 +97,7 @@ pub enum Calibration {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Task {
     pub name: String,
-    /// Of the name.
+    /// The position of the name.
     pub position: Position,
     /// Threads at the start; 0 = threads only come from `fork`.
     pub instances: u32,

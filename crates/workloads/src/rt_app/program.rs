@@ -259,8 +259,8 @@ impl Thread {
         self.exit();
     }
 
-    /// The application has ended while the thread slept or waited.
-    /// Differs: rt-app's threads take their locks into the grave, and who waits for one waits for ever.
+    /// The application has ended while the thread slept or waited. It releases the locks that it holds.
+    /// Differs: rt-app's threads keep their locks when they end, and a thread that waits for one waits for ever.
     fn die(&mut self) {
         while let Some(mutex) = self.held.pop() {
             self.sync(SyncOp::Unlock(mutex));
