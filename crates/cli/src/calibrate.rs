@@ -90,7 +90,8 @@ fn name(given: &str) -> Result<&str, Failure> {
         return Ok(given);
     }
     let written = Written::option("--name", given);
-    let expected = format!("1 to 60 letters (a to z), digits, -, . and _, such as `{plain}`");
+    let like = if given.chars().any(|c| c.is_ascii_alphanumeric()) { &plain } else { "this" };
+    let expected = format!("1 to 60 letters (a to z), digits, -, . and _, such as `{like}`");
     Err(written.mistake(format!("the machine's name {}", written.quoted()), expected).into())
 }
 

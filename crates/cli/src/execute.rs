@@ -9,7 +9,7 @@ use lab::record::Record;
 use lab::setup::Setup;
 use std::any::Any;
 use std::fs;
-use std::io::{self, IsTerminal};
+use std::io::{self, IsTerminal, Read};
 use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixStream;
 use std::os::unix::process::CommandExt;
@@ -31,8 +31,31 @@ pub struct Patience(Arc<AtomicBool>);
 impl Patience {
     /// From now on Ctrl-C is noticed; a second one ends the program at once. A terminal that closes is noticed, too.
     pub fn watch() -> Patience {
-        use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
-        use signal_hook::flag::{register, register_conditional_shutdown};
+        use signal_hook::consts::{SIGINT, SIGTERM};
+        use signal_hook::flag;
+        use signal_hook::low_level::pipe;
+        let patience = Patience::of_terminal();
+        let heard = UnixStream::pair().and_then(|(here, there)| {
+            for signal in [SIGINT, SIGTERM] {
+                flag::register(signal, patience.0.clone())?;
+                pipe::register(signal, here.try_clone()?)?;
+            }
+            thread::Builder::new().spawn(move || {
+                if second_comes(there) {
+                    signal_hook::low_level::exit(2);
+                }
+            })
+        });
+        if let Err(error) = heard {
+            say(&format!("Ctrl-C will lose the run that it interrupts: {error}"));
+        }
+        patience
+    }
+
+    /// Notices a terminal that closes, and so far nothing else.
+    fn of_terminal() -> Patience {
+        use signal_hook::consts::SIGHUP;
+        use signal_hook::flag::register;
         let asked = Arc::new(AtomicBool::new(false));
         // The shell and the kernel may each send a SIGHUP, so the second says no more than the first. nohup(1) sets it
         // to be ignored, and that must stay so.
@@ -41,14 +64,6 @@ impl Patience {
         {
             say(&format!("a closed terminal will lose the run that it interrupts: {error}"));
         }
-        for signal in [SIGINT, SIGTERM] {
-            // The order matters: the first signal must not find the flag already set.
-            let heard =
-                register_conditional_shutdown(signal, 2, asked.clone()).and_then(|_| register(signal, asked.clone()));
-            if let Err(error) = heard {
-                say(&format!("Ctrl-C will lose the run that it interrupts: {error}"));
-            }
-        }
         Patience(asked)
     }
 
@@ -56,11 +71,12 @@ impl Patience {
     /// waits for it would share this process's file table, which makes every read and write slower.
     pub fn watch_beside(starter: &Starter) -> Patience {
         use signal_hook::consts::{SIGINT, SIGTERM};
-        use signal_hook::low_level::pipe::register;
+        use signal_hook::flag::{register, register_conditional_shutdown};
+        use signal_hook::low_level::pipe;
         // The other process hears of each signal before the signal may end this process.
         let told = UnixStream::pair().and_then(|(here, there)| {
-            register(SIGINT, here.try_clone()?)?;
-            register(SIGTERM, here)?;
+            pipe::register(SIGINT, here.try_clone()?)?;
+            pipe::register(SIGTERM, here)?;
             let mut herald = starter.command(&[HERALD.to_string()]);
             // A process group of its own, because a terminal's Ctrl-C is meant for the processes that it ends.
             herald.stdin(OwnedFd::from(there)).stdout(Stdio::null()).process_group(0).spawn()
@@ -68,12 +84,35 @@ impl Patience {
         if let Err(error) = told {
             say(&format!("a second Ctrl-C will end this without a word: {error}"));
         }
-        Patience::watch()
+        let patience = Patience::of_terminal();
+        for signal in [SIGINT, SIGTERM] {
+            let asked = || patience.0.clone();
+            // The order matters: the first signal must not find itself already asked for.
+            let heard = register_conditional_shutdown(signal, 2, asked()).and_then(|_| register(signal, asked()));
+            if let Err(error) = heard {
+                say(&format!("Ctrl-C will lose the run that it interrupts: {error}"));
+            }
+        }
+        patience
     }
 
     pub fn is_over(&self) -> bool {
         self.0.load(Ordering::Relaxed)
     }
+}
+
+/// A signal that follows another this soon is not a second one: timeout(1) signals its child, and also the child's group.
+const ONE_SIGNAL: Duration = Duration::from_millis(250);
+
+/// Whether a second signal comes before the writing end closes; each signal is a byte.
+fn second_comes(mut signals: impl Read) -> bool {
+    let mut first = None;
+    while signals.read_exact(&mut [0]).is_ok() {
+        if first.get_or_insert_with(Instant::now).elapsed() >= ONE_SIGNAL {
+            return true;
+        }
+    }
+    false
 }
 
 /// Whether this process was started with that signal ignored; false if the system does not tell.
@@ -212,6 +251,27 @@ mod tests {
 
     fn patient() -> Patience {
         Patience(Arc::new(AtomicBool::new(false)))
+    }
+
+    #[test]
+    fn a_second_signal_is_one_that_comes_after_a_while() {
+        use std::io::Write;
+        let heard = |waits: &[Duration]| {
+            let (mut here, there) = UnixStream::pair().unwrap();
+            thread::scope(|scope| {
+                let heard = scope.spawn(|| second_comes(there));
+                for &wait in waits {
+                    thread::sleep(wait);
+                    // Who has heard enough reads no more.
+                    let _ = here.write_all(&[1]);
+                }
+                drop(here);
+                heard.join().unwrap()
+            })
+        };
+        let (at_once, later) = (Duration::ZERO, ONE_SIGNAL + Duration::from_millis(50));
+        assert_eq!([heard(&[]), heard(&[later]), heard(&[at_once; 3])], [false; 3]);
+        assert_eq!([heard(&[at_once, later]), heard(&[at_once, at_once, later])], [true; 2]);
     }
 
     #[test]

@@ -10,7 +10,7 @@ use crate::real_rt_app::RtApp;
 use host::bench::{BENCHMARKS, Benchmark, Request, benchmark};
 use host::computer::{Computer, CpuTimes, now_seconds, others_busy_permille, utc};
 use host::starter::Starter;
-use lab::experiment::{Draft, MOST_ITERATIONS, WorkloadTable};
+use lab::experiment::{Draft, MOST_ITERATIONS, WorkloadTable, workload_names};
 use lab::listing::runs;
 use lab::measured::{Host, MeasuredOutcome, MeasuredRecord, MeasuredReport, report};
 use lab::mistake::{Location, Mistake, Written};
@@ -111,12 +111,24 @@ fn tables(arguments: &MeasureArguments, allowed: &[usize]) -> Result<Vec<Workloa
     for workload in &arguments.workloads {
         draft.workload(&Written::option("measure", workload))?;
     }
+    // Before its files are read, and found to suit another computer, say. What is no workload is told by its own mistake.
+    let unreal =
+        |name: &&str| workload_names().any(|known| known == *name) && *name != RT_APP && benchmark(name).is_none();
+    if let Some(name) = draft.workloads.iter().map(|workload| workload.name.text.as_str()).find(unreal) {
+        return Err(no_benchmark(name));
+    }
     let mut notices = Vec::new();
     let tables = draft.tables(nr_cpus, &Disk, &mut notices)?;
     if !arguments.quiet {
         notices.iter().for_each(|notice| say(&format!("note: {notice}")));
     }
     Ok(tables)
+}
+
+fn no_benchmark(name: &str) -> Failure {
+    let names: Vec<&str> = BENCHMARKS.iter().map(|benchmark| benchmark.name).chain([RT_APP]).collect();
+    let found = format!("{name}, of which there is no real benchmark here");
+    Mistake::new(&Location::of("measure"), found, names.join(", ")).into()
 }
 
 /// Something that can be measured.
@@ -130,11 +142,7 @@ impl Real {
         if let (RT_APP, Some(file)) = (workload.name.as_str(), &workload.file) {
             return Ok(Real::RtApp(RtApp::of(file, allowed)?));
         }
-        benchmark(&workload.name).map(Real::Benchmark).ok_or_else(|| {
-            let names: Vec<&str> = BENCHMARKS.iter().map(|benchmark| benchmark.name).chain([RT_APP]).collect();
-            let found = format!("{}, of which there is no real benchmark here", workload.name);
-            Mistake::new(&Location::of("measure"), found, names.join(", ")).into()
-        })
+        benchmark(&workload.name).map(Real::Benchmark).ok_or_else(|| no_benchmark(&workload.name))
     }
 
     fn run(&self, workload: &WorkloadSetup, starter: &Starter) -> Result<Vec<Vec<u64>>, Failure> {

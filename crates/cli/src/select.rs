@@ -45,7 +45,7 @@ pub fn only_job(experiment: &Experiment) -> Result<Job, Failure> {
         [job] => Ok(job),
         ref jobs => {
             let found = format!("the command line: found {} runs; expected one", jobs.len());
-            Err(Failure::Mistake(format!("{found}: --workload with one value for each parameter, --iterations 1")))
+            Err(Failure::Mistake(format!("{found}: --workload once, with one value for each parameter")))
         }
     }
 }

@@ -38,8 +38,13 @@ fn wait_for(file: &Path) {
 }
 
 fn send(signal: &str, child: &Child) {
-    let kill = format!("kill -{signal} {}", child.id());
-    assert!(Command::new("sh").args(["-c", &kill]).status().unwrap().success());
+    send_at_once(&[signal], child);
+}
+
+/// One signal of each name, as fast as they can be sent.
+fn send_at_once(signals: &[&str], child: &Child) {
+    let kills: Vec<String> = signals.iter().map(|signal| format!("kill -{signal} {}", child.id())).collect();
+    assert!(Command::new("sh").args(["-c", &kills.join("; ")]).status().unwrap().success());
 }
 
 fn interrupt(child: Child) -> Said {
@@ -66,6 +71,19 @@ fn an_interrupted_comparison_is_kept_labelled_and_taken_up() {
     let whole = run_well(&place, &compare(&["--out", "out", "--iterations", "3"]));
     assert!(whole.stderr.starts_with("note: 6 of 6 runs are taken from out\n"), "{}", whole.stderr);
     assert!(!place.join("out/report.partial.txt").exists());
+}
+
+#[test]
+fn signals_that_come_together_are_one_interruption() {
+    let place = folder("timeout");
+    let arguments = compare(&["--out", "out", "--jobs", "1", "--iterations", "2000"]);
+    let child = started(&place, &arguments, "out/records/0-pipetest-Time/1-nostats/0003.json");
+    // timeout(1) sends two of one name, of which a process may hear one.
+    send_at_once(&["TERM", "INT"], &child);
+    let stopped = said(child.wait_with_output().unwrap());
+    assert_eq!(stopped.code, 2, "{}", stopped.stderr);
+    assert!(stopped.stdout.starts_with("PARTIAL: "), "{}", stopped.stdout);
+    assert!(stopped.stderr.contains(" of 4000 runs are kept in out; the same command goes on from there"));
 }
 
 #[test]

@@ -141,7 +141,7 @@ fn what_cannot_be_measured_is_refused() {
             &["calibrate", "--name", "my box", "--out", "box.toml"],
             "error: --name my box: found the machine's name `my box`; expected 1 to 60 letters (a to z), digits, -, . and _, such as `my-box`\n",
         ),
-        (&["calibrate", "--name", ""], "such as `results`"),
+        (&["calibrate", "--name", ""], "such as `this`"),
         (&["host-child", "nobody"], "the words that `fairground measure` starts its children with"),
         (
             &["compare", "--machine", "core-i7-3770", "--workload", "pipetest", "--arm", "v6.12", "--measured", "none"],

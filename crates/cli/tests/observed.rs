@@ -35,6 +35,19 @@ fn files_of_procfs_read_as_each_kernel_prints_them() {
     assert!(text.contains("\n\n==> /proc/pt-B/schedstat <==\n"), "{text}");
 }
 
+/// A real kernel prints `cpu_khz`, which it reads or measures once and which no turbo moves.
+#[test]
+fn sched_debug_has_the_nominal_frequency() {
+    let place = folder("proc-frequency");
+    fs::write(place.join("pair.txt"), PAIR).unwrap();
+    let script = ["--workload", "script:file=pair.txt", "--arm", "v6.1", "--at", "20", "--quiet"];
+    let file = ["proc", "--file", "/sys/kernel/debug/sched/debug", "--machine"];
+    for (machine, head) in [("core-i7-3770", "cpu#1, 3400.000 MHz"), ("core-i9-12900k", "cpu#1, 3200.000 MHz")] {
+        let text = run_well(&place, &[&file[..], &[machine], &script].concat()).stdout;
+        assert!(text.lines().any(|line| line == head), "{machine}: {text}");
+    }
+}
+
 #[test]
 fn files_and_moments_that_are_not_there_are_told() {
     let place = folder("proc-wrong");

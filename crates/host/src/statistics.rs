@@ -35,13 +35,6 @@ impl Spread {
         Some(Spread { value: -value, low: -high, high: -low, bursts })
     }
 
-    /// A machine file's figure may have to stand for more than its bursts: widens the range to at least `share` on
-    /// either side.
-    pub fn at_least(self, share: f64) -> Spread {
-        let room = self.value.abs() * share;
-        Spread { low: self.low.min(self.value - room), high: self.high.max(self.value + room), ..self }
-    }
-
     pub fn map(self, of: impl Fn(f64) -> f64) -> Spread {
         let (low, high) = (of(self.low), of(self.high));
         Spread { value: of(self.value), low: low.min(high), high: low.max(high), bursts: self.bursts }
@@ -117,7 +110,6 @@ mod tests {
     fn ranges_hold_their_value() {
         let spread = Spread::of(&[7.0, 5.0, 6.0]).unwrap();
         assert!(spread.low <= spread.value && spread.value <= spread.high);
-        assert_eq!(spread.at_least(0.5).low, 2.5);
         let inverse = spread.map(|ns| 1.0 / ns);
         assert!(inverse.low <= inverse.value && inverse.value <= inverse.high);
     }

@@ -157,7 +157,7 @@ pub(crate) fn schedstat<const COSTS: bool>(sim: &LinuxSim<COSTS>, formats: Forma
     file.to_string()
 }
 
-/// Reads a file of a simulation that has reached `now`.
+/// Reads a file of a simulation that has reached `now`. `cpu_khz` is the CPU clock that the kernel determined at boot.
 ///
 /// # Errors
 /// A task that does not live at that time.
@@ -165,6 +165,7 @@ pub(crate) fn read<const COSTS: bool>(
     sim: &LinuxSim<COSTS>,
     file: &ProcFile,
     formats: Formats,
+    cpu_khz: u64,
     now: Ns,
 ) -> Result<String, Mistake> {
     match file {
@@ -197,8 +198,7 @@ pub(crate) fn read<const COSTS: bool>(
         ProcFile::Group(group, file) => group_file(sim, group, file, now),
         ProcFile::SchedDebug => {
             let release = sim.sched.kernel.name.trim_start_matches('v');
-            let khz = 1_000_000_000 / sim.sched.arch.prices.ps_per_cycle;
-            Ok(SchedDebug { sched: &sim.sched, formats, release, now, khz }.to_string())
+            Ok(SchedDebug { sched: &sim.sched, formats, release, now, khz: cpu_khz }.to_string())
         }
         ProcFile::TaskSched(of) => {
             let sched = &sim.sched;

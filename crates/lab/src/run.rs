@@ -366,7 +366,7 @@ fn simulate<const COSTS: bool>(
             return Ok(None);
         }
         if let Some(wanted) = reading.take_if(|wanted| wanted.at.is_some_and(|at| at <= reached)) {
-            files = read_all(&sim, &wanted, build.formats, reached)?;
+            files = read_all(&sim, machine, &wanted, build.formats, reached)?;
         }
         let stop = reading.as_ref().and_then(|wanted| wanted.at).unwrap_or(Ns::MAX);
         let until = Ns(reached.0.saturating_add(SLICE.0)).min(limit).min(stop);
@@ -382,7 +382,7 @@ fn simulate<const COSTS: bool>(
     let _ = sim.sched.arch.take_sink();
     // Files to be read after the end are not there; by then the tasks are gone too.
     if let Some(wanted) = reading.filter(|wanted| wanted.at.is_none_or(|at| at <= end_of(&sim))) {
-        files = read_all(&sim, &wanted, build.formats, end_of(&sim))?;
+        files = read_all(&sim, machine, &wanted, build.formats, end_of(&sim))?;
     }
     let shares = window.map(|window| window.rows(&|| profile(&sim, &setup.kernel.name, start)));
     Ok(Some(Run {
@@ -441,11 +441,14 @@ fn book<const COSTS: bool>(sim: &mut LinuxSim<COSTS>, functions: bool, lines: bo
 
 fn read_all<const COSTS: bool>(
     sim: &LinuxSim<COSTS>,
+    machine: &Description,
     wanted: &Reading,
     formats: Formats,
     now: Ns,
 ) -> Result<Vec<String>, Mistake> {
-    wanted.files.iter().map(|file| proc::read(sim, file, formats, now)).collect()
+    // x86 takes the nominal frequency, which its time stamps count at, whatever governs and however fast a core turns.
+    let cpu_khz = machine.base_hertz() / 1000;
+    wanted.files.iter().map(|file| proc::read(sim, file, formats, cpu_khz, now)).collect()
 }
 
 /// What the user should know of a run, unless the caller asked for an early end.

@@ -14,8 +14,8 @@ pub(crate) mod student;
 use serde::{Deserialize, Serialize};
 use units::Prng;
 
-/// The normal distribution's quantile of 0.975.
-const NORMAL_95: f64 = 1.959_963_984_540_054;
+/// The normal distribution's quantile of 0.975, to the precision of a double: on both sides of the mean 5% lie beyond it.
+const NORMAL_975: f64 = 1.959_963_984_540_054;
 
 /// Which way a figure improves.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -198,7 +198,7 @@ pub fn subselection(samples: &[f64]) -> Option<(f64, f64)> {
         let sorted = ascending(&drawn);
         (sorted[DRAWS / 2 - 1] + sorted[DRAWS / 2]) / 2.0
     };
-    let half = NORMAL_95 * (median(variances?) / size as f64).sqrt();
+    let half = NORMAL_975 * (median(variances?) / size as f64).sqrt();
     Some((median(means?), half))
 }
 
@@ -241,8 +241,6 @@ impl MeanInterval {
     /// deviation is the sample one for the arithmetic mean and HStddev for the harmonic. MMTests asks R for the product
     /// and reads seven digits of the answer; so do we. `None` for fewer than two samples or an invalid mean.
     pub fn of(samples: &[f64], mean: Mean) -> Option<MeanInterval> {
-        // qnorm(0.975) to the precision of a double.
-        const NORMAL_975: f64 = 1.959_963_984_540_054;
         let deviation = match mean {
             Mean::Arithmetic => sample_stddev(samples),
             Mean::Harmonic => harmonic_stddev(samples),

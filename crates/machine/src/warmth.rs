@@ -378,6 +378,17 @@ mod tests {
     }
 
     #[test]
+    fn what_a_tick_fetches_pushes_tasks_data_out() {
+        let (t, mut p, mut w) = setup();
+        (p.tick_footprint, p.tick_parallel) = (6400, 1);
+        let whole = 64 * 1024;
+        come(&mut w, &t, &p, 0, whole, 0);
+        w.switch_out(&t, 0, CpuId(0));
+        assert_eq!(w.tick(&t, &p, CpuId(0)), Ps::from_ns(100 * 20), "the task has left no room for it");
+        assert_eq!(come(&mut w, &t, &p, 0, whole, 0), Ps::from_ns(100 * 20 / 4));
+    }
+
+    #[test]
     fn what_no_core_can_hold_is_fetched_again_only_from_another_last_level_cache() {
         let (t, p, mut w) = setup();
         let large = 4 * 64 * 1024;

@@ -386,3 +386,18 @@ pub(crate) fn within<S: Scheduler, T>(sched: &mut S, cpu: CpuId, path: Path, bod
     sched.arch_mut().leave(cpu);
     value
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_jiffy_begins_where_its_first_nanosecond_is_shown() {
+        // 1 / 300 s are 3333333.3 ns: the clock shows 3333333 as the first one begins.
+        let os = Os::new(OsRules::V6_1, 300);
+        assert_eq!([0, 3_333_332, 3_333_333, 6_666_665, 6_666_666].map(|ns| os.jiffies(Ns(ns))), [0, 0, 1, 1, 2]);
+        let os = Os::new(OsRules::V6_1, 250);
+        assert_eq!([3_999_999, 4_000_000].map(|ns| os.jiffies(Ns(ns))), [0, 1]);
+        assert_eq!([0, 1, 4, 5].map(|ms| os.msecs_to_jiffies(ms)), [0, 1, 1, 2]);
+    }
+}

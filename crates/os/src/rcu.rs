@@ -50,3 +50,55 @@ impl Os {
         });
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::OsRules;
+    use sched::core::{Boot, Sched};
+    use sched::cpu_topology::CpuTopology;
+    use sched::layout::Line;
+    use sched::trace::Ipi;
+    use sched::versions::V4_16;
+    use units::Ns;
+
+    /// Writes and locks, by the CPU.
+    #[derive(Default)]
+    struct Touches {
+        writes: Vec<(CpuId, Line)>,
+        locks: Vec<(CpuId, Line)>,
+    }
+
+    impl Arch for Touches {
+        fn sched_clock(&self, _cpu: CpuId) -> Ns {
+            Ns::from_ms(1_000)
+        }
+        fn send_ipi(&mut self, _from: CpuId, _to: CpuId, _ipi: Ipi) {}
+        fn wake_polling_idle(&mut self, _from: CpuId, _to: CpuId) {}
+        fn write(&mut self, by: CpuId, line: Line) {
+            self.writes.push((by, line));
+        }
+        fn lock(&mut self, by: CpuId, line: Line) {
+            self.locks.push((by, line));
+        }
+    }
+
+    #[test]
+    fn each_cpu_takes_its_leafs_lock_in_two_ticks_of_three_and_one_begins_the_next_period() {
+        let mut sched = Sched::new(Touches::default(), Boot::new(V4_16, CpuTopology::symmetric(1, 1, 1, 2, 1), 250));
+        let mut os = Os::new(OsRules::V4_15, 250);
+        let cpus = [CpuId(0), CpuId(1)];
+        for tick in 300..309 {
+            (sched.arch.writes, sched.arch.locks) = (Vec::new(), Vec::new());
+            // The second one meets it first.
+            for cpu in [cpus[1], cpus[0]] {
+                os.rcu_check_callbacks(&mut sched, cpu, tick);
+                os.rcu_process_callbacks(&mut sched, cpu, tick);
+            }
+            let begins = if tick % 3 == 0 { vec![(cpus[1], GlobalLine::RcuState.line())] } else { Vec::new() };
+            let locks =
+                if tick % 3 == 2 { Vec::new() } else { [cpus[1], cpus[0]].map(|cpu| (cpu, rcu_leaf(cpu))).to_vec() };
+            assert_eq!((&sched.arch.writes, &sched.arch.locks), (&begins, &locks), "tick {tick}");
+        }
+    }
+}

@@ -24,8 +24,8 @@ behaviour! {
 const LVL_CLK_SHIFT: u32 = 3;
 const LVL_SIZE: u64 = 64;
 
-/// timer.c: schedule_timeout() at `jiffies`: the jiffy at which a timeout of so many fires. `hz` is the length of the wheel's behalf: slow
-/// ticks have a level less.
+/// timer.c: schedule_timeout(): the jiffy at which a timeout fires that is asked for at `jiffies` and for `timeout` jiffies. `hz`, the ticks
+/// in a second, tells how many levels the wheel has: up to 100 one less.
 /// Differs: the wheel's clock is taken to be up to date.
 pub fn schedule_timeout(rule: TimerWheel, jiffies: u64, timeout: u64, hz: u32) -> u64 {
     let expires = jiffies + timeout;

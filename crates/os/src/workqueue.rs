@@ -504,6 +504,22 @@ mod tests {
     }
 
     #[test]
+    fn who_sleeps_in_the_middle_of_its_work_has_the_next_worker_asked_for_the_rest() {
+        for (queued, asked) in [(1, false), (2, true)] {
+            let (mut sched, mut os, _, [one, other]) = machine();
+            let id = os.workqueues.id(Queue::Bound, CPU);
+            for _ in 0..queued {
+                os.queue_work(&mut sched, CPU, Queue::Bound, Work::Requeue);
+            }
+            let mut worker = Worker::new(id);
+            assert!(os.next_work(&mut sched, CPU, one, &mut worker).is_some());
+            os.new_worker(id, other);
+            os.wq_worker_sleeping(&mut sched, CPU, one, id);
+            assert_eq!(os.workqueues.pool(id).new.is_empty(), asked, "{queued} pieces of work");
+        }
+    }
+
+    #[test]
     fn a_worker_that_was_woken_is_waited_for_or_not() {
         for (counts, asked) in [(WorkerCounts::Woken, false), (WorkerCounts::Running, true)] {
             let (mut sched, mut os, _, [one, other]) = machine();

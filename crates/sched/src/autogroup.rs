@@ -231,14 +231,6 @@ impl<A: Arch> Sched<A> {
         Ok(())
     }
 
-    /// autogroup.c: proc_sched_autogroup_show_task(): `/proc/PID/autogroup`; empty for a task of no session.
-    pub fn proc_sched_autogroup_show_task(&self, p: TaskId) -> String {
-        self.task_cold[p].autogroup.map_or(String::new(), |session| {
-            let autogroup = self.autogroups.get(session);
-            format!("/autogroup-{} nice {}\n", autogroup.id, autogroup.nice)
-        })
-    }
-
     /// autogroup.c: autogroup_path(). A session's group by its name; `None` for other groups.
     pub fn autogroup_path(&self, tg: TgId) -> Option<String> {
         let found = self.autogroups.groups.iter().flatten().find(|autogroup| autogroup.tg == tg);

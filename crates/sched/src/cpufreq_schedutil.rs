@@ -7,6 +7,7 @@ use crate::access::Path;
 use crate::arch::Arch;
 use crate::behaviour;
 use crate::core::Sched;
+use crate::cpu_topology::SCHED_CAPACITY_SCALE;
 use crate::cpufreq::{Hook, UpdateFlags};
 use crate::fair::load::FrequencyInvariance;
 use crate::topology::map_util_perf;
@@ -28,9 +29,8 @@ behaviour! {
     }
 }
 
-/// `(1024 >> 3)`, the boost that begins: sched.h IOWAIT_BOOST_MIN.
-const IOWAIT_BOOST_MIN: u32 = 1024 / 8;
-const SCHED_CAPACITY_SCALE: u32 = 1024;
+/// sched.h: IOWAIT_BOOST_MIN: the boost that begins.
+const IOWAIT_BOOST_MIN: u32 = SCHED_CAPACITY_SCALE / 8;
 /// No frequency was chosen yet (UINT_MAX).
 const NO_FREQ: u32 = u32::MAX;
 

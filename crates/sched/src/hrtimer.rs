@@ -267,8 +267,9 @@ impl<A: Arch> Sched<A> {
         self.hrtimer_reprogram(cpu);
     }
 
-    /// hrtimer.c: hrtimers_dead_cpu(). What waits on a CPU that is gone waits on `to` from now on.
-    pub(crate) fn hrtimers_dead_cpu(&mut self, dead: CpuId, to: CpuId) {
+    /// hrtimer.c: hrtimers_cpu_dying(). What waits on a CPU that is gone waits on `to` from now on.
+    #[doc(alias = "hrtimers_dead_cpu")]
+    pub(crate) fn hrtimers_cpu_dying(&mut self, dead: CpuId, to: CpuId) {
         while let Some((&(expires, _), &timer)) = self.hrtimers.queues[dead].first_key_value() {
             self.hrtimers.dequeue(timer);
             // The end of a slice is nobody's any more.
@@ -315,19 +316,6 @@ impl<A: Arch> Sched<A> {
         self.hrtimer_function(timer);
         self.hrtimer_reprogram(cpu);
         true
-    }
-
-    /// hrtimer.c: hrtimers_cpu_dying(): what waits on a CPU that goes away waits on this one instead.
-    #[doc(alias = "hrtimers_cpu_dying")]
-    pub fn migrate_hrtimers(&mut self, from: CpuId) {
-        let here = self.this_cpu;
-        let queue = std::mem::take(&mut self.hrtimers.queues[from]);
-        for ((expires, sequence), timer) in queue {
-            self.hrtimers.entry(timer).queued = Some((here, sequence));
-            self.hrtimers.queues[here].insert((expires, sequence), timer);
-        }
-        self.hrtimer_reprogram(from);
-        self.hrtimer_reprogram(here);
     }
 }
 

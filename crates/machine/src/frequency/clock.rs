@@ -1,5 +1,6 @@
 //! What a CPU's counters show (APERF, MPERF), and how long a domain was at which frequency.
 
+use super::PS_AT_KHZ;
 use units::Ps;
 
 /// Counters of a CPU, which stand still while it is halted.
@@ -11,10 +12,7 @@ pub struct Counters {
     pub cycles: u64,
 }
 
-/// kHz times picoseconds in one cycle.
-const CYCLE: u64 = 1_000_000_000;
-
-/// Cycles, and how much of [`CYCLE`] the next one has: counters of hardware lose no part of a cycle when the CPU halts or changes its frequency.
+/// Cycles, and how much of [`PS_AT_KHZ`] the next one has: counters of hardware lose no part of a cycle when the CPU halts or changes its frequency.
 #[derive(Clone, Copy, Debug, Default)]
 struct Cycles {
     whole: u64,
@@ -24,10 +22,10 @@ struct Cycles {
 impl Cycles {
     /// With those of so long at `khz`.
     fn after(self, time: Ps, khz: u32) -> Cycles {
-        let (khz, ms) = (u64::from(khz), time.0 / CYCLE);
+        let (khz, ms) = (u64::from(khz), time.0 / PS_AT_KHZ);
         // As many kHz are so many cycles in a millisecond, however long that is.
-        let parts = time.0 % CYCLE * khz + self.part;
-        Cycles { whole: self.whole + ms * khz + parts / CYCLE, part: parts % CYCLE }
+        let parts = time.0 % PS_AT_KHZ * khz + self.part;
+        Cycles { whole: self.whole + ms * khz + parts / PS_AT_KHZ, part: parts % PS_AT_KHZ }
     }
 }
 
@@ -186,5 +184,32 @@ impl FrequencyTime {
     pub fn merge(&mut self, other: &FrequencyTime) {
         self.changes += other.changes;
         other.iter().for_each(|(khz, time)| self.count(khz, time));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_part_of_a_cycle_is_lost_when_the_frequency_changes() {
+        // 13 ns at 2.1 GHz and 13 ns at 0.7 GHz, in turns: 27.3 and 9.1 cycles.
+        let mut clock = Clock::new(2_100_000);
+        for nth in 0..1_000 {
+            clock.set_khz(Ps(nth * 26_000 + 13_000), 700_000);
+            clock.set_khz(Ps(nth * 26_000 + 26_000), 2_100_000);
+        }
+        assert_eq!(clock.read(Ps(26_000_000)), Counters { unhalted: Ps(26_000_000), cycles: 36_400 });
+    }
+
+    #[test]
+    fn who_starts_before_it_was_known_to_stop_is_not_counted_twice() {
+        let mut clock = Clock::new(1_000_000);
+        clock.stop(Ps(2_000));
+        clock.start(Ps(1_000));
+        assert_eq!(clock.read(Ps(3_000)).unhalted, Ps(3_000));
+        clock.stop(Ps(3_000));
+        clock.start(Ps(5_000));
+        assert_eq!(clock.read(Ps(6_000)).unhalted, Ps(4_000));
     }
 }

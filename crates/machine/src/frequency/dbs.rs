@@ -57,10 +57,10 @@ impl Default for PolicyDbsInfo {
 }
 
 impl PolicyDbsInfo {
-    /// The lower of two frequencies between which ondemand takes turns, in kHz.
+    /// The lower of two frequencies between which ondemand takes turns, in kHz, and for how many microseconds it stays at the upper one.
     #[cfg(test)]
-    pub fn turns(&self) -> Option<u32> {
-        self.freq_lo.map(|lower| lower.khz)
+    pub fn turns(&self) -> Option<(u32, u64)> {
+        self.freq_lo.map(|lower| (lower.khz, lower.hi_us))
     }
 }
 

@@ -4,11 +4,12 @@ use super::model::Band;
 use super::policy::{Limits, Relation};
 use super::rules::Sampling;
 use super::{Driver, Frequency, FullSpeed};
+use sched::cpu_topology::SCHED_CAPACITY_SCALE;
 use sched::cpufreq_schedutil::CpufreqPolicy;
 use units::{Capacity, CpuId, Ns, Ps};
 
-/// 1024 = as fast as it can for long.
-const FULL: u64 = 1024;
+/// As fast as it can for long: 1024.
+const FULL: u64 = SCHED_CAPACITY_SCALE as u64;
 
 /// What a driver is asked for, in kHz, and which way it may round.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

@@ -123,7 +123,7 @@ struct Cpu {
     scaled_at: Counters,
 }
 
-/// Picoseconds of a cycle, times kHz.
+/// What a cycle takes in picoseconds, times the kHz that it is at.
 const PS_AT_KHZ: u64 = 1_000_000_000;
 
 /// A domain whose frequency changes now.

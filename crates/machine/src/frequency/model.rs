@@ -309,3 +309,16 @@ impl Model {
 fn cores_of(topology: &Topology, cpus: &units::CpuMask) -> usize {
     topology.cores().iter().filter(|core| core.cpus.intersects(cpus)).count()
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_bin_is_of_the_least_number_of_cores_that_is_given_and_not_below() {
+        let given = |cores: u32| [(2, 30), (4, 28), (8, 25)].iter().find(|bin| bin.0 == cores).map(|bin| bin.1);
+        assert_eq!([1, 2, 3, 4, 5, 8].map(|cores| bin(cores, given)), [30, 30, 28, 28, 25, 25].map(Some));
+        assert_eq!(bin(9, given), Some(25), "beyond all of them the last one");
+        assert_eq!(bin(3, |_| None::<u32>), None);
+    }
+}

@@ -87,10 +87,16 @@ fn turbo_follows_the_cores_that_are_active() {
     assert_eq!(run(&mut frequency, us(10_000)), [(1_020, 0, 2_800_000), (1_020, 3, 2_800_000)]);
     frequency.halt(CpuId(7), us(10_000), true);
     assert_eq!(run(&mut frequency, us(20_000)), [(10_020, 0, 3_000_000)]);
+    // Turbo limits change as seldom as frequencies do: 80 us after the last time is too soon, and who wakes runs by those that are.
+    frequency.resume(CpuId(7), us(10_100));
+    let told = run(&mut frequency, us(20_000));
+    assert_eq!(told, [(10_120, 3, 3_000_000), (10_520, 0, 2_800_000), (10_520, 3, 2_800_000)]);
+    frequency.halt(CpuId(7), us(20_000), true);
+    assert_eq!(run(&mut frequency, us(30_000)), [(20_020, 0, 3_000_000)]);
     // A shallow state leaves turbo as it is.
-    frequency.resume(CpuId(1), us(20_000));
-    frequency.halt(CpuId(1), us(20_001), false);
-    assert_eq!(run(&mut frequency, us(30_000)), [(20_020, 0, 2_800_000), (20_020, 1, 2_800_000)]);
+    frequency.resume(CpuId(1), us(30_000));
+    frequency.halt(CpuId(1), us(30_001), false);
+    assert_eq!(run(&mut frequency, us(40_000)), [(30_020, 0, 2_800_000), (30_020, 1, 2_800_000)]);
 }
 
 /// Two packages of four cores, of which two are of either kind: of what `cpu` reaches while so many cores of each package are active,
@@ -360,6 +366,8 @@ fn requests_are_rounded_as_relations_say() {
     assert_eq!(resolve(1_449_000, Relation::Lowest), 1_500_000);
     assert_eq!(resolve(1_449_000, Relation::Highest), 1_400_000);
     assert_eq!(resolve(1_449_000, Relation::ClosestEfficient), 1_400_000);
+    assert_eq!(resolve(1_450_000, Relation::ClosestEfficient), 1_400_000, "the lower one of two that are as close");
+    assert_eq!(resolve(1_451_000, Relation::ClosestEfficient), 1_500_000);
     assert_eq!(resolve(900_000, Relation::Lowest), 1_000_000);
     // Above the base there is one entry for all of turbo.
     assert_eq!(resolve(2_000_500, Relation::Lowest), 2_001_000);
@@ -409,6 +417,23 @@ fn waits_for_devices_raise_the_floor_of_hardware_where_the_driver_is_told_to() {
 }
 
 #[test]
+fn a_second_wait_counts_within_two_ticks_and_its_boost_is_held_for_three_milliseconds() {
+    // Ticks of 4 ms: a wait each at these times, then news without one; the lowest that hardware may choose afterwards, in MHz.
+    let floor = |waits: [u64; 2], later: u64| {
+        let mut frequency = autonomous(128);
+        frequency.policy.hwp_dynamic_boost = true;
+        for (at, iowait) in [(waits[0], true), (waits[1], true), (waits[1] + later, false)] {
+            frequency.update_util(CpuId(0), CpuId(0), us(at).ns(), iowait, us(at));
+        }
+        frequency.floor_of(CpuId(0)) / 1_000
+    };
+    assert_eq!(floor([200_000, 207_999], 1_000), 1_500);
+    assert_eq!(floor([200_000, 208_000], 1_000), 1_000, "it may be chance");
+    assert_eq!(floor([200_000, 201_000], 3_000), 1_500);
+    assert_eq!(floor([200_000, 201_000], 3_001), 1_000);
+}
+
+#[test]
 fn full_speed_is_what_hardware_declares() {
     // At 1.0 GHz, of a base of 2.0 GHz: how fast that is, of 1024.
     let scale = |change: &dyn Fn(&mut Model)| {
@@ -440,4 +465,13 @@ fn full_speed_is_four_cores_turbo_and_half_of_it_is_half() {
     assert_eq!(frequency.scale(CpuId(0)), 514);
     frequency.scale_freq_tick(CpuId(0), us(12_000));
     assert_eq!(frequency.scale(CpuId(0)), 512);
+    // Alone it reaches 3.0 GHz, which is no more than full speed to load tracking.
+    for cpu in [1, 2, 3, 5, 6, 7] {
+        frequency.halt(CpuId(cpu), us(12_000), true);
+    }
+    frequency.vote(CpuId(0), 3_000_000, us(12_000));
+    run(&mut frequency, us(13_000));
+    assert_eq!(frequency.khz(CpuId(0)), 3_000_000);
+    frequency.scale_freq_tick(CpuId(0), us(20_000));
+    assert_eq!(frequency.scale(CpuId(0)), 1024);
 }

@@ -229,3 +229,56 @@ impl<const COSTS: bool> Hardware<COSTS> {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::frequency::{Band, Driver, FrequencyRules, Governor, Model, Policy, Sharing};
+    use crate::idle::IdleRules;
+    use crate::prices::{IdleState, Prices};
+    use crate::topology::{Numbering, from_synthetic};
+    use sched::versions::V6_1;
+    use units::CpuMask;
+
+    #[test]
+    fn a_core_leaves_its_turbo_to_others_in_a_state_that_takes_as_long_to_leave_as_the_machine_says() {
+        let freed = |exit_latency_us: u32| {
+            let topology = from_synthetic("pack:1 core:2 pu:1", "test", Numbering::LinuxX86).expect("valid");
+            let state = IdleState { polling: false, ..IdleState::declared("C", exit_latency_us, 100) };
+            let prices = Prices { idle_states: vec![state], ..Prices::free() };
+            let band = Band {
+                cpus: CpuMask::new(2),
+                kind: 0,
+                min_khz: 1_000_000,
+                base_khz: 2_000_000,
+                turbo_khz: vec![3_000_000, 2_500_000],
+                points: Vec::new(),
+            };
+            let model = Model {
+                sharing: Sharing::Core,
+                autonomous: None,
+                bands: vec![band],
+                cap_khz: None,
+                step_khz: 100_000,
+                transition: Ps::ZERO,
+                hold_off: Ps::ZERO,
+                declared_latency_us: 10,
+                turbo_exit_latency_us: 30,
+                full_speed: None,
+                fast_switch: None,
+            };
+            let policy = Policy::new(&model, Driver::IntelPstate, Governor::Performance, FrequencyRules::V6_1, 250);
+            let mut hardware = Hardware::<true>::new(topology.clone(), prices, V6_1.layout(), IdleRules::V6_1, 1);
+            hardware.set_frequency(Frequency::new(&topology, model, policy));
+            hardware.take_only_idle(CpuId(0), false);
+            hardware.enter_idle(CpuId(0), Ps::from_ns(1_000));
+            let mut changes = Vec::new();
+            if hardware.frequency_due() < Ps::NEVER {
+                hardware.frequency_step(&mut changes);
+            }
+            changes
+        };
+        assert_eq!(freed(29), []);
+        assert_eq!(freed(30), [Change { domain: 1, khz: 3_000_000 }]);
+    }
+}

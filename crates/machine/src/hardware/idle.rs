@@ -440,6 +440,19 @@ mod tests {
     }
 
     #[test]
+    fn an_idle_was_long_enough_for_a_deeper_state_without_the_way_out_of_its_own() {
+        // 1 us of the way out of WFI; rail-off is worth it from 952 us on.
+        for (ns, below) in [(952_999, 0), (953_000, 1)] {
+            let mut hardware = phone();
+            hardware.cpus[BIG.index()].idling.chosen = 0;
+            hardware.begin(BIG, Ps::from_ns(1_000));
+            hardware.begin_idle(BIG);
+            hardware.bounce_off_idle(BIG, Ps::from_ns(1_000 + ns));
+            assert_eq!(hardware.residency(BIG).below, [below, 0], "{ns} ns");
+        }
+    }
+
+    #[test]
     fn a_cpu_that_goes_offline_halts_whatever_the_command_line_says() {
         let poll = IdleState { polling: true, ..state("POLL", 0, 0, 0) };
         for way in [Way::Governed, Way::Poll] {

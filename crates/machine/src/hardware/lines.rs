@@ -224,3 +224,69 @@ impl<const COSTS: bool> Hardware<COSTS> {
         self.charge(stall);
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::idle::IdleRules;
+    use crate::prices::Prices;
+    use crate::topology::{Numbering, from_synthetic};
+    use sched::arch::Arch;
+    use sched::versions::V6_1;
+
+    /// Two packages of two cores with two threads: a line travels for 8 ns between threads, 40 ns between cores, 118 ns between packages.
+    fn hardware() -> Hardware<true> {
+        let topology = from_synthetic("pack:2 [numa] l3:1 core:2 pu:2", "test", Numbering::AsListed).expect("valid");
+        let mut prices = Prices::free();
+        let ways = [0, 8, 40, 40, 60, 118].map(Ps::from_ns);
+        prices.lines.transfer[..ways.len()].copy_from_slice(&ways);
+        prices.refill_parallel = 4;
+        Hardware::new(topology, prices, V6_1.layout(), IdleRules::V6_1, 1)
+    }
+
+    const WAKER: CpuId = CpuId(0);
+
+    #[test]
+    fn a_store_wakes_who_watches_its_line_once_that_has_come_there() {
+        for (watcher, way) in [(1, 8), (2, 40), (4, 118)] {
+            let mut hardware = hardware();
+            hardware.begin(WAKER, Ps::from_ns(1_000));
+            hardware.wake_polling_idle(WAKER, CpuId(watcher));
+            let told = hardware.outbox().pop().expect("the watcher is told");
+            assert_eq!((told.to, told.at), (CpuId(watcher), Ps::from_ns(1_000 + way)), "{watcher}");
+        }
+    }
+
+    #[test]
+    fn the_watcher_fetches_the_line_back_so_that_each_store_to_it_travels() {
+        let mut hardware = hardware();
+        let watcher = CpuId(2);
+        let line = hardware.layout.idle_thread_info(watcher);
+        let mut store = |at: u64, wakes: bool| {
+            hardware.begin(WAKER, Ps::from_ns(at));
+            hardware.atomic(WAKER, line);
+            let took = hardware.now(WAKER) - Ps::from_ns(at);
+            if wakes {
+                hardware.wake_polling_idle(WAKER, watcher);
+            }
+            took
+        };
+        store(1_000, true);
+        assert_eq!(store(2_000, false), Ps::from_ns(40), "the watcher has a copy");
+        assert_eq!(store(3_000, false), Ps::ZERO, "and nobody told it this time");
+    }
+
+    #[test]
+    fn the_first_line_of_what_is_fetched_is_waited_for_and_others_come_behind_it() {
+        let took = |from: u16, bytes: u64| {
+            let mut hardware = hardware();
+            hardware.begin(WAKER, Ps::ZERO);
+            hardware.fetch(WAKER, CpuId(from), bytes);
+            hardware.now(WAKER).0
+        };
+        // Four at a time.
+        assert_eq!([1, 64, 65, 128, 640].map(|bytes| took(2, bytes)), [40_000, 40_000, 50_000, 50_000, 130_000]);
+        assert_eq!([64, 640].map(|bytes| took(4, bytes)), [118_000, 118_000 + 9 * 118_000 / 4]);
+        assert_eq!([0, 1].map(|from| took(from, 640)), [0; 2], "the core has it");
+    }
+}

@@ -189,6 +189,18 @@ mod tests {
     }
 
     #[test]
+    fn who_waits_for_what_its_own_core_has_asked_for_disputes_nothing() {
+        // Of a core's two threads the second waits for the way of the line, once, and the line goes no way to it.
+        let topology = from_synthetic("pack:2 l3:1 core:4 pu:2", "test", Numbering::LinuxX86).expect("valid");
+        let mut d = two_sockets_of(&topology);
+        d.atomic(&seat(&d, 1), SUM, Ps::ZERO);
+        for cpu in [0, 8] {
+            assert_eq!(d.atomic(&seat(&d, cpu), SUM, LATE), Ps::from_ns(40));
+        }
+        assert!(!d.is_disputed(SUM));
+    }
+
+    #[test]
     fn who_looks_again_finds_that_those_who_waited_have_taken_it() {
         let mut d = directory();
         fight(&mut d, SUM, 3);

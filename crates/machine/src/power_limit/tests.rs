@@ -200,6 +200,20 @@ fn an_idle_package_looks_no_more_until_somebody_wakes() {
 }
 
 #[test]
+fn intervals_that_a_package_slept_through_bring_its_mean_down() {
+    let mut machine = machine();
+    let mut limiter = limiter(&mut machine, 1_700_000, BeginsAt::Limit);
+    (0..4).for_each(|cpu| machine.meter.idle(CpuId(cpu), Ps::ZERO, 0));
+    machine.frequency.step(&mut Vec::new());
+    limiter.review(0, ms(1), Ps::ZERO, &machine.meter, &mut machine.frequency);
+    // 1.7 W less a tenth, and a tenth of 140 mW.
+    assert_eq!((limiter.sleeps(0), limiter.packages[0].mean.uw()), (true, 1_544_000));
+    // Six intervals of 140 mW: 1.404 W * 0.9^6 above that.
+    limiter.woken(0, Ps(7_250_000_000), Ps::ZERO, &machine.meter, &mut machine.frequency);
+    assert_eq!(limiter.packages[0].mean.uw(), 886_143);
+}
+
+#[test]
 fn who_never_reaches_the_limit_never_looks() {
     // 2 * 200 + 2 * 1000 + 100 mW.
     for (limit_uw, at) in [(2_500_000, Ps::NEVER), (2_499_999, ms(1))] {

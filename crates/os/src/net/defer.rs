@@ -116,16 +116,18 @@ impl Os {
 mod tests {
     use super::*;
     use crate::OsRules;
+    use sched::access::Path;
     use sched::core::{Boot, Sched};
     use sched::cpu_topology::CpuTopology;
     use sched::trace::Ipi;
     use sched::versions::V6_1;
     use units::Ns;
 
-    /// Time stands still; who is interrupted is kept.
+    /// Time stands still; who is interrupted is kept, and how many segments were freed.
     #[derive(Default)]
     struct Still {
         interrupted: Vec<CpuId>,
+        freed: u32,
     }
 
     impl Arch for Still {
@@ -137,6 +139,9 @@ mod tests {
         }
         fn wake_polling_idle(&mut self, _from: CpuId, to: CpuId) {
             self.interrupted.push(to);
+        }
+        fn path(&mut self, _by: CpuId, path: Path) {
+            self.freed += u32::from(path == paths::KFREE_SKB);
         }
     }
 
@@ -174,8 +179,9 @@ mod tests {
             later.net.skb_attempt_defer_free(&mut sched, reader, sender);
         }
         assert_eq!(waiting(&later), 165, "it counts on");
+        sched.arch.freed = 0;
         later.net.skb_defer_free_flush(&mut sched, sender);
-        assert_eq!(waiting(&later), 0);
+        assert_eq!((waiting(&later), sched.arch.freed), (0, 127), "those after them were freed where they were read");
         let mut before = Os::new(OsRules::V4_15, 250);
         before.allocate_softnet(2);
         before.net.skb_attempt_defer_free(&mut sched, reader, sender);

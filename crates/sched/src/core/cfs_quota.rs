@@ -10,8 +10,8 @@ use units::CpuId;
 
 /// core.c: min_cfs_quota_period: neither quota nor period may be shorter, in ns.
 const MIN_CFS_QUOTA_PERIOD: u64 = 1_000_000;
-/// core.c: max_cfs_quota_period, in ns.
-const MAX_CFS_QUOTA_PERIOD: u64 = 1_000_000_000;
+/// core.c: max_cfs_quota_period: the longest period, in ns.
+pub(crate) const MAX_CFS_QUOTA_PERIOD: u64 = 1_000_000_000;
 /// sched.h: BW_SHIFT: a ratio of 1 is 2^20.
 const BW_SHIFT: u32 = 20;
 /// core.c: max_cfs_runtime (MAX_BW microseconds, v5.8), in ns.

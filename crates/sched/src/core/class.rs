@@ -515,15 +515,6 @@ impl<A: Arch> Sched<A> {
         }
     }
 
-    /// `p->sched_class->get_rr_interval()`: what sched_rr_get_interval() says of a task, in ns; 0 is no slice.
-    pub fn get_rr_interval(&mut self, p: TaskId) -> u64 {
-        match self.task[p].sched_class {
-            SchedClass::Fair => self.get_rr_interval_fair(p),
-            SchedClass::Rt => self.get_rr_interval_rt(p),
-            SchedClass::Dl | SchedClass::Stop | SchedClass::Idle => 0,
-        }
-    }
-
     /// `class->rq_online()` of every class, the highest first.
     pub(super) fn class_rq_online(&mut self, cpu: CpuId) {
         self.rq_online_rt(cpu);

@@ -281,7 +281,7 @@ impl<A: Arch> Sched<A> {
         self.update_max_interval();
         self.nohz_balance_exit_idle(cpu);
         let to = self.cpu_active_mask.first().expect("one CPU stays up");
-        self.hrtimers_dead_cpu(cpu, to);
+        self.hrtimers_cpu_dying(cpu, to);
         self.cpuset_hotplug_workfn();
     }
 

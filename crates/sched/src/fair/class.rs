@@ -24,14 +24,4 @@ impl<A: Arch> Sched<A> {
             self.check_preempt_curr(cpu, p, WakeFlags::NONE);
         }
     }
-
-    /// fair.c: get_rr_interval_fair(). In ns; 0 where nobody competes.
-    pub(crate) fn get_rr_interval_fair(&mut self, p: TaskId) -> u64 {
-        let (cpu, se) = (self.task[p].cpu, self.task[p].se);
-        if self.rq[cpu].load.weight == 0 {
-            return 0;
-        }
-        let slice = self.sched_slice(self.se[se].cfs_rq, se);
-        slice / self.tick_nsec * self.tick_nsec
-    }
 }

@@ -444,14 +444,6 @@ impl<A: Arch> Sched<A> {
         (self.sysctl.sched_rr_timeslice * self.hz).div_ceil(1_000)
     }
 
-    /// rt.c: get_rr_interval_rt(). In ns.
-    pub(crate) fn get_rr_interval_rt(&self, p: TaskId) -> u64 {
-        match self.task[p].policy {
-            Policy::Rr => self.sched_rr_timeslice() * self.tick_nsec,
-            _ => 0,
-        }
-    }
-
     /// rt.c: switched_from_rt(). The last real-time task here becomes something else: others may come.
     pub(crate) fn switched_from_rt(&mut self, cpu: CpuId, p: TaskId) {
         if self.task[p].on_rq == OnRq::Queued && self.rt[cpu].rt_nr_running == 0 {

@@ -215,20 +215,20 @@ impl Notice {
     /// All oddities in one line; `None` if there are none.
     pub fn line(&self) -> Option<String> {
         let mut parts: Vec<String> = Vec::new();
-        let mut count = |number: u64, what: &str| {
+        let mut count = |number: u64, one: &str, several: &str, what: &str| {
             if number > 0 {
-                parts.push(format!("{number} {what}"));
+                parts.push(format!("{number} {} {what}", if number == 1 { one } else { several }));
             }
         };
-        count(self.unreadable, "lines or packets that are no event");
-        count(self.losses, "places where events were lost");
-        count(self.gaps, "switches that were not recorded");
-        count(self.unexplained, "sleeps that nobody is seen to end");
-        count(self.ignored, "tasks of the scheduler's own left out");
-        count(self.deadline, "deadline tasks as SCHED_FIFO 99");
+        count(self.unreadable, "line or packet", "lines or packets", "not read as an event");
+        count(self.losses, "place", "places", "where events were lost");
+        count(self.gaps, "switch", "switches", "not recorded");
+        count(self.unexplained, "sleep", "sleeps", "that nobody is seen to end");
+        count(self.ignored, "task", "tasks", "of the scheduler's own left out");
+        count(self.deadline, "deadline task", "deadline tasks", "as SCHED_FIFO 99");
         let skipped: u64 = self.skipped.values().sum();
         if skipped > 0 {
-            let mut text = format!("{skipped} events of other kinds left out (");
+            let mut text = format!("{skipped} event{} of other kinds left out (", if skipped == 1 { "" } else { "s" });
             let mut most: Vec<(&String, &u64)> = self.skipped.iter().collect();
             most.sort_by_key(|(name, count)| (std::cmp::Reverse(**count), *name));
             for (at, (name, count)) in most.iter().take(3).enumerate() {

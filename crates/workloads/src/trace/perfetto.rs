@@ -161,7 +161,7 @@ fn event(bytes: &[u8], cpu: u32, recorded: &mut Recorded) -> Result<(), Odd> {
                 let begins = matches!(number, 21 | 36 | 553 | 559);
                 what = Some(What::Handler { of: Handler::Interrupt, begins });
             }
-            _ => recorded.skip(&format!("event {number}")),
+            _ => recorded.skip(&name_of(number)),
         }
     }
     let Some(what) = what else { return Ok(()) };
@@ -169,6 +169,21 @@ fn event(bytes: &[u8], cpu: u32, recorded: &mut Recorded) -> Result<(), Odd> {
     let context = flags.map_or(Context::Task, context_by_bits);
     recorded.events.push(Event { time: Ns(time), cpu, running, running_name: UNNAMED, context, what });
     Ok(())
+}
+
+/// An event that is not read, by the number of its message in ftrace_event.proto: the kernel's name of those that a recording of the scheduler has.
+fn name_of(number: u64) -> String {
+    let name = match number {
+        11 => "cpu_frequency",
+        13 => "cpu_idle",
+        237 => "sched_process_exec",
+        238 => "sched_process_exit",
+        240 => "sched_process_free",
+        242 => "sched_process_wait",
+        491 => "sched_migrate_task",
+        _ => return format!("event {number} of Perfetto's schema"),
+    };
+    name.to_string()
 }
 
 fn softirq(event: u64, bytes: &[u8]) -> Result<What, Broken> {

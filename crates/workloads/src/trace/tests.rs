@@ -263,7 +263,7 @@ fn what_was_lost_is_not_made_up() {
     );
     let replay = of(&lost);
     assert_eq!(replay.notice.lost, 3);
-    assert!(replay.notice.line().expect("a notice").contains("1 places where events were lost"));
+    assert!(replay.notice.line().expect("a notice").contains("1 place where events were lost"));
     // It ran from 30 us on, and was seen again when it woke a.
     assert_eq!(script(&replay, "b"), "b0 s30000 w0 r1000 i100000 r35000");
     let gap: String = PING.lines().filter(|line| !line.contains("0.000042")).map(|line| format!("{line}\n")).collect();
@@ -281,7 +281,7 @@ fn other_events_are_counted_and_left_out() {
         1,
     );
     let replay = of(&text);
-    assert_eq!(replay.notice.line().as_deref(), Some("1 events of other kinds left out (sys_enter: 1)"));
+    assert_eq!(replay.notice.line().as_deref(), Some("1 event of other kinds left out (sys_enter: 1)"));
     assert_eq!(replay.text(), of(PING).text());
 }
 
@@ -453,6 +453,17 @@ fn recording_of(tasks: &str, cpus: usize, text: bool) -> (Replay, Vec<u8>) {
     let script = Box::new(Script::parse(tasks, 1).expect("a script"));
     let (_, bytes) = recorded(script, cpus, V4_15, text);
     (read(&bytes).expect("our own trace"), bytes)
+}
+
+#[test]
+fn what_is_left_out_is_told_by_the_kernels_names() {
+    let left_out = |text| recording_of(TASKS, 2, text).0.notice.skipped;
+    let (of_perfetto, of_text) = (left_out(false), left_out(true));
+    let process = ["sched_process_exit", "sched_process_free", "sched_process_wait"];
+    for name in ["cpu_idle", "sched_migrate_task"].into_iter().chain(process) {
+        let count = of_perfetto.get(name);
+        assert!(count.is_some() && count == of_text.get(name), "{name}: {of_perfetto:?} {of_text:?}");
+    }
 }
 
 /// If every task finds a free CPU, all waits sleep, and so are recorded.

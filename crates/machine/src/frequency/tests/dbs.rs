@@ -120,6 +120,12 @@ fn powersave_bias_takes_turns_between_two_frequencies() {
     assert_eq!(sample(&mut frequency, 24_097, &[]), 1_900, "the turn of the lower one");
     assert_eq!(sample(&mut frequency, 30_000, &[]), 1_300);
     assert_eq!(sample(&mut frequency, 36_100, &[]), 1_200);
+    // 1.938969 GHz: 3896.9 us at 2.0 GHz, of 10 ms, to the nearest.
+    let mut rounded = governed(Governor::Ondemand, FrequencyRules::V6_12, |policy| {
+        (policy.powersave_bias, policy.sampling_rate_us) = (31, 10_000);
+    });
+    assert_eq!(sample(&mut rounded, 10_000, &[]), 2_000);
+    assert_eq!(rounded.policies[0].dbs.turns(), Some((1_900_000, 3_897)));
     let mut most = governed(Governor::Ondemand, FrequencyRules::V6_12, |policy| policy.powersave_bias = 1_000);
     assert_eq!(sample(&mut most, 10_000, &[]), 1_000, "nothing is left of it: the lowest");
     let mut bounded = governed(Governor::Ondemand, FrequencyRules::V6_12, |policy| {
@@ -171,6 +177,41 @@ fn conservatives_step_and_threshold_are_its_files() {
         sample(&mut frequency, 20_000, &[])
     };
     assert_eq!((after_half(20), after_half(60)), (2_000, 1_000));
+    assert_eq!(after_half(50), 2_000, "a load at the threshold is not below it");
+}
+
+#[test]
+fn the_load_before_a_long_sleep_counts_once() {
+    let mut frequency = governed(Governor::Ondemand, FrequencyRules::V6_12, |policy| policy.sampling_rate_us = 10_000);
+    assert_eq!(sample(&mut frequency, 10_000, &[]), 2_001);
+    // Asleep for more than two periods each time, and busy for a twentieth: first as before the sleep, then by that.
+    let mut asleep = |from: u64| {
+        idles(&mut frequency, from, from + 38_000, false);
+        sample(&mut frequency, from + 40_000, &[])
+    };
+    assert_eq!([asleep(10_000), asleep(50_000), asleep(90_000)], [2_001, 1_100, 1_100]);
+}
+
+#[test]
+fn samples_are_no_closer_than_the_governors_allow() {
+    // At 250 Hz, with firmware that declares a change to take 10 us, or 3 ms.
+    let rates = |governor, rules, declared_latency_us| {
+        let model = Model { declared_latency_us, ..model(Sharing::Core) };
+        let policy = Policy::new(&model, Driver::AcpiCpufreq, governor, rules, 250);
+        (policy.min_sampling_rate_us, policy.sampling_rate_us)
+    };
+    use Governor::{Conservative, Ondemand};
+    // Two times ten jiffies; 10 ms; 20 times the latency; and a thousand times it to begin with.
+    assert_eq!(rates(Conservative, FrequencyRules::V4_5, 10), (80_000, 80_000));
+    assert_eq!(rates(Ondemand, FrequencyRules::V4_5, 10), (10_000, 10_000));
+    assert_eq!(rates(Conservative, FrequencyRules::V4_5, 5_000), (100_000, 5_000_000));
+    assert_eq!(rates(Ondemand, FrequencyRules::V4_5, 3_000), (60_000, 3_000_000));
+    // Two jiffies, or what the driver waits between two changes.
+    for governor in [Conservative, Ondemand] {
+        assert_eq!(rates(governor, FrequencyRules::V4_15, 10), (8_000, 10_000));
+        assert_eq!(rates(governor, FrequencyRules::V6_12, 10), (8_000, 8_000));
+        assert_eq!(rates(governor, FrequencyRules::V6_12, 9_000), (8_000, 13_500));
+    }
 }
 
 #[test]

@@ -158,6 +158,99 @@ fn cppc_cpufreq_waits_as_long_as_firmware_takes_from_v4_16_on_and_asks_for_other
 }
 
 #[test]
+fn half_as_much_again_is_waited_between_two_changes_since_v6_12() {
+    let told = |rules, declared_latency_us| {
+        let model = Model { declared_latency_us, ..model(Sharing::Core) };
+        with(Driver::AcpiCpufreq, rules, model, |_| ()).cpufreq_policies()[0].rate_limit_us
+    };
+    assert_eq!((told(FrequencyRules::V6_1, 7), told(FrequencyRules::V6_12, 7)), (7_000, 10));
+    assert_eq!((told(FrequencyRules::V6_1, 11), told(FrequencyRules::V6_12, 11)), (10_000, 16));
+}
+
+#[test]
+fn frequencies_of_boost_are_no_choice_without_it() {
+    let mut model = model(Sharing::Package);
+    let point = |khz| OperatingPoint { khz, inefficient: false };
+    model.bands[0].points = [1_000_000, 1_500_000, 2_000_000, 2_500_000].map(point).to_vec();
+    let most = |turbo| {
+        let boost = |policy: &mut Policy| policy.limits.turbo = turbo;
+        with(Driver::CpufreqDt, FrequencyRules::V6_1, model.clone(), boost).resolve(CpuId(0), 9_000_000)
+    };
+    assert_eq!((most(true), most(false)), (2_500_000, 2_000_000));
+}
+
+#[test]
+fn without_boost_a_clock_of_the_device_tree_is_at_full_speed_at_its_base() {
+    for driver in [Driver::Scmi, Driver::CpufreqDt] {
+        let of = |turbo| with(driver, FrequencyRules::V6_1, model(Sharing::Core), |policy| policy.limits.turbo = turbo);
+        // 1.0 of 3.0 GHz, or of 2.0.
+        assert_eq!((scale(of(true)), scale(of(false))), (341, 512), "{}", driver.name());
+    }
+}
+
+/// Intel's driver, active, of P-states 10 to 30 with a base of 20, where hardware does not choose.
+fn pstate(rules: FrequencyRules, hz: u32) -> Frequency {
+    let model = model(Sharing::Core);
+    let policy = Policy::new(&model, Driver::IntelPstate, Governor::Powersave, rules, hz);
+    Frequency::new(&topology(FOUR), model, policy)
+}
+
+/// What CPU 0 asks for, in MHz, when the scheduler tells of it at a time in microseconds.
+fn told(frequency: &mut Frequency, at: u64, iowait: bool) -> u32 {
+    frequency.update_util(CpuId(0), CpuId(0), us(at).ns(), iowait, us(at));
+    frequency.cpus[0].vote / 1_000
+}
+
+#[test]
+fn waits_tick_by_tick_double_intel_pstates_boost_and_idling_ends_it() {
+    // Nearly idle, with so many waits a tick of 1 ms apart before the sample at 20 ms; and what a sample says 10 ms later.
+    let boosted = |waits: u64| {
+        let mut frequency = pstate(FrequencyRules::V6_1, 1_000);
+        told(&mut frequency, 10_000, false);
+        frequency.halt(CpuId(0), us(10_001), false);
+        frequency.resume(CpuId(0), us(19_999));
+        let asked: Vec<u32> =
+            (0..waits).rev().map(|before| told(&mut frequency, 20_000 - before * 1_000, true)).collect();
+        frequency.halt(CpuId(0), us(20_001), false);
+        frequency.resume(CpuId(0), us(29_999));
+        (*asked.last().expect("some"), told(&mut frequency, 30_000, false))
+    };
+    // 30 and a quarter of it, 37, by an eighth, a quarter, a half and all of the time.
+    assert_eq!([1, 2, 3, 4].map(|waits| boosted(waits).0), [1_000, 1_000, 1_800, 3_000]);
+    assert_eq!([3, 4].map(|waits| boosted(waits).1), [1_000; 2]);
+}
+
+#[test]
+fn intel_pstate_goes_halfway_down_from_where_it_was() {
+    let mut frequency = pstate(FrequencyRules::V6_1, 1_000);
+    for cpu in [1, 2, 3, 5, 6, 7] {
+        frequency.halt(CpuId(cpu), Ps::ZERO, true);
+    }
+    told(&mut frequency, 10_000, false);
+    assert_eq!(told(&mut frequency, 20_000, false), 3_000);
+    run(&mut frequency, us(25_000));
+    told(&mut frequency, 30_000, false);
+    // Busy for 3 ms of 10 at 3.0 GHz: 30% of 37 are 10, and half of what 30 is more.
+    frequency.halt(CpuId(0), us(33_000), false);
+    frequency.resume(CpuId(0), us(40_000));
+    assert_eq!(told(&mut frequency, 40_000, false), 2_000);
+}
+
+#[test]
+fn until_v4_13_a_sample_of_more_than_three_periods_counts_by_its_length() {
+    // By the tick of 4 ms; the first sample has nothing before it.
+    let after = |ms: u64| {
+        let mut frequency = pstate(FrequencyRules::V4_5, 250);
+        for at in [4_000, 4_000 + ms * 1_000] {
+            assert_eq!(frequency.tick(CpuId(0), false, us(at)), None);
+        }
+        frequency.cpus[0].vote / 1_000
+    };
+    // Busy all the time at the lowest: a state up. Slept for long, by what the timer knows: down.
+    assert_eq!([12, 28, 32].map(after), [1_100, 1_100, 1_000]);
+}
+
+#[test]
 fn intel_pstate_looks_after_hours_of_sleep_as_after_seconds() {
     let model = model(Sharing::Core);
     let policy = Policy::new(&model, Driver::IntelPstate, Governor::Powersave, FrequencyRules::V4_15, 1_000);

@@ -7,6 +7,7 @@ use super::{
 use crate::access::Path;
 use crate::arch::Arch;
 use crate::core::Sched;
+use crate::core::cfs_quota::MAX_CFS_QUOTA_PERIOD;
 use crate::hrtimer::{SchedTimer, hrtimer_forward};
 use crate::sched::*;
 use fentry::fentry;
@@ -16,8 +17,6 @@ use units::CpuId;
 const MIN_BANDWIDTH_EXPIRATION: u64 = 2_000_000;
 /// fair.c: cfs_bandwidth_slack_period: how long slack is gathered before it is handed out, in ns.
 const CFS_BANDWIDTH_SLACK_PERIOD: u64 = 5_000_000;
-/// core.c: max_cfs_quota_period: the longest period, in ns.
-pub(crate) const MAX_CFS_QUOTA_PERIOD: u64 = 1_000_000_000;
 
 impl<A: Arch> Sched<A> {
     /// fair.c: __refill_cfs_bandwidth_runtime().
