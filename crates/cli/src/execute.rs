@@ -262,7 +262,7 @@ mod tests {
                 let heard = scope.spawn(|| second_comes(there));
                 for &wait in waits {
                     thread::sleep(wait);
-                    // Who has heard enough reads no more.
+                    // The thread stops reading once it has heard a second signal.
                     let _ = here.write_all(&[1]);
                 }
                 drop(here);

@@ -111,7 +111,8 @@ fn tables(arguments: &MeasureArguments, allowed: &[usize]) -> Result<Vec<Workloa
     for workload in &arguments.workloads {
         draft.workload(&Written::option("measure", workload))?;
     }
-    // Before its files are read, and found to suit another computer, say. What is no workload is told by its own mistake.
+    // This comes before files are read, which may turn out to suit only another computer. An unknown workload is reported
+    // by a message of its own.
     let unreal =
         |name: &&str| workload_names().any(|known| known == *name) && *name != RT_APP && benchmark(name).is_none();
     if let Some(name) = draft.workloads.iter().map(|workload| workload.name.text.as_str()).find(unreal) {

@@ -35,7 +35,7 @@ fn files_of_procfs_read_as_each_kernel_prints_them() {
     assert!(text.contains("\n\n==> /proc/pt-B/schedstat <==\n"), "{text}");
 }
 
-/// A real kernel prints `cpu_khz`, which it reads or measures once and which no turbo moves.
+/// A real kernel prints `cpu_khz`, which it reads or measures once; turbo does not change it.
 #[test]
 fn sched_debug_has_the_nominal_frequency() {
     let place = folder("proc-frequency");

@@ -446,7 +446,7 @@ fn read_all<const COSTS: bool>(
     formats: Formats,
     now: Ns,
 ) -> Result<Vec<String>, Mistake> {
-    // x86 takes the nominal frequency, which its time stamps count at, whatever governs and however fast a core turns.
+    // On x86 this is the nominal frequency, the rate of the time stamp counter, whatever the governor and the clocks.
     let cpu_khz = machine.base_hertz() / 1000;
     wanted.files.iter().map(|file| proc::read(sim, file, formats, cpu_khz, now)).collect()
 }

@@ -171,7 +171,8 @@ fn event(bytes: &[u8], cpu: u32, recorded: &mut Recorded) -> Result<(), Odd> {
     Ok(())
 }
 
-/// An event that is not read, by the number of its message in ftrace_event.proto: the kernel's name of those that a recording of the scheduler has.
+/// The name of an event that is not read, by the number of its message in ftrace_event.proto. Events that recordings of
+/// the scheduler contain have the kernel's name.
 fn name_of(number: u64) -> String {
     let name = match number {
         11 => "cpu_frequency",
