@@ -1,6 +1,6 @@
-//! Accesses to lines that are not here, and who wants to know of them.
+//! Accesses to lines that are not in the core's own caches, and their recording.
 //!
-//! The usual cases come in one short function for each kind of access, all others behind them.
+//! Each kind of access has one short function for its usual case, with all other cases behind it.
 
 use super::Hardware;
 use crate::lines::LineTotals;
@@ -14,7 +14,7 @@ impl<const COSTS: bool> Hardware<COSTS> {
         self.lines.totals()
     }
 
-    /// Records from now on who touches which line. Needs the profile, which knows the functions.
+    /// From now on records who touches which line. Needs the profile, which knows the functions.
     pub fn record_lines(&mut self) {
         assert!(self.profile.is_some(), "functions are known to the profile");
         self.touched = Some(Box::default());
@@ -38,7 +38,7 @@ impl<const COSTS: bool> Hardware<COSTS> {
         self.charge(outcome.stall);
     }
 
-    /// Records an access for which nothing moves.
+    /// Records an access for which no line moves.
     pub(super) fn note_here(&mut self, access: Access, line: Line) {
         let cpu = self.executing.cpu;
         if let Some(touched) = &mut self.touched {
@@ -56,7 +56,7 @@ impl<const COSTS: bool> Hardware<COSTS> {
         }
     }
 
-    /// A load of a line that many look at, most of which are in sharer sets: when it is done.
+    /// A load of a line that many CPUs look at; most such lines have a sharer set. Returns when it is done.
     #[inline(never)]
     pub(super) fn look_line(&mut self, line: Line, now: Ps) -> Ps {
         match self.lines.read_shared(&self.executing.seat, line, now) {
@@ -96,7 +96,7 @@ impl<const COSTS: bool> Hardware<COSTS> {
         }
     }
 
-    /// `watcher`, which idles, fetches a line that somebody else has just written.
+    /// `watcher`, which idles, fetches a line that another CPU has just written.
     #[inline(never)]
     pub(super) fn fetch_back(&mut self, watcher: CpuId, line: Line) {
         if unlikely(self.touched.is_some()) {
@@ -133,7 +133,7 @@ impl<const COSTS: bool> Hardware<COSTS> {
         self.fetch_line(line);
     }
 
-    /// [`Hardware::write_line`] in line.
+    /// The inlined part of [`Hardware::write_line`].
     #[inline(always)]
     pub(super) fn fetch_line(&mut self, line: Line) {
         match self.lines.write_usual(&self.executing.seat, line, self.executing.clock) {

@@ -1,4 +1,4 @@
-//! What drivers/cpufreq does in one version and not in another, by its sources.
+//! What drivers/cpufreq does in some versions only, according to its sources.
 
 use super::*;
 
@@ -20,7 +20,7 @@ fn cpuinfo_max(frequency: &Frequency) -> u32 {
     frequency.cpufreq_policies()[0].cpuinfo_max_freq
 }
 
-/// How fast CPU 0 is to load tracking, of 1024, at the frequency it starts with: 1.0 GHz.
+/// CPU 0's scale, of 1024, as load tracking is told it, at its first frequency of 1.0 GHz.
 fn scale(mut frequency: Frequency) -> Capacity {
     frequency.scale_freq_tick(CpuId(0), us(4_000));
     frequency.scale(CpuId(0))
@@ -32,7 +32,7 @@ fn a_driver_without_a_table_is_told_what_is_wanted_and_rounds_by_itself() {
         // DIV_ROUND_UP() to a P-state, which becomes policy->cur.
         (Driver::IntelCpufreq, FrequencyRules::V4_15, 1_300_000),
         (Driver::IntelCpufreq, FrequencyRules::V6_12, 1_300_000),
-        // amd_pstate_fast_switch() and cppc_cpufreq_fast_switch() say what they were asked for.
+        // amd_pstate_fast_switch() and cppc_cpufreq_fast_switch() return what they were asked for.
         (Driver::AmdPstate, FrequencyRules::V6_1, 1_234_567),
         (Driver::CppcCpufreq, FrequencyRules::V6_1, 1_234_567),
     ] {
@@ -75,9 +75,9 @@ fn acpi_cpufreq_knows_how_far_boost_goes_from_v6_1_on() {
         assert_eq!(cpuinfo_max(&acpi(rules, amd())), 3_000_000);
         assert_eq!(cpuinfo_max(&acpi(rules, hwp())), 3_000_000);
         assert_eq!(cpuinfo_max(&acpi(rules, model(Sharing::Core))), 2_001_000, "no _CPC");
-        // arch_set_max_freq_ratio(true): 1.0 of 2.0 GHz; else of four cores' 2.4.
+        // arch_set_max_freq_ratio(true): 1.0 of 2.0 GHz; otherwise of 2.4 GHz, with four active cores.
         assert_eq!((scale(acpi(rules, model(Sharing::Core))), scale(acpi(rules, hwp()))), (512, 426));
-        // What it may be set to is the table's.
+        // The table bounds what it may be set to.
         assert_eq!(acpi(rules, amd()).resolve(CpuId(0), 2_000_001), 2_001_000);
     }
     let no_boost = with(Driver::AcpiCpufreq, FrequencyRules::V6_1, hwp(), |policy| policy.limits.turbo = false);
@@ -137,7 +137,7 @@ fn boost_is_the_highest_of_amd_pstate_in_every_version_that_has_it() {
     for rules in [FrequencyRules::V6_1, FrequencyRules::V6_12] {
         let boost = |turbo| with(Driver::AmdPstate, rules, amd(), |policy| policy.limits.turbo = turbo);
         assert_eq!((cpuinfo_max(&boost(true)), cpuinfo_max(&boost(false))), (3_000_000, 2_000_000));
-        // amd_set_max_freq_ratio() does not ask: halfway from 2.0 to 3.0 GHz.
+        // amd_set_max_freq_ratio() ignores boost: halfway from 2.0 to 3.0 GHz.
         assert_eq!((scale(boost(true)), scale(boost(false))), (409, 409));
     }
 }
@@ -149,7 +149,7 @@ fn cppc_cpufreq_waits_as_long_as_firmware_takes_from_v4_16_on_and_asks_for_other
         with(Driver::CppcCpufreq, rules, model, |_| ()).cpufreq_policies()[0].clone()
     };
     let told = |rules, latency| policy(rules, latency).rate_limit_us;
-    // LATENCY_MULTIPLIER times 4 us; registers in memory declare nothing, which is a millisecond.
+    // LATENCY_MULTIPLIER times 4 us; registers in memory declare no latency, which counts as a millisecond.
     assert_eq!((told(FrequencyRules::V4_15, 4), told(FrequencyRules::V4_16, 4)), (4_000, 4));
     assert_eq!((told(FrequencyRules::V4_15, 40), told(FrequencyRules::V4_16, 40)), (10_000, 40));
     assert_eq!((told(FrequencyRules::V4_16, 0), told(FrequencyRules::V6_12, 0)), (1_000, 1_000));
@@ -263,7 +263,7 @@ fn intel_pstate_looks_after_hours_of_sleep_as_after_seconds() {
         update(us(ms * 1_000));
     }
     assert_eq!(update(us(30_000)), 3_000_000);
-    // Ten hours, at the end of which it is busy for a millisecond.
+    // Ten idle hours, after which it is busy for a millisecond.
     let hours = us(10 * 3_600 * 1_000_000);
     frequency.halt(CpuId(0), us(30_001), true);
     frequency.resume(CpuId(0), hours);
@@ -279,12 +279,13 @@ fn intel_pstate_samples_ten_milliseconds_apart_by_the_run_queues_clock() {
     let mut frequency = Frequency::new(&topology(FOUR), model, policy);
     let mut asked = Vec::new();
     for ms in 1..25 {
-        // The tick has taken some time until it tells.
+        // The tick has taken some time by the moment it reports.
         let (time, now) = (us(ms * 1_000).ns(), us(ms * 1_000 + 2));
         frequency.update_util(CpuId(0), CpuId(0), time, false, now);
         asked.push(frequency.cpus[0].vote);
     }
-    // The first sample, at 10 ms, has nothing before it; with the second a CPU that never idled goes to the highest.
+    // The first sample, at 10 ms, has no predecessor; with the second, a CPU that never idled goes to the highest
+    // frequency.
     assert_eq!(asked.iter().position(|&khz| khz == 3_000_000), Some(19), "{asked:?}");
     assert_eq!(asked[18], 1_000_000);
 }
