@@ -1,4 +1,4 @@
-//! The project's own checks: `cargo xtask test` runs every one, the others run one alone.
+//! The project's own checks: `cargo xtask test` runs all of them; each other command runs one.
 
 mod bench;
 mod fidelity_host;

@@ -1,15 +1,15 @@
-//! What this program does where it was started as a child of itself.
+//! The program's part when it was started as a child of itself.
 
 use crate::starter::end_with;
 use crate::{Error, bench, probe};
 use rustix::process::Pid;
 use std::io::{BufRead, Write};
 
-/// By the words it was started with, behind those of its [`Starter`](crate::starter::Starter): waits to be told to end or answers, for a probe, or is a
-/// benchmark's process. It ends with its parent.
+/// Acts on the words after those of its [`Starter`](crate::starter::Starter): for a probe it waits to be told to end,
+/// or answers; or it is a benchmark's process. It ends with its parent.
 ///
 /// # Errors
-/// A parent or a partner that went away, or words that are none of ours.
+/// A parent or a partner that went away, or unknown words.
 pub fn child(words: &[String]) -> Result<(), Error> {
     let unknown = || bench::unknown(&words.iter().map(String::as_str).collect::<Vec<_>>());
     let [parent, words @ ..] = words else { return Err(unknown()) };
@@ -28,14 +28,15 @@ pub fn child(words: &[String]) -> Result<(), Error> {
     }
 }
 
-/// The word for the child that tells what its parent cannot: see [`herald`].
+/// The word for the child that reports what its parent cannot: see [`herald`].
 pub const HERALD: &str = "herald";
 
-/// Hears of each signal that its parent gets, a byte for each, and says that the second has ended it. It ends with what it reads, so after its parent.
+/// Reads a byte for each signal that its parent gets, and reports that the second one has ended the parent. It exits
+/// when its input ends, so after its parent.
 fn herald(from: impl BufRead, mut to: impl Write) -> Result<(), Error> {
     if from.bytes().map_while(Result::ok).nth(1).is_some() {
         let line = "error: interrupted twice: ended at once; what was stored before is kept";
-        // Whether anybody hears it does not matter.
+        // It does not matter whether anybody hears it.
         let _ = writeln!(to, "{line}");
     }
     Ok(())

@@ -23,7 +23,7 @@ pub struct Arguments {
 }
 
 /// # Errors
-/// What is wrong with the words.
+/// If the words are wrong: what is wrong.
 pub fn parse(words: &[String]) -> Result<Arguments, String> {
     let arguments = any(words)?;
     if arguments.cases.is_empty() {

@@ -1,8 +1,8 @@
 //! The guest: its machine, its kernel's command line, and QEMU.
 //!
-//! With `-icount shift=0,sleep=off` guest time is the number of instructions executed, one a nanosecond, and idle time is skipped: two
-//! runs give the same bytes, however busy the computer is. All CPUs share one thread, so that with n busy ones each executes n times
-//! as slowly; what runs is therefore given as CPU time, never as loops.
+//! With `-icount shift=0,sleep=off` guest time is the number of executed instructions, one a nanosecond, and idle time
+//! is skipped. So two runs give the same bytes, however busy the computer is. All CPUs share one thread: when n of them
+//! are busy, each executes n times as slowly. Work is therefore always given as CPU time, never as loops.
 
 use crate::arguments::Arguments;
 use machine::topology::Topology;
@@ -16,11 +16,11 @@ const QEMU: &str = "qemu-system-x86_64";
 const MEMORY: &str = "2048M";
 const MEMORY_MB: usize = 2048;
 
-/// Clocks that do not drift, no addresses that vary, and nothing that works by itself in the background.
+/// Clocks that do not drift, no randomised addresses, and nothing that runs by itself in the background.
 const COMMAND_LINE: &str = "console=ttyS0 panic=-1 tsc=reliable nokaslr norandmaps mitigations=off random.trust_cpu=off nmi_watchdog=0 \
                             initcall_blacklist=cmos_init cryptomgr.notests damon_stat.enabled=N";
 
-/// QEMU and the kernel, where they are.
+/// The paths of QEMU and of the kernel.
 ///
 /// # Errors
 /// What is missing, and how to get it.
@@ -64,13 +64,13 @@ pub fn built(source: &str) -> Result<Vec<u8>, String> {
     bytes
 }
 
-/// The words of QEMU's command line for a machine.
+/// QEMU's command-line arguments for a machine.
 ///
 /// # Errors
-/// What a guest does not have.
+/// What a guest cannot have.
 pub fn machine(topology: &Topology) -> Result<Vec<String>, String> {
     let (cpus, cores, packages) = (topology.nr_cpus(), topology.cores().len(), topology.packages().len());
-    // QEMU gives each die a last level cache.
+    // QEMU gives each die one last level cache.
     let dies = topology.llcs().len();
     let even = cpus.is_multiple_of(cores) && cores.is_multiple_of(dies) && dies.is_multiple_of(packages);
     let of_cpu = |per: usize| topology.cpus().all(|(id, cpu)| usize::from(cpu.thread) < per && id.index() < cpus);
@@ -84,8 +84,9 @@ pub fn machine(topology: &Topology) -> Result<Vec<String>, String> {
         return Err(expected.into());
     }
     let (sockets, dies, cores, threads) = (packages, dies / packages, cores / dies, cpus / cores);
-    // An Intel model shows its threads to the kernel; without instructions that give chance. QEMU 10.0 ends at a question for dies (leaf
-    // 0x1f of CPUID), so that is not offered; who shares a cache says leaf 4.
+    // The kernel sees the threads of an Intel model; the instructions that yield random numbers are disabled. QEMU 10.0
+    // aborts at a query for dies (leaf 0x1f of CPUID), so that leaf is not offered; leaf 4 tells which CPUs share a
+    // cache.
     let model = "Skylake-Client-v1,l3-cache=on,-rdrand,-rdseed";
     let several = if dies == 1 { "" } else { ",level=0xd" };
     let model = format!("{model}{several}");
@@ -99,12 +100,12 @@ pub fn machine(topology: &Topology) -> Result<Vec<String>, String> {
     Ok(words)
 }
 
-/// Nodes of one package each, with equal shares of the memory, and how far apart they are.
+/// Nodes of one package each, with equal shares of the memory, and their distances.
 fn numa(topology: &Topology, cpus_of_each: usize) -> Vec<String> {
     let nodes = topology.nodes().len();
     let mut words = Vec::new();
     for node in 0..nodes {
-        // QEMU counts the threads of a core one after the other, and so the CPUs of a package.
+        // QEMU numbers the threads of a core consecutively, and so the CPUs of a package.
         let (first, last) = (node * cpus_of_each, (node + 1) * cpus_of_each - 1);
         words.extend(["-object".to_string(), format!("memory-backend-ram,id=m{node},size={}M", MEMORY_MB / nodes)]);
         words.extend(["-numa".to_string(), format!("node,nodeid={node},cpus={first}-{last},memdev=m{node}")]);

@@ -1,10 +1,11 @@
-//! Records fidelity cases: plays a case's script on a real kernel, in a QEMU guest without hardware virtualisation, and writes what
-//! each task did as the recording that the case names. `cargo xtask record-fidelity` is this program; docs/fidelity.md is its manual.
+//! Records fidelity cases: plays a case's script on a real kernel, in a QEMU guest without hardware virtualisation, and
+//! writes the recording that the case names: what each task did. `cargo xtask record-fidelity` is this program;
+//! docs/fidelity.md is its manual.
 //!
-//! The case is read as `fairground fidelity` reads it, and what the real kernel's trace says is reckoned by the same code that reckons
-//! the simulation's (`observe::PerTask`): one script, two arms, one analysis.
+//! The case is read as `fairground fidelity` reads it, and the real kernel's trace is evaluated by the same code as the
+//! simulation's (`observe::PerTask`): one script, two arms, one analysis.
 //!
-//! With `count` as its first word it counts instructions instead ([`count`]).
+//! With `count` as its first word the program counts instructions instead ([`count`]).
 
 mod arguments;
 mod count;
@@ -69,7 +70,7 @@ fn record(arguments: &Arguments, path: &str) -> Result<(), String> {
     let Some(recording) = draft.recording.take() else {
         return Err("names no recording; expected recording = \"NAME.numbers.txt\", the file to write".to_string());
     };
-    // They are compared with the recording, which is yet to be made.
+    // Figures are compared with the recording, which does not exist yet.
     draft.figures.clear();
     let case = draft.resolve(Purpose::Single, &Disk).map_err(words)?;
     let setup = case.setup(&case.jobs()[0]);

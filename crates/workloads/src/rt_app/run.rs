@@ -1,4 +1,4 @@
-//! A parsed file as a benchmark: starts the process, and reads what it reported.
+//! A parsed file as a benchmark: starts the process, and interprets what it reported.
 
 use super::description::{Application, Event, Task, TaskId};
 use super::fault::RtAppError;
@@ -22,11 +22,11 @@ pub struct RtApp {
     operations: Vec<TaskId>,
 }
 
-/// What an application has to know of its machine.
+/// What an application needs to know about its machine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Cores {
     pub nr_cpus: usize,
-    /// Cycles of a core of capacity 1024 at its highest frequency, which say what a microsecond of `run` is.
+    /// Cycles per microsecond of a core of capacity 1024 at its highest frequency; these define a microsecond of `run`.
     pub cycles_per_us: u64,
     pub caches: Caches,
 }
@@ -62,9 +62,9 @@ impl RtApp {
         self.operations.iter().map(|task| self.app.tasks[task.index()].name.clone()).collect()
     }
 
-    /// What the row `operation` (an index into [`RtApp::operations`]) is made of, in nanoseconds and in the order of
-    /// time: for a task with timers, from each timer's moment until its thread runs; for another one, the length of
-    /// each round of its phases. Empty when no timer was slept for, or no round ended.
+    /// The samples of row `operation` (an index into [`RtApp::operations`]), in nanoseconds and in the order of time:
+    /// for a task with timers, from each timer's moment until its thread runs; for any other task, the length of each
+    /// round of its phases. Empty if no thread slept for a timer, or no round ended.
     pub fn samples_of(&self, operation: usize, reported: &[Sample]) -> Vec<u64> {
         let id = self.operations[operation];
         log::times(&self.app, id, self.app.tasks[id.index()].has_timers(), reported)
@@ -82,7 +82,7 @@ impl RtApp {
         log::logs(&self.app, reported)
     }
 
-    /// By task group of the file: its place among [`Instance::groups`]; `None` for the root.
+    /// For each task group of the file its index in [`Instance::groups`]; `None` for the root.
     fn group_places(&self) -> Vec<Option<usize>> {
         let groups = self.groups();
         self.app.taskgroups.iter().map(|path| groups.iter().position(|group| group.path == *path)).collect()
@@ -90,13 +90,13 @@ impl RtApp {
 }
 
 impl Application {
-    /// The task that reached rt-app's limit of [`super::FORK_LIMIT`] forks, at which rt-app gives up and the run ended.
+    /// The task that exceeded rt-app's limit of [`super::FORK_LIMIT`] forks, at which rt-app gives up and the run ends.
     pub fn fork_limit_reached(&self, reported: &[Sample]) -> Option<TaskId> {
         let reached = reported.iter().find(|sample| sample.series == log::FORK_LIMIT_REACHED);
         reached.map(|sample| TaskId(sample.value as u32))
     }
 
-    /// What the kernel refused of a thread, at which rt-app gives up and the run ended.
+    /// What the kernel refused a thread, at which rt-app gives up and the run ends.
     pub fn refused(&self, reported: &[Sample]) -> Option<Refused> {
         refusal::first(self, reported)
     }
