@@ -18,7 +18,7 @@ static int bind_to(int cpu) {
     return sched_setaffinity(0, sizeof cpus, &cpus);
 }
 
-static int fail(const char *what) {
+static _Noreturn void fail(const char *what) {
     printf("=== error %s\n", what);
     fflush(stdout);
     for (;;) pause();
