@@ -12,6 +12,7 @@ use os::Os;
 use sched::sched::{ROOT_TASK_GROUP, TgId};
 use sim::engine::Sample;
 use sim::program::TaskSpec;
+use units::{Cycles, Ns, Ps};
 
 /// An application that can be simulated. See [`super`] for what its table shows.
 #[derive(Clone, Debug)]
@@ -26,9 +27,17 @@ pub struct RtApp {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Cores {
     pub nr_cpus: usize,
-    /// Cycles of a core of capacity 1024 at its highest frequency, which say what a microsecond of `run` is.
-    pub cycles_per_us: u64,
+    /// Of a core of capacity 1024 at its highest frequency, which says what a microsecond of `run` is.
+    pub ps_per_cycle: u64,
     pub caches: Caches,
+}
+
+impl Cores {
+    /// The work of so many microseconds, of which one alone may be no whole number of cycles: at 270 ps it is 3703.7 of them. What is begun of the
+    /// last cycle is a whole one: work that a clock finds too short is done once more (`runtime`).
+    pub(super) fn cycles(&self, us: u64) -> Cycles {
+        Cycles(Ps::from(Ns::from_us(us)).0.div_ceil(self.ps_per_cycle))
+    }
 }
 
 /// Makes an application ready to run on a machine of such cores.
@@ -36,7 +45,7 @@ pub struct Cores {
 /// # Errors
 /// CPUs that the machine does not have.
 pub fn instance(app: Application, cores: Cores) -> Result<RtApp, RtAppError> {
-    assert!(cores.cycles_per_us > 0, "a core without speed");
+    assert!(cores.ps_per_cycle > 0, "a core without speed");
     app.check_cpus(cores.nr_cpus)?;
     let forked = |id: TaskId| app.steps().any(|(_, step)| step.event == Event::Fork(id));
     let runs = |&(index, id): &(usize, TaskId)| app.tasks[index].instances > 0 || forked(id);
