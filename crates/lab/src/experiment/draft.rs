@@ -8,6 +8,8 @@ use crate::mistake::{Mistake, Written};
 pub struct Draft {
     /// What results are named after; the file's name without one.
     pub name: Option<Written>,
+    /// A sentence for whoever reads the report.
+    pub about: Option<Written>,
     /// The folder that paths in the file are relative to; empty is the current one.
     pub folder: String,
     pub machine: Option<Written>,

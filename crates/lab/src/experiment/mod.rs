@@ -78,6 +78,8 @@ impl Purpose {
 pub struct Experiment {
     /// What results are named after: the experiment's own name, its file's, or that of its machine.
     pub name: String,
+    /// What the file says it is about.
+    pub about: Option<String>,
     pub machine: Machine,
     pub tables: Vec<WorkloadTable>,
     pub arms: Vec<Arm>,
@@ -177,6 +179,7 @@ impl Draft {
         let (iterations, adaptive) = self.iterations(purpose, &mut notices)?;
         let experiment = Experiment {
             name: self.result_name(&machine)?,
+            about: self.about.as_ref().map(|about| about.text.trim().to_string()),
             iterations,
             adaptive,
             seed: self.seed.as_ref().map_or(Ok(DEFAULT_SEED), |seed| seed.whole("seed", 0, u64::MAX))?,

@@ -11,6 +11,10 @@ use std::collections::BTreeMap;
 
 const TEXT: &str = "\
 name = \"page\"
+about = \"\"\"
+what <one> & another
+kernel do
+\"\"\"
 machine = \"core-i7-3770\"
 iterations = 3
 
@@ -130,6 +134,7 @@ fn the_page_is_whole() {
     let page = page();
     let xml = read(&page);
     let root = xml.root_element();
+    assert_eq!(words(named(root, "p")[0]), "what <one> & another\nkernel do");
     let sections = named(root, "section");
     assert_eq!(sections.len(), 3, "two tables and how to replay");
     // pipetest has its 17 statistics of 2018 but for two that tell how far samples lie apart, hackbench its four keys; each has a verdict, two plots and MMTests's text.
