@@ -1,4 +1,4 @@
-//! The cases: machines and loads whose cost per event is worth watching.
+//! The benchmark's cases: machines and loads whose cost per event should be watched.
 
 use lab::kernels::Build;
 use lab::machines::{Machine, Processor};
@@ -44,10 +44,10 @@ pub const NAMES: &[&str] = &[
     "pingpong-8-groups-v6.12-psi=0",
 ];
 
-/// Simulated time before the measurement, unless it is said otherwise.
+/// Simulated time before the measurement, by default.
 pub const WARM_UP_MS: u64 = 5;
 
-/// What one run took and did.
+/// The cost and the events of one run.
 pub struct Counts {
     pub cpu_ns: u64,
     /// Context switches and wakeups.
@@ -62,11 +62,11 @@ pub struct Case {
     load: Load,
     frequency: Frequencies,
     kernel: &'static str,
-    /// `psi=0`: no account of pressure, in kernels that have it.
+    /// `psi=0`: no pressure accounting, in kernels that have it.
     psi: bool,
 }
 
-/// Who chooses frequencies; with the cost model off nobody does.
+/// What chooses frequencies; with the cost model off nothing does.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Frequencies {
     Fixed,
@@ -76,13 +76,13 @@ enum Frequencies {
 }
 
 enum Load {
-    /// Pairs of processes handing a token to and fro, each working a little before it passes it on; all of them in one cgroup, so
-    /// many levels below the root.
+    /// Pairs of processes that pass a token back and forth; each works a little before it passes the token on. All of
+    /// them are in one cgroup, at this many levels below the root.
     PingPong {
         pairs: u64,
         depth: u32,
     },
-    /// One task in 64 CPUs that wakes every 10 ms.
+    /// For 64 CPUs there is one task, which wakes every 10 ms.
     MostlyIdle,
     Hackbench {
         groups: u64,
@@ -117,12 +117,13 @@ pub fn case(name: &str) -> Option<Case> {
 }
 
 impl Case {
-    /// `length`: simulated milliseconds to measure or, of hackbench, messages from each sender to each receiver.
+    /// `length` is the simulated milliseconds to measure or, for hackbench, the messages from each sender to each
+    /// receiver.
     pub fn run<const COSTS: bool>(&self, length: u64, warm_up_ms: u64) -> Counts {
         let mut sim: LinuxSim<COSTS> = boot(self);
         self.start(&mut sim, length);
-        // Forks and first placements are not what is measured; hackbench is run whole, since with the cost model off its
-        // messages take no time and a length of time would never pass.
+        // Forks and first placements must not be measured. hackbench is an exception and is run whole: with the cost
+        // model off its messages take no time, so a given time would never pass.
         let whole = matches!(self.load, Load::Hackbench { .. });
         if !whole {
             sim.run(Ns::from_ms(warm_up_ms));
@@ -172,7 +173,7 @@ impl Case {
     }
 }
 
-/// The case's kernel on a machine of its shape, at the prices of the nearest machine known.
+/// The case's kernel on a machine of its shape, with the prices of the nearest known machine.
 fn boot<const COSTS: bool>(case: &Case) -> LinuxSim<COSTS> {
     const HZ: u32 = 250;
     let frequencies = case.frequency;
@@ -221,7 +222,7 @@ fn cpu_ns() -> u64 {
     text.split_whitespace().next().and_then(|n| n.parse().ok()).unwrap_or(0)
 }
 
-/// A microsecond of work at 1 GHz before the token goes on: with the cost model off, something must take time.
+/// A microsecond of work at 1 GHz before the token is passed on: with the cost model off, something must take time.
 const WORK: Cycles = Cycles(1_000);
 
 enum State {

@@ -1,8 +1,8 @@
 //! Speed of the simulator: one case per process, one line of figures per run.
 //!
-//! `cargo xtask bench` runs every case several times, with the cost model on and off, and prints the table of medians. Alone:
-//! `bench CASE on|off LENGTH [WARM_UP_MS]`. CPU time is the process's own, from the kernel's accounting, so a busy machine does
-//! not count; peak memory is the process's.
+//! `cargo xtask bench` runs every case several times, with the cost model on and off, and prints a table of medians.
+//! Used alone: `bench CASE on|off LENGTH [WARM_UP_MS]`. CPU time is the process's own, from the kernel's accounting, so
+//! other load on the machine does not count; peak memory is the process's.
 
 mod cases;
 

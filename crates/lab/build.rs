@@ -1,9 +1,9 @@
-//! Names the engine by its sources: a stored result is taken up again only by the program that made it.
+//! Names the engine by a hash of its sources: only the program that made a stored result takes it up again.
 
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// Everything that decides what a run does.
+/// All crates that decide what a run does.
 const ENGINE: &[&str] = &["fentry", "lab", "machine", "os", "sched", "sim", "units", "workloads"];
 
 fn main() {
@@ -15,7 +15,7 @@ fn main() {
         rust_files(&sources, &mut files);
     }
     files.sort();
-    // FNV-1a: it need not resist anybody.
+    // FNV-1a: the hash need not resist attacks.
     let mut hash: u64 = 0xcbf2_9ce4_8422_2325;
     for file in &files {
         let text = fs::read(file).unwrap_or_else(|error| panic!("{}: {error}", file.display()));

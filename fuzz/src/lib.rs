@@ -1,7 +1,8 @@
-//! Every reader of a user's text, under text that no user means.
+//! Feeds every reader of user texts with texts that no user would write.
 //!
-//! One function for each reader ([`targets`]): it takes any bytes, must never panic, hang or take memory without bound, and what it
-//! refuses must say where and what would be right, on one line. Two drivers feed them:
+//! There is one function for each reader ([`targets`]). It takes any bytes; it must never panic, hang, or take memory
+//! without bound. If it refuses its input, the message must say where, and what would be right, on one line. Two
+//! drivers feed these functions:
 //!
 //! - `cargo test -p fuzz`: a bounded number of cases from a seed, each a good text changed by [`mutate`], which knows tokens, lines and
 //!   brackets. `FUZZ_CASES=100000` does more, `FUZZ_SEED=7` others, `FUZZ_CASE=123` one again.
@@ -19,24 +20,25 @@ use std::fs;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use units::Prng;
 
-/// A reader, what it is fed from, and words that mean something to it.
+/// A reader, the texts that its cases are made from, and words that mean something to it.
 pub struct Target {
     pub name: &'static str,
     pub run: fn(&[u8]),
     pub seeds: fn() -> Vec<String>,
     pub words: &'static [&'static str],
-    /// Cases of a test: as many as take a few seconds.
+    /// How many cases a test runs: as many as take a few seconds.
     pub cases: u64,
 }
 
-/// CPU time that one case may take, in an unoptimised build on a slow machine: a hundred times what the slowest takes.
+/// The CPU time that one case may take in an unoptimised build on a slow machine: a hundred times that of the slowest
+/// case.
 const LONGEST_NS: u64 = 20_000_000_000;
-/// Memory that the program may ever take: what the largest machine there is needs, many times over.
+/// The memory that the program may ever take: many times what the largest existing machine needs.
 const MOST_KIB: u64 = 3 << 20;
 
 impl Target {
-    /// Runs the target's own texts unchanged, then changed ones: `FUZZ_CASES`, or as many as a test should. A failing case
-    /// prints its text and how to see it again.
+    /// Runs the target's own texts unchanged, then changed ones: `FUZZ_CASES` of them, or [`Target::cases`]. A failing
+    /// case prints its text, and how to reproduce it.
     pub fn test(&self) {
         let seeds = (self.seeds)();
         let asked = |name: &str| std::env::var(name).ok().and_then(|text| text.parse::<u64>().ok());
@@ -69,13 +71,13 @@ impl Target {
     }
 }
 
-/// CPU time of this thread so far; 0 where the system does not tell.
+/// CPU time of this thread so far; 0 if the system does not tell.
 fn thread_cpu_ns() -> u64 {
     let text = fs::read_to_string("/proc/thread-self/schedstat").unwrap_or_default();
     text.split_whitespace().next().and_then(|number| number.parse().ok()).unwrap_or(0)
 }
 
-/// The most memory that the program has had so far; 0 where the system does not tell.
+/// The program's peak memory so far; 0 if the system does not tell.
 fn most_kib() -> u64 {
     let text = fs::read_to_string("/proc/self/status").unwrap_or_default();
     let line = text.lines().find_map(|line| line.strip_prefix("VmHWM:"));

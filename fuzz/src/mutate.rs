@@ -1,8 +1,8 @@
-//! Good texts, changed: by tokens, lines and brackets, so that most of what comes out is still read to the end.
+//! Changes valid texts by tokens, lines and brackets, so that most of the results are still read to the end.
 
 use units::Prng;
 
-/// Numbers at the edges of what types, limits and formats hold.
+/// Numbers at the limits of types, bounds and formats.
 const NUMBERS: &[&str] = &[
     "0",
     "-0",
@@ -43,7 +43,7 @@ const NUMBERS: &[&str] = &[
     "inf",
 ];
 
-/// What stands between tokens, or should not.
+/// Text that stands between tokens, or should not.
 const ODD: &[&str] = &[
     "\0",
     "\u{feff}",
@@ -62,26 +62,26 @@ const ODD: &[&str] = &[
     "\x1b",
 ];
 
-/// How often a piece is repeated where it is repeated to excess.
+/// How often a piece is repeated when it is repeated to excess.
 const MANY: &[u64] = &[2, 3, 10, 100, 1_000, 20_000];
-/// Bytes of a text; larger files are refused, or read, in tests of their own.
+/// The most bytes of a text; larger files have tests of their own.
 const LONGEST: usize = 200_000;
 
-/// Makes changed texts of good ones.
+/// Makes changed texts from valid ones.
 pub struct Mutator {
-    /// The good texts, in tokens.
+    /// The valid texts, as tokens.
     seeds: Vec<Vec<String>>,
     words: &'static [&'static str],
 }
 
 impl Mutator {
-    /// `words`: what means something where the texts are read.
+    /// `words` are words that mean something to the reader.
     pub fn new(seeds: &[String], words: &'static [&'static str]) -> Mutator {
         assert!(!seeds.is_empty(), "there must be a text to change");
         Mutator { seeds: seeds.iter().map(|seed| tokens(seed)).collect(), words }
     }
 
-    /// One changed text. Sometimes bytes are broken too, so it may be no UTF-8.
+    /// One changed text. Sometimes bytes are changed too, so it may not be UTF-8.
     pub fn text(&self, chance: &mut Prng) -> Vec<u8> {
         let mut text = self.pick(chance).clone();
         let changes = 1 + chance.below(4) * chance.below(3);
@@ -105,7 +105,7 @@ impl Mutator {
         &self.seeds[chance.below(self.seeds.len() as u64) as usize]
     }
 
-    /// A word, a number, something odd, or a token of any good text.
+    /// A word, a number, something odd, or a token of any valid text.
     fn token(&self, chance: &mut Prng) -> String {
         let one = |of: &[&str], chance: &mut Prng| of[chance.below(of.len() as u64) as usize].to_string();
         match chance.below(4) {
@@ -130,7 +130,7 @@ impl Mutator {
             1 => text.insert(at, self.token(chance)),
             2 | 3 => text[at] = self.token(chance),
             4 => {
-                // Numbers are where the edges are.
+                // Numbers are preferred, because they have limits.
                 let numbers: Vec<usize> = (0..text.len()).filter(|&at| is_number(&text[at])).collect();
                 if let Some(&at) = numbers.get(chance.below(numbers.len().max(1) as u64) as usize) {
                     text[at] = NUMBERS[chance.below(NUMBERS.len() as u64) as usize].to_string();
@@ -142,7 +142,7 @@ impl Mutator {
             }
             6 => text.truncate(at),
             7 => {
-                // A piece goes, comes twice, or stands elsewhere.
+                // A piece is removed, doubled, or moved elsewhere.
                 let piece: Vec<String> = text[piece(text, at, chance)].to_vec();
                 let to = any(chance, text);
                 match chance.below(3) {
@@ -158,7 +158,7 @@ impl Mutator {
                 text.splice(at..at, piece);
             }
             9 => {
-                // To excess: a token, or a bracket that is never closed.
+                // To excess: a token, or an opening bracket that is never closed.
                 let token = if chance.below(2) == 0 { text[at].clone() } else { one_of("[{(<", chance) };
                 let times = MANY[chance.below(MANY.len() as u64) as usize] as usize;
                 let times = times.min(LONGEST / token.len().max(1));
@@ -182,7 +182,8 @@ fn one_of(letters: &str, chance: &mut Prng) -> String {
     letters.chars().nth(chance.below(letters.len() as u64) as usize).unwrap_or('[').to_string()
 }
 
-/// From a token on: a few tokens, the rest of the line, or up to the bracket that closes the next one that opens.
+/// A piece that begins at a token: a few tokens, the rest of the line, or everything up to the bracket that closes the
+/// next opening one.
 fn piece(text: &[String], at: usize, chance: &mut Prng) -> std::ops::Range<usize> {
     let end = match chance.below(3) {
         0 => at + 1 + chance.below(8) as usize,
@@ -208,7 +209,7 @@ fn is_number(token: &str) -> bool {
     token.starts_with(|c: char| c.is_ascii_digit())
 }
 
-/// Words, numbers and single marks; together they are the text again.
+/// Words, numbers and single characters; joined, they are the text again.
 fn tokens(text: &str) -> Vec<String> {
     let kind = |c: char| match c {
         c if c.is_ascii_digit() => 0,

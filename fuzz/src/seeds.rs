@@ -1,4 +1,4 @@
-//! Good texts, from which cases are made, and the words that mean something to each reader.
+//! Valid texts that cases are made from, and the words that mean something to each reader.
 
 use lab::experiment::{Draft, Purpose};
 use lab::machines::{Files, Machine};
@@ -73,7 +73,8 @@ task a at=2ms group=/x/y: 10 x (run 1ms; write there; read back; yield)
 task b: 10 x (read there; 2 x (run 10us; every 3ms); write back); sleep 1s
 ";
 
-/// A computer of two cores of two threads and one that is off, as lines of a path below `sys/devices/system` and a content.
+/// A computer with two cores of two threads and one CPU that is off, as lines of a path below `sys/devices/system` and
+/// its content.
 pub const SYSFS_TREE: &str = "\
 cpu/online 0-3
 cpu/present 0-4
@@ -146,7 +147,7 @@ fn listed() -> String {
     format!("{}{topology}{}", &text[..begin], &text[end..])
 }
 
-/// Files that the texts below name, by their paths.
+/// Files that the texts below name, by path.
 pub fn shelf() -> &'static [(&'static str, String)] {
     static SHELF: OnceLock<Vec<(&str, String)>> = OnceLock::new();
     SHELF.get_or_init(|| {

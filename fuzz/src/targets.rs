@@ -32,12 +32,12 @@ pub const TARGETS: &[Target] = &[
     Target { name: "measured", run: measured, seeds: seeds::measured, words: seeds::MEASURED, cases: 2_000 },
 ];
 
-/// What a small file may be called in messages.
+/// A small file's name in messages.
 const FILE: &str = "dir/file";
-/// Setups of an experiment that are made, and CPUs of a machine that is written out and read again.
+/// How many setups of an experiment are made, and the most CPUs of a machine that is written out and read again.
 const FEW: usize = 64;
 
-/// An experiment file, with everything that it makes of itself before something runs.
+/// An experiment file, with everything that is made from it before something runs.
 pub fn experiment(data: &[u8]) {
     let text = text(data);
     let draft = match parse_experiment(&text, FILE) {
@@ -80,7 +80,7 @@ pub fn machine_file(data: &[u8]) {
     }
 }
 
-/// What a machine writes of itself is read again, and is the same machine.
+/// A machine that is written out and read again is the same machine.
 fn again(machine: &Machine, topology: &Topology) {
     if topology.nr_cpus() > FEW {
         return;
@@ -91,7 +91,7 @@ fn again(machine: &Machine, topology: &Topology) {
     assert_eq!(shape(read.description.topology()), shape(topology));
 }
 
-/// What `lstopo --of xml` writes.
+/// The output of `lstopo --of xml`.
 pub fn hwloc_xml(data: &[u8]) {
     let text = text(data);
     match from_hwloc_xml(&text, FILE) {
@@ -115,7 +115,7 @@ pub fn synthetic(data: &[u8]) {
     }
 }
 
-/// A topology as a machine: prices borrowed, written out, read again.
+/// Uses a topology as a machine: borrows prices, writes it out, and reads it again.
 fn used(topology: Topology) {
     assert!(topology.nr_cpus() > 0);
     if topology.nr_cpus() <= FEW {
@@ -175,7 +175,7 @@ pub fn rt_app(data: &[u8]) {
     }
 }
 
-/// A recorded trace: text, Perfetto's packets, or the scripts that were made of one, which must be read again as they are.
+/// A recorded trace: text, Perfetto's packets, or stored scripts, which must be read back unchanged.
 pub fn trace(data: &[u8]) {
     match recording::read(data) {
         Ok(replay) => {
@@ -275,12 +275,12 @@ pub fn record(data: &[u8]) {
     }
 }
 
-/// A run that was measured on a real kernel.
+/// A run measured on a real kernel.
 pub fn measured(data: &[u8]) {
     let text = text(data);
     match MeasuredRecord::parse(&text, FILE) {
         Err(mistake) => told(&mistake, &text),
-        // What is written of it is read again, and is the same.
+        // A record that is written out and read again is the same.
         Ok(record) => {
             let again = record.to_json();
             let read = MeasuredRecord::parse(&again, FILE).unwrap_or_else(|mistake| panic!("{mistake}\n{again}"));
@@ -293,7 +293,7 @@ fn text(data: &[u8]) -> Cow<'_, str> {
     String::from_utf8_lossy(data)
 }
 
-/// What a file as a whole can lack; all other mistakes have a place in it.
+/// Mistakes about a file as a whole; all others give a position in it.
 const WHOLE: &[&str] = &[
     "no machine",
     "no workload",
@@ -314,7 +314,7 @@ const WHOLE: &[&str] = &[
     " NUMA nodes",
 ];
 
-/// That a mistake in the file says where, and what would be right.
+/// Checks that a mistake says where it is in the file, and what would be right.
 fn told(mistake: &Mistake, text: &str) {
     one_line(mistake);
     let at = &mistake.at;
@@ -330,7 +330,7 @@ fn told(mistake: &Mistake, text: &str) {
         assert_eq!(line as usize, text.split('\n').count() + 1, "{mistake}: no such line");
         ""
     });
-    // Columns are characters; readers that count bytes may not go beyond those either.
+    // Columns count characters. A reader that counts bytes must not go beyond the line either.
     let columns = of_line.len() as u32 + 1;
     assert!(at.column.is_none_or(|column| (1..=columns).contains(&column)), "{mistake}: no such column");
 }

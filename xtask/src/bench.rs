@@ -3,28 +3,28 @@
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 
-/// A load, and what is asked of it.
+/// A load and its limits.
 struct Case {
     name: &'static str,
     title: &'static str,
-    /// What to measure with the cost model off and on: simulated milliseconds (of hackbench messages per pair), for one to three
-    /// seconds of CPU time.
+    /// What to measure with the cost model off and on, to take one to three seconds of CPU time: simulated
+    /// milliseconds, or for hackbench messages per pair.
     length: [u64; 2],
     gate: Gate,
-    /// ns of CPU time per scheduling event, off and on.
+    /// The goal for CPU time per scheduling event, in ns, off and on.
     goal: Option<[f64; 2]>,
-    /// Measured with the cost model on alone: with it off no frequencies are simulated.
+    /// Measured only with the cost model on: with it off, no frequencies are simulated.
     only_on: bool,
 }
 
-/// The most CPU time per scheduling event.
+/// The limit of CPU time per scheduling event.
 enum Gate {
     None,
     /// In ns, with the cost model off and on.
     Ns([f64; 2]),
     /// In ns, with the cost model on.
     WithCosts(f64),
-    /// So many times that of another case.
+    /// A multiple of another case's.
     Times(f64, &'static str),
 }
 
@@ -101,18 +101,18 @@ const CASES: &[Case] = &[
     },
 ];
 
-/// A flat case whose frequencies somebody chooses, as they are on most machines.
+/// A flat case with a frequency governor, as most machines have one.
 const fn with_frequencies(name: &'static str, title: &'static str, length: u64, gate: f64) -> Case {
     Case { name, title, length: [length; 2], gate: Gate::WithCosts(gate), goal: None, only_on: true }
 }
 
-/// The most memory of a case, in MiB; and how much of it may come with four times the simulated time.
+/// The most memory of a case, in MiB; and how much it may grow when the simulated time is four times as long.
 const MEMORY_GATES: &[(&str, f64)] = &[("pingpong-48", 64.0), ("pingpong-480", 256.0)];
 const MEMORY_GROWTH: f64 = 1.05;
 
 const COSTS: [&str; 2] = ["off", "on"];
 
-/// One run's line.
+/// The line that one run prints.
 #[derive(Clone, Copy)]
 struct Figures {
     cpu_ns: u64,
@@ -128,7 +128,7 @@ impl Figures {
     }
 }
 
-/// The runs of one row of the table: a case's index, whether costs are on.
+/// The runs of one row of the table: a case's index, and whether costs are on.
 struct Row {
     case: usize,
     costs: usize,
@@ -151,7 +151,7 @@ impl Row {
     }
 }
 
-/// `arguments`: a case's name, `--runs N`, `--guided`, or nothing.
+/// `arguments` are a case's name, `--runs N`, `--guided`, or nothing.
 pub fn run(root: &Path, arguments: &[&str]) -> Result<(), String> {
     let Selection { runs, only, guided } = selection(arguments)?;
     let program = if guided { crate::guided::build(root)?.join("bench") } else { build(root)? };
@@ -159,7 +159,7 @@ pub fn run(root: &Path, arguments: &[&str]) -> Result<(), String> {
     let of_case = |case: usize| (usize::from(CASES[case].only_on)..COSTS.len()).map(move |costs| (case, costs));
     let mut rows: Vec<Row> =
         chosen.flat_map(of_case).map(|(case, costs)| Row { case, costs, runs: Vec::new() }).collect();
-    // Round by round, so that what else the computer does meets all rows alike.
+    // Runs go round by round, so that other load on the computer affects all rows alike.
     for round in 1..=runs {
         eprintln!("round {round} of {runs}");
         for row in &mut rows {
@@ -180,7 +180,7 @@ pub fn run(root: &Path, arguments: &[&str]) -> Result<(), String> {
     Ok(())
 }
 
-/// Where cargo puts what it builds.
+/// Cargo's output folder.
 pub fn target(root: &Path) -> PathBuf {
     std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| root.join("target"), PathBuf::from)
 }
@@ -193,7 +193,8 @@ fn build(root: &Path) -> Result<PathBuf, String> {
     Ok(target(root).join("release/bench"))
 }
 
-/// Runs every row for a part of its length, so that a build that counts sees what a run does; its program is a few times slower.
+/// Runs every row for a part of its length, so that a counting build sees what a run does; such a program is a few
+/// times slower.
 pub fn train(program: &Path) -> Result<(), String> {
     for case in CASES {
         for costs in usize::from(case.only_on)..COSTS.len() {
@@ -205,9 +206,9 @@ pub fn train(program: &Path) -> Result<(), String> {
 
 struct Selection<'a> {
     runs: usize,
-    /// One case's name, if not all are meant.
+    /// The name of a single case, if one is given.
     only: Option<&'a str>,
-    /// Measure the profile-guided build.
+    /// Whether to measure the profile-guided build.
     guided: bool,
 }
 
@@ -264,7 +265,7 @@ fn verdict(met: bool) -> &'static str {
     if met { "met" } else { "MISSED" }
 }
 
-/// Peak memory of a case, and whether it grows with simulated time.
+/// A case's peak memory, and whether it grows with simulated time.
 fn memory(program: &Path, name: &str, gate: f64) -> Result<(), String> {
     let case = CASES.iter().find(|c| c.name == name).expect("a case");
     for (costs, length) in case.length.into_iter().enumerate() {
@@ -296,8 +297,8 @@ fn once(program: &Path, case: &Case, costs: usize, length: u64) -> Result<Figure
     }
 }
 
-/// Instructions per scheduling event under callgrind, where valgrind is installed: the difference of two lengths, so that
-/// building and starting the simulation cancels out, and nothing needs to be warmed up.
+/// Instructions per scheduling event under callgrind, if valgrind is installed. It is computed from the difference of
+/// two lengths, so that building and starting the simulation cancels out and no warm-up is needed.
 fn instructions(program: &Path, case: &Case, costs: usize) -> Option<f64> {
     let start = |length: u64| {
         Command::new("valgrind")
@@ -317,7 +318,7 @@ fn instructions(program: &Path, case: &Case, costs: usize) -> Option<f64> {
         Some((collected, events))
     };
     let short = (case.length[costs] / 200).max(1);
-    // Both at once: instructions are the same on a busy computer.
+    // Both run at once: a busy computer does not change the number of instructions.
     let both = [start(short), start(2 * short)].map(|child| child.ok().and_then(count));
     let [(few, fewer_events), (many, more_events)] = [both[0]?, both[1]?];
     (more_events > fewer_events).then(|| (many - few) / (more_events - fewer_events))

@@ -1,9 +1,9 @@
-//! `cargo xtask fidelity-host`: this computer, calibrated, simulated and measured. Prints how far the predictions are off; such computers
-//! are shared and noisy, so it fails on a missing figure only.
+//! `cargo xtask fidelity-host`: calibrates, simulates and measures this computer, and prints how far the predictions
+//! are off. Such computers are shared and noisy, so it fails only if a figure is missing.
 //!
-//! What such a computer takes changes by the minute, so it is calibrated and measured in turns: a round calibrates in short and runs
-//! every benchmark once, and each round's runs are predicted from that round's calibration. The rules by which rounds become a figure
-//! are fixed here, whatever comes out:
+//! The speed of such a computer changes by the minute, so calibration and measurement alternate. A round calibrates
+//! briefly and runs every benchmark once, and its runs are predicted from its own calibration. The rules that turn
+//! rounds into a figure are fixed here, whatever they yield:
 //!
 //! - what was measured is the lower quartile of the rounds, and of pipetest's batches in a round, as every figure of a calibration is
 //!   that of its bursts: what disturbs makes a run longer;
@@ -20,14 +20,15 @@ use figures::{Figure, Round, Verdict, between, quartile};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// pipetest anywhere, on one CPU, on two.
+/// pipetest anywhere, on one CPU, and on two.
 const BOUND: [&str; 3] = ["bind=0", "bind=1", "bind=2"];
 
-/// Per cent of the CPUs' time that others may use before a run of a round that counts, and the rounds that must be left.
+/// The per cent of the CPUs' time that others may use before a run for its round to count, and the fewest rounds that
+/// must remain.
 const QUIET: f64 = 15.0;
 const ENOUGH: usize = 3;
 
-/// How much of it.
+/// How much is run.
 struct Form {
     rounds: usize,
     pipetest: &'static str,
@@ -49,13 +50,13 @@ const SHORT: Form = Form {
 };
 
 impl Form {
-    /// hackbench, then pipetest as `BOUND` has it; one CPU has no pair of two.
+    /// hackbench, then pipetest in the variants of `BOUND`; with one CPU there is no pair on two.
     fn workloads(&self, cpus: usize) -> Vec<String> {
         let pairs = BOUND.iter().take(1 + cpus).map(|bound| format!("{},{bound}", self.pipetest));
         [self.hackbench.to_string()].into_iter().chain(pairs).collect()
     }
 
-    /// Figures that must be there: which state a pair takes that may run anywhere is no figure.
+    /// The number of figures that must be present. Which state an unbound pair takes is no figure.
     fn figures(&self, cpus: usize) -> usize {
         (BOUND.len() - 1).min(cpus) + self.groups
     }
@@ -72,7 +73,7 @@ pub fn run(root: &Path, arguments: &[&str]) -> Result<(), String> {
     let folder = root.join("results").join("fidelity-host");
     let _ = std::fs::remove_dir_all(&folder);
     let places: Vec<PathBuf> = (1..=form.rounds).map(|round| folder.join(format!("round-{round}"))).collect();
-    // First all that needs the computer, then what needs only its time.
+    // First comes everything that needs the computer itself, then what only needs its time.
     let observed = places.iter().map(|place| observe(root, &workloads, place)).collect::<Result<Vec<_>, _>>()?;
     let others: Vec<f64> = observed.iter().map(|round| round.others).collect();
     let counted = counted(&others);
@@ -92,7 +93,7 @@ pub fn run(root: &Path, arguments: &[&str]) -> Result<(), String> {
     Ok(())
 }
 
-/// The quiet rounds; all, where these are too few.
+/// The quiet rounds; all rounds if there are too few quiet ones.
 fn counted(others: &[f64]) -> Vec<usize> {
     let quiet: Vec<usize> = (0..others.len()).filter(|&round| others[round] <= QUIET).collect();
     if quiet.len() >= ENOUGH { quiet } else { (0..others.len()).collect() }
@@ -100,9 +101,9 @@ fn counted(others: &[f64]) -> Vec<usize> {
 
 /// One round on this computer.
 struct Observed {
-    /// What `calibrate` printed.
+    /// The output of `calibrate`.
     calibrated: String,
-    /// Per cent of the CPUs' time that others used just before a run, at most.
+    /// The most that others used of the CPUs' time just before a run, in per cent.
     others: f64,
 }
 
@@ -116,13 +117,13 @@ fn observe(root: &Path, workloads: &[String], place: &Path) -> Result<Observed, 
     Ok(Observed { calibrated, others: others(&said) })
 }
 
-/// From `others used up to 1.2% of the CPUs before a run`; all of them where `measure` could not tell.
+/// Parses `others used up to 1.2% of the CPUs before a run`; 100 per cent if `measure` could not tell.
 fn others(measured: &str) -> f64 {
     let percent = measured.split_once("others used up to ").and_then(|(_, rest)| rest.split_once('%'));
     percent.and_then(|(percent, _)| percent.parse().ok()).unwrap_or(100.0)
 }
 
-/// What the simulation makes of that round, beside what was measured in it.
+/// The simulation's prediction of that round, next to its measurements.
 fn predict(root: &Path, workloads: &[String], place: &Path, calibrated: &str) -> Result<Round, String> {
     let kernel = kernel(calibrated).ok_or("calibrate did not say which kernel it simulated")?;
     let (machine, measured) = (inside(place, "this.toml"), inside(place, "measured"));
@@ -138,8 +139,8 @@ fn predict(root: &Path, workloads: &[String], place: &Path, calibrated: &str) ->
     Ok(Round::of(&compared, batches, border(calibrated)))
 }
 
-/// Microseconds that tell pipetest's states apart: the geometric mean of what a round of two threads takes on one CPU and on the
-/// nearest two, by this calibration. One CPU has one state.
+/// The border between pipetest's states, in microseconds: the geometric mean of a round of two threads on one CPU and
+/// on the nearest two, by this calibration. With one CPU there is one state.
 fn border(calibrated: &str) -> f64 {
     let mut lines = calibrated.lines().skip(1).take_while(|line| !line.is_empty());
     let mut pair = |same: bool| {
@@ -167,13 +168,13 @@ fn fairground(root: &Path, arguments: &[&str]) -> Result<String, String> {
     }
 }
 
-/// The kernel that `calibrate` says it simulated, with its settings: `(as v6.12,preempt=full)`.
+/// The kernel that `calibrate` says it simulated, with settings: `(as v6.12,preempt=full)`.
 fn kernel(calibrated: &str) -> Option<String> {
     let (_, rest) = calibrated.split_once("(as ")?;
     Some(rest.split_once(')')?.0.to_string())
 }
 
-/// Microseconds per loop of every batch of the pair that was bound so, from the record that `measure` stored.
+/// Microseconds per loop of every batch of the pair with this binding, from the record that `measure` stored.
 fn batches(records: &Path, bound: &str) -> Result<Vec<f64>, String> {
     let entries = std::fs::read_dir(records).map_err(|error| format!("{}: {error}", records.display()))?;
     let folder = entries.filter_map(Result::ok).map(|entry| entry.path()).find(|path| {
@@ -222,7 +223,8 @@ fn report(calibrated: &[&str], rounds: &[Round], figures: &[Figure]) -> String {
     lines.join("\n")
 }
 
-/// What the rounds' calibrations found, from the tables that they printed: how far the computer itself moved meanwhile.
+/// The results of the rounds' calibrations, from the tables that they printed: they show how far the computer itself
+/// varied.
 fn prices(calibrated: &[&str]) -> String {
     let value = |round: &str, name: &str| {
         let line = round.lines().find(|line| line.split_whitespace().next() == Some(name))?;

@@ -1,15 +1,16 @@
-//! `cargo xtask guided`: a build that is laid out by a profile of itself (profile-guided optimisation). docs/speed.md has what it is worth.
+//! `cargo xtask guided`: a build laid out by a profile of itself (profile-guided optimisation). docs/speed.md says what
+//! it gains.
 //!
-//! A build that counts (`target/guided/counting`) runs every case of the benchmark; `llvm-profdata` of the Rust toolchain adds the counts up,
-//! and a second build (`target/guided`) places branches, blocks and calls by them. No profile is kept in the repository: it would be one of
-//! older code with each commit.
+//! A counting build (`target/guided/counting`) runs every case of the benchmark. `llvm-profdata` of the Rust toolchain
+//! adds up the counts, and a second build (`target/guided`) places branches, blocks and calls by them. The repository
+//! does not keep a profile, because each commit would make it one of older code.
 
 use crate::bench;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// Builds `fairground` and the benchmark; the folder in which they lie.
+/// Builds `fairground` and the benchmark, and returns the folder of both.
 ///
 /// # Errors
 /// What does not build or run, or which part of the toolchain is missing.
@@ -19,7 +20,7 @@ pub fn build(root: &Path) -> Result<PathBuf, String> {
     let (counting, counts) = (target.join("counting"), target.join("counts"));
     eprintln!("== a build that counts");
     toolchain.cargo(root, &counting, "-Cprofile-generate", &counts)?;
-    // Counts of older code are of other functions, and scripts that ran while this was built have counted, too.
+    // Counts of older code are for other functions, and build scripts that ran during this build have counted too.
     let _ = fs::remove_dir_all(&counts);
     eprintln!("== runs of every case");
     bench::train(&counting.join("release/bench"))?;
@@ -34,7 +35,7 @@ pub fn build(root: &Path) -> Result<PathBuf, String> {
 }
 
 struct Toolchain {
-    /// What it builds for, such as x86_64-unknown-linux-gnu.
+    /// The target triple, such as x86_64-unknown-linux-gnu.
     host: String,
     profdata: PathBuf,
 }
@@ -52,14 +53,15 @@ impl Toolchain {
         Ok(Toolchain { host: host.to_string(), profdata })
     }
 
-    /// A release build with one flag more than those of .cargo/config.toml. Always of both packages: which features the libraries below have
-    /// hangs on who is built, and with them the names of functions, by which counts are found again.
+    /// A release build with one flag in addition to those of .cargo/config.toml. It always builds both packages: which
+    /// packages are built decides the features of libraries, and with them the names of functions, by which counts are
+    /// matched.
     fn cargo(&self, root: &Path, target: &Path, flag: &str, path: &Path) -> Result<(), String> {
         let flags = format!("target.{}.rustflags=[{:?}]", self.host, format!("{flag}={}", path.display()));
         let built = Command::new("cargo")
             .args(["build", "--quiet", "--release", "-p", "bench", "-p", "cli", "--config", &flags, "--target-dir"])
             .arg(target)
-            // These would stand in place of all flags of the configuration.
+            // These would replace all flags of the configuration.
             .env_remove("RUSTFLAGS")
             .env_remove("CARGO_ENCODED_RUSTFLAGS")
             .current_dir(root)

@@ -1,20 +1,20 @@
-//! Which functions each kernel version has, and in which file: names only, read from source trees that lie elsewhere.
+//! The functions of each kernel version, and their files: names only, read from source trees outside this repository.
 //!
-//! `cargo xtask kernel-functions v4.5-rc1=TREE v4.15=TREE ...` writes `xtask/kernel-functions.tsv`, from which the kernel map
-//! takes the versions of each function and the functions that we do not have. `cargo xtask kernel-functions --add v7.2=TREE` puts
-//! one version into it.
+//! `cargo xtask kernel-functions v4.5-rc1=TREE v4.15=TREE ...` writes `xtask/kernel-functions.tsv`. From it the kernel
+//! map takes the versions of each function, and the functions that we do not have. `cargo xtask kernel-functions --add
+//! v7.2=TREE` adds one version.
 
 use crate::tidy::read;
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::path::Path;
 
-/// Versions in the order of the list, by file and function.
+/// The versions that have each function, in the order of the list, by file and function.
 pub type Functions = BTreeMap<(String, String), Vec<String>>;
 
 const LIST: &str = "xtask/kernel-functions.tsv";
 const FOLDER: &str = "kernel/sched";
-/// Files of kernel/sched that concern no decision of when and where a task runs, or are debugging and accounting.
+/// Files of kernel/sched that do not affect when and where a task runs, or are debugging and accounting.
 const LEFT_OUT: &[&str] = &[
     "build_policy.c",
     "build_utility.c",
@@ -39,7 +39,7 @@ pub fn write(root: &Path, trees: &[&str]) -> Result<(), String> {
     save(root, &functions)
 }
 
-/// Puts one version into the committed list, or in the place of what it says of that version; the others' trees are not needed.
+/// Adds one version to the committed list, or replaces that version; this does not need the trees of the others.
 pub fn write_one(root: &Path, tree: &str) -> Result<(), String> {
     let mut functions = committed(root)?;
     let (version, _) = parts(tree)?;
@@ -56,7 +56,7 @@ fn parts(tree: &str) -> Result<(&str, &str), String> {
     tree.split_once('=').ok_or(format!("{tree}: expected VERSION=TREE"))
 }
 
-/// `v4.5-rc1` is 4 and 5: release candidates are no kernels beside their own release here.
+/// `v4.5-rc1` is 4 and 5: a release candidate is not distinguished from its release here.
 fn numbers(version: &str) -> Vec<u32> {
     let release = version.trim_start_matches('v').split('-').next().unwrap_or_default();
     release.split('.').filter_map(|number| number.parse().ok()).collect()
@@ -106,8 +106,8 @@ pub fn committed(root: &Path) -> Result<Functions, String> {
     Ok(functions)
 }
 
-/// Names of the functions that C source in the kernel's style defines: an opening brace alone at the begin of a line, and
-/// before it a declarator.
+/// The names of the functions that a C source in the kernel's style defines: an opening brace alone at the beginning of
+/// a line, preceded by a declarator.
 fn defined(text: &str) -> Vec<String> {
     let lines: Vec<&str> = text.lines().collect();
     let mut names = Vec::new();
@@ -124,7 +124,7 @@ fn defined(text: &str) -> Vec<String> {
         let Some((before, _)) = head.split_once('(') else { continue };
         let name = before.trim_end().rsplit(|c: char| !(c.is_alphanumeric() || c == '_')).next().unwrap_or_default();
         let is_name = name.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_');
-        // A macro that defines a function (SYSCALL_DEFINE, late_initcall) is not its name.
+        // The name of a macro that defines a function (SYSCALL_DEFINE, late_initcall) is not the function's name.
         if is_name && !name.starts_with("SYSCALL_DEFINE") && !name.starts_with("COMPAT_SYSCALL") {
             names.push(name.to_string());
         }

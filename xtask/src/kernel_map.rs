@@ -1,8 +1,8 @@
-//! docs/kernel-map.md: which kernel function is where in our sources, and what is not as in the kernel.
+//! docs/kernel-map.md: where each kernel function is in our sources, and what differs from the kernel.
 //!
-//! A function that mirrors one of the kernel's says so in the first line of its comment (`/// fair.c: name().`), and how it
-//! differs in a line `/// Differs: ...`. The map is made from these lines; a mirrored function whose own name is another is an
-//! orphan, and an error.
+//! A function that mirrors one of the kernel's says so in the first line of its comment (`/// fair.c: name().`), and
+//! says how it differs in a line `/// Differs: ...`. The map is made from these lines. A mirrored function whose own
+//! name is different is an orphan, and an error.
 
 use crate::kernel_functions::{self, Functions};
 use crate::tidy::{read, rust_files};
@@ -89,7 +89,7 @@ fn kernels(functions: &Functions) -> Vec<String> {
     most.cloned().unwrap_or_default()
 }
 
-/// The versions that have a function, in whatever file of kernel/sched: functions move between files.
+/// The versions that have a function in any file of kernel/sched, because functions move between files.
 fn versions_of(functions: &Functions, file: &str, function: &str) -> Vec<String> {
     let in_file = functions.get(&(file.to_string(), function.to_string()));
     let elsewhere = functions.iter().filter(|((_, name), _)| name == function).flat_map(|(_, versions)| versions);
@@ -164,7 +164,8 @@ fn collect(name: &str, text: &str, entries: &mut Vec<Entry>, orphans: &mut Vec<S
         let aliased =
             |f: &String| lines[at..].iter().take(comment.len() + 6).any(|l| l.contains(&format!("alias = \"{f}\"")));
         if !functions.iter().any(|f| suffixed(f) || aliased(f)) {
-            // A helper may quote the function it is a part of; then it does not bear the name, and the map leaves it out.
+            // A helper may quote the function that it is a part of. It then has another name, and the map leaves it
+            // out.
             if comment[0].contains("().") || comment[0].ends_with("()") {
                 orphans.push(format!("{name}:{}: {own} says it mirrors {}", at + 1, functions.join(", ")));
             }

@@ -1,16 +1,16 @@
-//! Layers inside a room: its modules, the files and folders at its top, use each other in one direction.
+//! Layers inside a crate: its modules, the files and folders at its top, use each other in one direction.
 
 use crate::tidy::read;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
-/// Rooms whose modules stand in layers.
+/// Crates whose modules are layered.
 const LAYERED: &[&str] = &["units", "fentry", "machine", "os", "workloads", "observe", "lab", "host", "cli"];
 
-/// Who uses whom: a module, and those that it names, each with a file in which it does.
+/// Each module with the modules that it names, and for each of these a file that does so.
 type Uses = BTreeMap<String, BTreeMap<String, String>>;
 
-/// Circles among the modules of the layered rooms, each told once.
+/// Reports circles among the modules of layered crates, each circle once.
 pub fn check(root: &Path, files: &[std::path::PathBuf], faults: &mut Vec<String>) -> Result<(), String> {
     for room in LAYERED {
         let sources = root.join("crates").join(room).join("src");
@@ -33,7 +33,7 @@ fn add(uses: &mut Uses, name: &str, text: &str) {
     }
     let used = uses.entry(module.to_string()).or_default();
     for (number, line) in text.lines().enumerate() {
-        // Tests stand last.
+        // Tests come last in a file.
         if line.starts_with("#[cfg(test)]")
             && text.lines().nth(number + 1).is_some_and(|next| next.ends_with("mod tests {"))
         {
@@ -41,7 +41,7 @@ fn add(uses: &mut Uses, name: &str, text: &str) {
         }
         let code = line.split("//").next().unwrap_or_default();
         for rest in code.split("crate::").skip(1) {
-            // A group of names may go on in the lines below.
+            // A group of names may continue on the following lines.
             let group = rest.strip_prefix('{').map(|first| {
                 let below =
                     text.lines().skip(number + 1).flat_map(|line| [" ", line.split("//").next().unwrap_or_default()]);
@@ -60,7 +60,7 @@ fn name_at(text: &str) -> String {
     text.chars().take_while(|letter| letter.is_alphanumeric() || *letter == '_').collect()
 }
 
-/// The first names of what stands between a brace, which has been read, and its end.
+/// The first names in a brace group, after its opening brace.
 fn top_names(text: &str) -> Vec<String> {
     let (mut names, mut depth, mut begins) = (Vec::new(), 0, true);
     for (at, letter) in text.char_indices() {
@@ -79,7 +79,7 @@ fn top_names(text: &str) -> Vec<String> {
     names
 }
 
-/// A way from a module back to itself, with the files along it.
+/// A path from a module back to itself, with the files along it.
 fn circle(uses: &Uses) -> Option<String> {
     let reaches = |from: &str, to: &str| {
         let (mut seen, mut open) = (BTreeSet::new(), vec![from]);
@@ -97,7 +97,7 @@ fn circle(uses: &Uses) -> Option<String> {
         let back = used.iter().find(|(other, _)| uses.contains_key(*other) && reaches(other, module));
         let Some((mut at, file)) = back else { continue };
         let mut way = format!("{module} -> {at} ({file})");
-        // The shortest steps are not sought: every step leads on.
+        // This need not be the shortest path: every step leads on.
         let mut seen = BTreeSet::new();
         while at != module && seen.insert(at) {
             let next = uses[at].iter().find(|(next, _)| !seen.contains(*next) && reaches(next, module));

@@ -1,4 +1,4 @@
-//! Links between this project's pages: each leads to a file that is there, and to a heading that it has.
+//! Links between this project's pages: each must lead to a file that exists, and to a heading in it.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -32,12 +32,12 @@ fn read(path: &Path) -> Result<String, String> {
     fs::read_to_string(path).map_err(|error| format!("{}: {error}", path.display()))
 }
 
-/// What is neither code nor a block of it.
+/// The text without code and code blocks.
 fn prose(text: &str) -> String {
     text.split("```").step_by(2).flat_map(|part| part.split('`').step_by(2)).collect::<Vec<_>>().join("`")
 }
 
-/// Where the links of a page lead that stay in this project.
+/// The targets of a page's links that stay in this project.
 fn links(text: &str) -> Vec<String> {
     // A link's text may be code; what follows it is not.
     let prose = prose(text);
@@ -45,7 +45,7 @@ fn links(text: &str) -> Vec<String> {
     targets.filter(|target| !target.contains("://")).map(str::to_string).collect()
 }
 
-/// The names of a page's headings in links, as forges make them.
+/// The names of a page's headings in links, as code forges make them.
 fn headings(text: &str) -> Vec<String> {
     let outside = text.split("```").step_by(2).collect::<String>();
     let lines =

@@ -1,4 +1,4 @@
-//! The project's own checks: `cargo xtask test` runs every one, the others run one alone.
+//! The project's own checks: `cargo xtask test` runs all of them; each other command runs one.
 
 mod bench;
 mod fidelity_host;
@@ -32,6 +32,8 @@ const USAGE: &str = "usage: cargo xtask COMMAND
                fits a machine's free prices to published columns of the kernel before a change (--write: into its file)
   record-fidelity --kernel VMLINUZ CASE.toml...
                plays cases of fidelity/ on a real kernel in QEMU and writes their recordings (docs/fidelity.md)
+  count-instructions --kernel VMLINUZ --symbols VMLINUX
+               counts what each function of a real kernel executes for a message between two processes, in QEMU (docs/fidelity.md)
   bench        the table of speeds (with a case's name: that case alone; --runs N, default 5;
                --guided: of the profile-guided build)
   guided       builds fairground laid out by a profile of itself, target/guided/release/fairground (docs/speed.md)";
@@ -52,6 +54,9 @@ fn main() -> ExitCode {
         ["fit", rest @ ..] => fit::run(&root(), rest),
         ["record-fidelity", rest @ ..] => {
             test::cargo(&root(), &[&["run", "-q", "-p", "recorder", "--"], rest].concat())
+        }
+        ["count-instructions", rest @ ..] => {
+            test::cargo(&root(), &[&["run", "-q", "-p", "recorder", "--", "count"], rest].concat())
         }
         ["bench", rest @ ..] => bench::run(&root(), rest),
         ["guided"] => guided::build(&root()).map(|folder| println!("{}", folder.join("fairground").display())),

@@ -1,25 +1,27 @@
-//! The picture of the recently-used-CPU study: what one client of dbench4 does in 20 milliseconds before and after, and where its time went.
+//! The picture of the recently-used-CPU study: what one client of dbench4 does in 20 milliseconds, before and after the
+//! change, and where its time goes.
 
 use crate::tidy::read;
 use std::path::Path;
 use std::process::Command;
 
-/// Where it lies.
+/// The picture's file.
 const FILE: &str = "docs/studies/recent-used-cpu-picture.txt";
 const MACHINE: &str = "skylake-uma-8";
 const WORKLOAD: &str = "dbench4:clients=1,runtime=1";
 /// The arms of `experiments/recent-used-cpu.toml`.
 const BEFORE: &str = "v4.15,wake.idle_previous=kept,wake.idle_waker=shared-cache,cpufreq.driver=intel_pstate";
 const AFTER: &str = ",wake.recent_used_cpu=by-waker";
-/// Characters of a line of frequencies: the CPU, its mean and how often it changed, without the share of time at each.
+/// Characters of a line of frequencies that are kept: the CPU, its mean and its number of changes, but not the share of
+/// time at each.
 const FREQUENCIES: usize = 32;
 
-/// Draws it again.
+/// Draws the picture again.
 pub fn write(root: &Path) -> Result<(), String> {
     std::fs::write(root.join(FILE), text(root)?).map_err(|error| format!("{FILE}: {error}"))
 }
 
-/// Fails if the file is not what is drawn today.
+/// Fails if the file differs from what is drawn today.
 pub fn check(root: &Path) -> Result<(), String> {
     match text(root)? == read(&root.join(FILE))? {
         true => Ok(()),
@@ -55,7 +57,8 @@ fn fairground(root: &Path, command: &str, arm: &str, rest: &[&str]) -> Result<St
     }
 }
 
-/// Of what `run` prints: how busy each CPU was, the three pairs that wake each other most, and each core's mean frequency.
+/// From the output of `run`: how busy each CPU was, the three pairs that wake each other most, and each core's mean
+/// frequency.
 fn extract(run: &str) -> String {
     let lines: Vec<&str> = run.lines().collect();
     let after = |begin: &str, count: usize| -> Vec<String> {

@@ -1,15 +1,16 @@
-//! Committed tables: an experiment with a table in `experiments/`, or in `docs/studies/` if it takes minutes, must still print it.
+//! Committed tables: an experiment with a table in `experiments/`, or in `docs/studies/` if it takes minutes, must
+//! still print that table.
 
 use crate::tidy::read;
 use std::path::Path;
 use std::process::Command;
 
-/// Where the tables of short experiments lie, which every test prints again.
+/// The folder of short experiments' tables, which every test run prints again.
 pub const SHORT: &str = "experiments";
-/// Where those of the studies lie.
+/// The folder of the studies' tables.
 pub const STUDIES: &str = "docs/studies";
 
-/// Runs every `experiments/NAME.toml` that has a `FOLDER/NAME.txt` and compares what it prints.
+/// Runs every `experiments/NAME.toml` that has a `FOLDER/NAME.txt`, and compares its output with that file.
 pub fn check(root: &Path, folder: &str) -> Result<(), String> {
     let mut names: Vec<String> = std::fs::read_dir(root.join(folder))
         .map_err(|e| format!("{folder}: {e}"))?

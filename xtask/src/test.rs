@@ -1,4 +1,4 @@
-//! `cargo xtask test`: every check, in order of how soon it fails.
+//! `cargo xtask test`: every check; those that fail soonest come first.
 
 use std::path::Path;
 use std::process::Command;
@@ -14,7 +14,7 @@ pub fn run(root: &Path) -> Result<(), String> {
     step("release build", || cargo(root, &["build", "--release", "--quiet", "-p", "cli"]))?;
     step("fidelity", || cargo(root, &["run", "--release", "--quiet", "-p", "cli", "--", "fidelity", "--quiet"]))?;
     step("committed tables", || crate::tables::check(root, crate::tables::SHORT))?;
-    // What it prints is for people: a shared computer's figures are no verdict.
+    // Its output is for people: a shared computer's figures are no verdict.
     step("this computer, calibrated and measured", || crate::fidelity_host::run(root, &["--short"]))
 }
 

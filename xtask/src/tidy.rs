@@ -1,10 +1,11 @@
-//! `cargo xtask tidy`: the shape of the house, checked.
+//! `cargo xtask tidy`: checks the shape of the code base.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// The arrows of the design: who may use whom directly. Whoever may be used may be used through others too.
+/// The dependencies that the design allows: each crate, and the crates it may use directly. What it may use directly,
+/// it may also use through others.
 const ARROWS: &[(&str, &[&str])] = &[
     ("units", &[]),
     ("fentry", &[]),
@@ -19,8 +20,8 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("cli", &["lab", "host"]),
 ];
 
-/// The longest a file and a function may be, in lines. A function that mirrors one of the kernel's keeps its
-/// boundary, and a test the text it expects.
+/// The most lines of a file and of a function. A function that mirrors one of the kernel's keeps the kernel's boundary,
+/// and a test may contain the text it expects; neither is limited.
 const FILE_LINES: usize = 600;
 const FUNCTION_LINES: usize = 70;
 
@@ -52,7 +53,7 @@ pub fn run(root: &Path) -> Result<(), String> {
 /// The page whose last chapter names a test for each claim.
 const CLAIMS: &str = "docs/cost-model.md";
 
-/// The tests that stand there: words of at least three parts.
+/// The tests named in that chapter: words of at least three parts.
 fn claimed(root: &Path) -> Result<BTreeSet<String>, String> {
     let page = read(&root.join(CLAIMS))?;
     let (_, chapter) =
@@ -64,7 +65,7 @@ fn claimed(root: &Path) -> Result<BTreeSet<String>, String> {
     Ok(words.filter(is_test).map(str::to_string).collect())
 }
 
-/// Every scenario stands in a row of the page of mechanisms, and what stands there is a scenario.
+/// Checks that every scenario has a row in the page of mechanisms, and that every scenario named there exists.
 fn scenarios(root: &Path, faults: &mut Vec<String>) -> Result<(), String> {
     const PAGE: &str = "docs/mechanisms.md";
     let page = read(&root.join(PAGE))?;
@@ -86,7 +87,7 @@ fn scenarios(root: &Path, faults: &mut Vec<String>) -> Result<(), String> {
     Ok(())
 }
 
-/// Dependencies between rooms follow the arrows, and every room has its place among them.
+/// Checks that dependencies between crates follow [`ARROWS`], and that every crate has a place there.
 fn arrows(root: &Path, faults: &mut Vec<String>) -> Result<(), String> {
     let direct: BTreeMap<&str, &[&str]> = ARROWS.iter().copied().collect();
     let rooms = rooms(root)?;
@@ -123,7 +124,7 @@ fn reachable<'a>(from: &str, direct: &BTreeMap<&'a str, &'a [&'a str]>) -> BTree
     found
 }
 
-/// Names under `[dependencies]` of a manifest; what only tests use is theirs.
+/// The names under `[dependencies]` of a manifest. Dependencies of tests do not count.
 fn dependencies(manifest: &str) -> Vec<String> {
     let mut inside = false;
     let mut names = Vec::new();
@@ -137,7 +138,7 @@ fn dependencies(manifest: &str) -> Vec<String> {
     names
 }
 
-/// ARCHITECTURE.md names every room, and no room that is not there.
+/// Checks that ARCHITECTURE.md names every crate, and no crate that does not exist.
 fn architecture(root: &Path, faults: &mut Vec<String>) -> Result<(), String> {
     let text = read(&root.join("ARCHITECTURE.md"))?;
     let rooms = rooms(root)?;
@@ -181,19 +182,19 @@ fn is_function(line: &str) -> bool {
     line.trim_start_matches("const ").starts_with("fn ")
 }
 
-/// A test may hold the text it expects.
+/// A test may contain the text it expects.
 fn is_test(above: &[&str]) -> bool {
     above.last().is_some_and(|l| l.trim_start() == "#[test]")
 }
 
-/// Whether the comment above a function says which of the kernel's it is.
+/// Whether the comment above a function names the kernel function that it mirrors.
 fn mirrors_the_kernel(above: &[&str]) -> bool {
     let comment = above.iter().rev().map(|l| l.trim_start());
     let mut comment = comment.take_while(|l| l.starts_with("///") || l.starts_with("#["));
     comment.any(|l| crate::kernel_map::mirrored(l).is_some())
 }
 
-/// Words that must not stand in some rooms.
+/// Reports words that are not allowed in some crates.
 fn words(name: &str, text: &str, faults: &mut Vec<String>) {
     let stem = Path::new(name).file_stem().map_or(String::new(), |s| s.to_string_lossy().to_string());
     if ["util", "utils", "common", "misc", "helpers"].contains(&stem.as_str()) {

@@ -1,10 +1,10 @@
-//! A workload of one's own: clients who ask one server, and wait for its answers.
+//! A workload of one's own: clients ask one server, and wait for its answers.
 //!
 //! cargo run --release --example own_workload -- compare --machine skylake-uma-8 --workload counter:clients=1+4+16 --arm v4.15 --arm v6.12
 use fairground::{Instance, Ns, Op, Os, Parameter, Sample, Steps, Summary, SyncOp, TaskSpec, Workload, timed};
 use std::iter::once;
 
-/// What the command knows of it. Samples are nanoseconds, a million to the ms of its table.
+/// What the command needs to know about it. Samples are nanoseconds, of which a million make the ms of its table.
 pub const COUNTER: Workload = Workload {
     name: "counter",
     summary: "clients ask one server, and wait for its answers",
@@ -22,14 +22,14 @@ pub const COUNTER: Workload = Workload {
     build: |values| Box::new(Counter { clients: values.get("clients"), requests: values.get("requests") }),
 };
 
-/// One run of it.
+/// One run of the workload.
 struct Counter {
     clients: u64,
     requests: u64,
 }
 
 impl Instance for Counter {
-    /// The tasks that are there at the start: one, which starts the others and takes the time.
+    /// The tasks that exist at the start: one, which starts the others and takes the time.
     fn start(&self, os: &mut Os) -> Vec<TaskSpec> {
         let asked = os.create_semaphore();
         let answered: Vec<_> = (0..self.clients).map(|_| os.create_semaphore()).collect();
@@ -47,7 +47,7 @@ impl Instance for Counter {
         vec![timed(once(TaskSpec::new("server", Steps(serve))).chain(answered.into_iter().map(client)))]
     }
 
-    /// What it measures: the time that `timed` reported.
+    /// The samples: the time that `timed` reported.
     fn samples(&self, reported: &[Sample]) -> Vec<u64> {
         reported.iter().map(|sample| sample.value).collect()
     }

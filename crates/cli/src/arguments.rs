@@ -102,7 +102,8 @@ pub struct Selectors {
     pub quiet: bool,
 }
 
-/// Where there is one run, its selectors are taken and what makes no sense is refused, but nobody needs to be shown what cannot differ.
+/// For commands with a single run. They accept the selectors and refuse senseless values, but --help need not show what
+/// makes no difference.
 fn of_one_run(argument: Arg) -> Arg {
     let hidden = matches!(argument.get_id().as_str(), "iterations" | "jobs");
     argument.hide(hidden)

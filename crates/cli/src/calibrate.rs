@@ -1,4 +1,4 @@
-//! `calibrate`: prices this computer and writes its machine file.
+//! `calibrate`: measures this computer's prices, and writes its machine file.
 
 use crate::arguments::CalibrateArguments;
 use crate::execute::Patience;
@@ -21,16 +21,16 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 use units::CpuId;
 
-/// Others may use this much of the CPUs' time, in thousandths, before we wait for them.
+/// We wait while others use more than this share of the CPUs' time, in thousandths.
 const QUIET: u64 = 150;
-/// A share of which the figures should not be believed without a second look.
+/// From this share on, the figures should not be trusted without a second look.
 const LOUD: u64 = 400;
-/// All of it is to take less than five minutes: past this, what is left is done in short.
+/// Everything should take less than five minutes: after this time the rest is done with less effort.
 const LONG: Duration = Duration::from_secs(200);
 
 /// `fairground calibrate`.
 pub fn calibrate(arguments: &CalibrateArguments) -> Result<(), Failure> {
-    // Before minutes are spent.
+    // The name is checked before minutes are spent.
     let name = name(&arguments.name)?;
     let file = arguments
         .out
@@ -83,7 +83,7 @@ pub fn calibrate(arguments: &CalibrateArguments) -> Result<(), Failure> {
     }
 }
 
-/// What the machine is to be called; results are named after it, so it is to be part of a file's name as it stands.
+/// The machine's name. Results are named after it, so it must be usable as a part of a file name.
 fn name(given: &str) -> Result<&str, Failure> {
     let plain = file_name(given);
     if plain == given {
@@ -95,7 +95,7 @@ fn name(given: &str) -> Result<&str, Failure> {
     Err(written.mistake(format!("the machine's name {}", written.quoted()), expected).into())
 }
 
-/// How near two CPUs are, by the system's numbers. One of which the topology says nothing shares nothing.
+/// How near two CPUs are, by the system's numbers. A CPU that the topology does not mention shares nothing.
 fn nearness(topology: &Topology) -> impl Fn(usize, usize) -> Nearness {
     let known: BTreeMap<usize, CpuId> = topology.cpus().map(|(cpu, it)| (it.os_index as usize, cpu)).collect();
     move |a, b| match known.get(&a).zip(known.get(&b)).map(|(&a, &b)| topology.distance(a, b)) {
@@ -108,7 +108,8 @@ fn nearness(topology: &Topology) -> impl Fn(usize, usize) -> Nearness {
     }
 }
 
-/// Waits for others to go, but hears Ctrl-C meanwhile. Returns what they use of the CPUs at the end, in thousandths.
+/// Waits for others to finish, but still hears Ctrl-C. Returns how much of the CPUs they use at the end, in
+/// thousandths.
 fn quiet(computer: &Computer, waiting: Duration, patience: &Patience) -> u64 {
     let since = Instant::now();
     loop {
@@ -123,7 +124,7 @@ fn interrupted() -> Failure {
     Failure::Mistake("interrupted: nothing is written".to_string())
 }
 
-/// What is measured, and how it is started as another process.
+/// The computer to measure, and how this program is started as another process.
 struct Subject<'a> {
     computer: &'a Computer,
     pairs: &'a [Placement],
@@ -144,13 +145,14 @@ fn measure(
             return Err(interrupted());
         }
         bar.set_message(probe.name);
-        // No thread moves it: that would share this process's table of files, which makes what is measured dearer.
+        // No thread moves the bar: a thread would share this process's file table, which makes the measured calls
+        // slower.
         bar.tick();
         let short = arguments.quick || since.elapsed() > LONG;
         let effort = if short { Effort::QUICK } else { Effort::FULL };
         let Subject { computer, pairs: placements, starter } = *subject;
         let bench = Bench { computer, placements, effort, starter };
-        // A terminal's Ctrl-C ends the processes of a probe, too, which then says that they failed.
+        // A terminal's Ctrl-C also ends the processes of a probe, which then reports that they failed.
         let found = (probe.run)(&bench).map_err(|error| if patience.is_over() { interrupted() } else { error.into() });
         findings.append(found?);
         bar.inc(1);
@@ -159,7 +161,7 @@ fn measure(
     Ok(findings)
 }
 
-/// On stderr, if that is a terminal and the user wants one.
+/// A bar on stderr, if that is a terminal and the user wants one.
 fn bar(quiet: bool) -> ProgressBar {
     if quiet || !io::stderr().is_terminal() {
         return ProgressBar::hidden();
@@ -196,7 +198,7 @@ fn observed(name: &str, computer: &Computer, topology: Topology, pairs: &[Placem
     }
 }
 
-/// What was measured, and what the simulation makes of it.
+/// The measurements, and the simulation's values for them.
 fn table(observed: &Observed, calibration: &Calibration) -> String {
     let mut text = String::new();
     let width = observed.measurements.iter().map(|it| it.name.len()).max().unwrap_or(0);

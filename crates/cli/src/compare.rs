@@ -22,7 +22,7 @@ use std::time::Instant;
 
 type Results = BTreeMap<Job, Done>;
 
-/// What is kept of a run in memory.
+/// The part of a run that is kept in memory.
 struct Done {
     outcome: Outcome,
     observed: Option<Observed>,
@@ -30,13 +30,13 @@ struct Done {
 }
 
 impl Done {
-    /// Tables need the samples alone; what they were taken from is stored, and may be long.
+    /// Tables need only the samples. What the samples were computed from is stored, and may be long.
     fn new(outcome: Outcome, observed: Option<Observed>, cpu_ns: u64) -> Done {
         Done { outcome: Outcome { reported: Vec::new(), ..outcome }, observed, cpu_ns }
     }
 }
 
-/// What the comparisons of one call share.
+/// What all comparisons of one call share.
 pub struct Session {
     pub patience: Patience,
     pub course: Course,
@@ -66,7 +66,7 @@ pub fn compare(arguments: &CompareArguments) -> Result<(), Failure> {
     print(chosen(&report, arguments.format))
 }
 
-/// Runs what is missing in `folder` and reports on all. `number` tells the session's experiments apart.
+/// Runs what is missing in `folder`, and reports on everything. `number` distinguishes the session's experiments.
 pub fn comparison(
     session: &mut Session,
     number: usize,
@@ -107,7 +107,7 @@ pub fn comparison(
     Ok(report)
 }
 
-/// Takes what is stored of `jobs` into `results`, and returns what is not.
+/// Takes the stored runs among `jobs` into `results`, and returns the others.
 fn take(
     session: &mut Session,
     number: usize,
@@ -124,7 +124,7 @@ fn take(
             continue;
         };
         session.course.found(number, &job, host_cpu_ns);
-        // Stored runs may have ended badly, too.
+        // A stored run may have ended badly, too.
         check(experiment, &job, &outcome, Some(&store.record_path(experiment, &job)))?;
         results.insert(job, Done::new(outcome, observed, host_cpu_ns));
     }
@@ -136,7 +136,7 @@ fn take(
     Ok(missing)
 }
 
-/// Runs and stores.
+/// Runs the missing jobs, and stores them.
 fn run_missing(
     session: &mut Session,
     number: usize,
@@ -162,7 +162,8 @@ fn run_missing(
     })
 }
 
-/// Runs are missing: the user interrupted, or one of them met a mistake of the user's, `stopped`. What is done is kept.
+/// Some runs are missing, because the user interrupted, or one of them met a mistake of the user's, `stopped`. Finished
+/// runs are kept.
 fn partial(stopped: Option<String>, report: &Report, format: Format, store: &Store) -> Result<(), Failure> {
     let (done, runs) = (report.progress.done, report.progress.runs);
     let why = stopped.as_deref().unwrap_or("interrupted");
@@ -171,7 +172,7 @@ fn partial(stopped: Option<String>, report: &Report, format: Format, store: &Sto
         return Err(Failure::Mistake(format!("{why}{kept}")));
     }
     store.report(report)?;
-    // Programs that read JSON or CSV must not take a part for the whole; a table needs a run of every arm.
+    // Programs that read JSON or CSV must not mistake a part for the whole. A table needs a run of every arm.
     if stopped.is_none() && format == Format::Text && report.has_tables {
         print(&report.text)?;
     }
@@ -192,7 +193,7 @@ fn cpu_seconds(results: &Results) -> f64 {
     results.values().map(|done| done.cpu_ns).sum::<u64>() as f64 / 1e9
 }
 
-/// Whether a run ended as it should. `record` is where it is stored.
+/// Checks that a run ended as it should. `record` is where it is stored.
 pub fn check(experiment: &Experiment, job: &Job, outcome: &Outcome, record: Option<&Path>) -> Result<(), Failure> {
     match unfinished(experiment, job, outcome) {
         None => Ok(()),
@@ -205,17 +206,17 @@ pub fn check(experiment: &Experiment, job: &Job, outcome: &Outcome, record: Opti
     }
 }
 
-/// Our own setups fit; should one not, this says where it is from.
+/// The place for mistakes in our own setups. There should be none; if there is, this says where the setup came from.
 pub fn here() -> Location {
     Location::of("the experiment")
 }
 
-/// What the report says of a run beside its samples.
+/// What the report shows about a run besides its samples.
 fn observed(experiment: &Experiment, job: &Job) -> Wanted<'static> {
     Wanted { observed: job.iteration == 0, profile: experiment.profiles(job), ..Wanted::default() }
 }
 
-/// Runs a setup on this thread. `wanted` is there to be observed, too.
+/// Runs a setup on this thread. `wanted` also says what to observe.
 fn record(setup: &Setup, wanted: Wanted, give_up: &dyn Fn() -> bool) -> Result<Option<Record>, Failure> {
     let since = Instant::now();
     let before = thread_cpu_ns(since);

@@ -1,4 +1,4 @@
-//! Runs side by side, the bar that shows how far they are, and Ctrl-C.
+//! Runs jobs in parallel, with a progress bar, and handles Ctrl-C.
 
 use crate::failure::Failure;
 use crate::output::{say, write_file_and_folders};
@@ -21,7 +21,7 @@ use std::sync::{Arc, mpsc};
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// Threads at the same time.
+/// The most threads at the same time.
 pub const MOST_JOBS: u64 = 1024;
 
 /// Whether the user has asked to stop.
@@ -29,7 +29,7 @@ pub const MOST_JOBS: u64 = 1024;
 pub struct Patience(Arc<AtomicBool>);
 
 impl Patience {
-    /// From now on Ctrl-C is heard; a second one ends the program at once. A terminal that goes away is heard, too.
+    /// From now on Ctrl-C is noticed; a second one ends the program at once. A terminal that closes is noticed, too.
     pub fn watch() -> Patience {
         use signal_hook::consts::{SIGINT, SIGTERM};
         use signal_hook::flag;
@@ -52,12 +52,13 @@ impl Patience {
         patience
     }
 
-    /// Hears of a terminal that goes away, and so far of nothing else.
+    /// Notices a terminal that closes, and so far nothing else.
     fn of_terminal() -> Patience {
         use signal_hook::consts::SIGHUP;
         use signal_hook::flag::register;
         let asked = Arc::new(AtomicBool::new(false));
-        // A shell and the kernel may each send one, so the second says no more than the first. nohup(1) has it ignored, which must stay so.
+        // The shell and the kernel may each send a SIGHUP, so the second says no more than the first. nohup(1) sets it
+        // to be ignored, and that must stay so.
         if !is_ignored(SIGHUP)
             && let Err(error) = register(SIGHUP, asked.clone())
         {
@@ -66,8 +67,8 @@ impl Patience {
         Patience(asked)
     }
 
-    /// The same for a process that measures itself: another one hears of a second Ctrl-C, says so and ends this one. A thread that waited for
-    /// it would share this one's table of files, which makes every read and write dearer.
+    /// The same for a process that measures itself: another process hears of a second Ctrl-C, reports it and ends this
+    /// one. A thread that waits for it would share this process's file table, which makes every read and write slower.
     pub fn watch_beside(starter: &Starter) -> Patience {
         use signal_hook::consts::{SIGINT, SIGTERM, SIGUSR1};
         use signal_hook::flag::{register, register_conditional_shutdown};
@@ -79,7 +80,7 @@ impl Patience {
             pipe::register(SIGINT, here.try_clone()?)?;
             pipe::register(SIGTERM, here)?;
             let mut herald = starter.command(&[HERALD.to_string()]);
-            // A group of its own: a terminal's Ctrl-C is for those that it ends.
+            // A process group of its own, because a terminal's Ctrl-C is meant for the processes that it ends.
             herald.stdin(OwnedFd::from(there)).stdout(Stdio::null()).process_group(0).spawn()
         });
         if let Err(error) = told {
@@ -98,7 +99,7 @@ impl Patience {
     }
 }
 
-/// Whether this process was started with that signal ignored; false where the system does not tell.
+/// Whether this process was started with that signal ignored; false if the system does not tell.
 fn is_ignored(signal: i32) -> bool {
     let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
     let mask = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
@@ -106,9 +107,10 @@ fn is_ignored(signal: i32) -> bool {
     mask >> (signal - 1) & 1 == 1
 }
 
-/// Does `work` for each job, on `threads` threads, and hands what comes of it to `done` in the order in which it is finished.
-/// `work` is given a question to ask now and then, whether to give up, and returns `None` when it has. A failure ends all but the jobs before
-/// it, and of several the first job's is told: the same one however many threads there are. When the user's patience ends, some jobs are not done.
+/// Does `work` for each job on `threads` threads, and passes the results to `done` in the order in which they finish.
+/// `work` gets a function to call now and then, which says whether to give up; `work` then returns `None`. A failure
+/// ends all jobs except those before it. If several fail, the first job's failure is returned, so the number of threads
+/// does not matter. When the user's patience ends, some jobs are not done.
 pub fn execute<J: Copy + Send + Sync, T: Send>(
     jobs: &[J],
     threads: usize,
@@ -148,7 +150,7 @@ pub fn execute<J: Copy + Send + Sync, T: Send>(
     result
 }
 
-/// A bar on stderr that counts `what`, if that is a terminal and the user wants one.
+/// A bar on stderr that counts `what`, if stderr is a terminal and the user wants one.
 pub fn progress(what: &str, all: usize, done: usize, quiet: bool) -> ProgressBar {
     let bar = still_progress(what, all, done, quiet);
     if !bar.is_hidden() {
@@ -157,7 +159,7 @@ pub fn progress(what: &str, all: usize, done: usize, quiet: bool) -> ProgressBar
     bar
 }
 
-/// The same without a thread that keeps it moving, for a process that measures itself: it moves with each run.
+/// The same without a thread that moves the bar, for a process that measures itself; the bar moves with each run.
 pub fn still_progress(what: &str, all: usize, done: usize, quiet: bool) -> ProgressBar {
     if quiet || done == all || !io::stderr().is_terminal() {
         return ProgressBar::hidden();
@@ -172,23 +174,24 @@ pub fn still_progress(what: &str, all: usize, done: usize, quiet: bool) -> Progr
     bar
 }
 
-/// CPU time of this thread so far, in nanoseconds; where the system does not tell, the time since `since`.
+/// CPU time of this thread so far, in nanoseconds; if the system does not tell, the time since `since`.
 pub fn thread_cpu_ns(since: Instant) -> u64 {
     let text = fs::read_to_string("/proc/thread-self/schedstat").unwrap_or_default();
     let first = text.split_whitespace().next().and_then(|number| number.parse().ok());
     first.unwrap_or_else(|| since.elapsed().as_nanos() as u64)
 }
 
-/// Where a setup is kept for a second look, should the program break over it.
+/// Where a setup is kept for later examination, if the program panics in its run.
 pub enum Keep<'a> {
     At(&'a Path),
-    /// With the temporary files.
+    /// Among the temporary files.
     Aside,
-    /// It is there already.
+    /// It is stored at this place already.
     Stored(&'a str),
 }
 
-/// Runs `body`, a run of `setup`. If the program breaks there, that is our fault: keeps the setup, and says how to run it again.
+/// Runs `body`, a run of `setup`. If the program panics there, that is our fault: keeps the setup, and says how to run
+/// it again.
 pub fn guarded<T>(setup: &Setup, keep: Keep, body: impl FnOnce() -> Result<T, Failure>) -> Result<T, Failure> {
     let payload = match catch_unwind(AssertUnwindSafe(body)) {
         Ok(result) => return result,
@@ -261,7 +264,7 @@ mod tests {
 
     #[test]
     fn of_several_failures_the_first_jobs_is_told() {
-        // The second fails at once, and the first only when it knows of that.
+        // The second job fails at once; the first fails only when it knows of that.
         for _ in 0..20 {
             let second_is_out = AtomicBool::new(false);
             let work = |job: &Job, give_up: &dyn Fn() -> bool| -> Result<Option<()>, Failure> {

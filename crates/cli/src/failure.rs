@@ -8,13 +8,13 @@ use std::process::ExitCode;
 
 #[derive(Clone, Debug)]
 pub enum Failure {
-    /// The user's: exit code 2.
+    /// The user's mistake: exit code 2.
     Mistake(String),
-    /// The program's: exit code 1.
+    /// The program's fault: exit code 1.
     Ours(String),
-    /// The answer is no (`replay`): exit code 1, and what there is to say has been said.
+    /// The answer is no (`replay`): exit code 1, and everything has been printed already.
     Differs,
-    /// Nobody reads what we print any more: no failure.
+    /// The reader of our output has gone away, which is no failure.
     Closed,
 }
 
@@ -48,7 +48,7 @@ impl From<host::Error> for Failure {
 }
 
 impl Failure {
-    /// A trace that did not get whole into `out`.
+    /// A trace that was not completely written to `out`.
     pub fn of_trace(error: TraceError, out: &str) -> Failure {
         match error {
             TraceError::Mistake(mistake) => mistake.into(),
@@ -63,7 +63,7 @@ impl Failure {
         }
     }
 
-    /// What the user gave to be written to cannot be.
+    /// The user named a place to write to, but it cannot be written.
     pub fn unwritten(place: impl Display, error: &io::Error, expected: &str) -> Failure {
         Failure::Mistake(format!("{place}: cannot be written: {error}; expected {expected}"))
     }

@@ -1,4 +1,4 @@
-//! `fairground fidelity`: recorded real kernels against the simulation.
+//! `fairground fidelity`: compares recorded real kernels with the simulation.
 
 use crate::arguments::FidelityArguments;
 use crate::execute::Patience;
@@ -9,7 +9,7 @@ use lab::experiment::{Draft, Purpose};
 use lab::fidelity::{Checked, Row, check, render};
 use std::path::{Path, PathBuf};
 
-/// Checks every case and prints one table. Fails when a figure is off that its case does not explain.
+/// Checks every case and prints one table. Fails if a figure is off and its case does not explain why.
 pub fn fidelity(arguments: &FidelityArguments) -> Result<(), Failure> {
     let mut cases = Vec::new();
     for place in &arguments.cases {

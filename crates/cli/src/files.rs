@@ -1,11 +1,11 @@
-//! The computer's files, as the lab asks for them.
+//! The computer's files, through the interface that the lab expects.
 
 use lab::machines::Files;
 use lab::mistake::{Location, Unreadable};
 use std::fs;
 use std::io::Read;
 
-/// Larger than any experiment, machine or record that makes sense.
+/// Any experiment, machine or record that makes sense is smaller.
 const LARGEST_FILE: u64 = 256 << 20;
 
 pub struct Disk;
@@ -26,7 +26,7 @@ impl Files for Disk {
             _ => error.to_string(),
         };
         let words = |error| Unreadable::from(words(error));
-        // Opening a pipe that nobody writes would wait for ever; what a shell hands over as /dev/fd/N has its writer.
+        // Opening a pipe without a writer would wait for ever; the pipe that a shell passes as /dev/fd/N has one.
         let kind = fs::metadata(path).map_err(words)?.file_type();
         if !kind.is_file() && !kind.is_dir() && !["/dev/fd/", "/proc/self/fd/"].iter().any(|at| path.starts_with(at)) {
             return Err("a pipe, a socket or a device".to_string().into());

@@ -1,6 +1,7 @@
-//! The command `fairground`: files, threads and exit codes around the lab.
+//! The command `fairground`: the files, threads and exit codes around the lab.
 //!
-//! As a library it is the same command with workloads of one's own beside ours: [`main_with`]. `examples/own_workload.rs` has one.
+//! Used as a library, it is the same command with workloads of one's own in addition to ours: [`main_with`].
+//! `examples/own_workload.rs` is an example.
 
 mod arguments;
 mod calibrate;
@@ -42,7 +43,7 @@ pub use sim::program::{Op, Outcome, Program, Steps, TaskSpec};
 pub use units::{Cycles, Ns};
 pub use workloads::{Instance, Parameter, Summary, Values, Workload, timed};
 
-/// The command with the arguments that this program was started with, and `own` among its workloads.
+/// The command with this program's arguments, and with `own` among its workloads.
 ///
 /// # Panics
 /// If a workload of that name exists.
@@ -50,13 +51,13 @@ pub fn main_with(own: &'static [Workload]) -> ExitCode {
     run_with(own, std::env::args_os())
 }
 
-/// The same with these arguments, of which the first is the program's name. Once in a program.
+/// The same with these arguments; the first one is the program's name. To be called once in a program.
 pub fn run_with(
     own: &'static [Workload],
     arguments: impl IntoIterator<Item = impl Into<OsString> + Clone>,
 ) -> ExitCode {
     workloads::add(own);
-    // Mistakes in the arguments themselves end here, with exit code 2.
+    // Mistakes in the arguments themselves exit here, with code 2.
     match dispatch(&Arguments::parse_from(arguments).command) {
         Ok(()) => ExitCode::SUCCESS,
         Err(failure) => {
@@ -105,7 +106,7 @@ fn machines(command: &MachinesCommand) -> Result<(), Failure> {
         MachinesCommand::Show { name } => print(&listing::machine(&choose("machines show", name)?)),
         MachinesCommand::Import { file } => {
             let machine = choose("machines import", file)?;
-            // What it extends is written out, so that the file stands alone.
+            // The files that it extends are written out, so that the printed file is complete.
             if machine.bases.is_empty() { print(&machine.text) } else { print(&machine.description.to_toml()) }
         }
     }

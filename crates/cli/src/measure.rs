@@ -19,7 +19,7 @@ use lab::setup::WorkloadSetup;
 use std::path::Path;
 use std::time::Instant;
 
-/// Share of the CPUs' time, in thousandths, from which others' work is worth a word.
+/// From this share of the CPUs' time, in thousandths, the work of others is worth mentioning.
 const WORTH_A_WORD: u64 = 50;
 
 /// `fairground measure`.
@@ -30,7 +30,7 @@ pub fn measure(arguments: &MeasureArguments) -> Result<(), Failure> {
     let plan = plan(&tables, &computer.allowed)?;
     let host = facts(&computer);
     let workloads: Vec<&WorkloadSetup> = plan.iter().map(|(_, workload)| workload).collect();
-    // Before the folder is there, which an interruption must not leave behind empty.
+    // This comes before the folder is made, because an interruption must not leave an empty folder behind.
     let starter = starter()?;
     let patience = Patience::watch_beside(&starter);
     let out = arguments.out.as_ref().map(Path::new);
@@ -41,7 +41,7 @@ pub fn measure(arguments: &MeasureArguments) -> Result<(), Failure> {
         say(&format!("note: {} of {all} runs are taken from {}", records.len(), folder.path().display()));
     }
     let bar = still_progress("runs", all, records.len(), arguments.quiet);
-    // By iteration, so that slow changes of the computer fall on all rows alike.
+    // Iteration by iteration, so that slow changes of the computer affect all rows alike.
     let order = (0..iterations as u32).flat_map(|iteration| plan.iter().map(move |row| (iteration, row)));
     let ended = order.take_while(|_| !patience.is_over()).try_for_each(|(iteration, (real, workload))| {
         let done = |record: &MeasuredRecord| record.iteration == iteration && record.workload == *workload;
@@ -49,7 +49,7 @@ pub fn measure(arguments: &MeasureArguments) -> Result<(), Failure> {
             return Ok(());
         }
         let outcome = match one(real, workload, &starter, &computer) {
-            // A terminal's Ctrl-C ends the benchmark's own processes, too: that run was none.
+            // A terminal's Ctrl-C also ends the benchmark's own processes: this run does not count.
             Err(_) if patience.is_over() => return Ok(()),
             outcome => outcome?,
         };
@@ -74,7 +74,7 @@ pub fn measure(arguments: &MeasureArguments) -> Result<(), Failure> {
     finish(arguments, folder.as_ref(), report(&tables, &records), (records.len(), all))
 }
 
-/// Stores and prints what came of it, of which a part may be missing.
+/// Stores and prints the results, of which a part may be missing.
 fn finish(
     arguments: &MeasureArguments,
     folder: Option<&Folder>,
@@ -92,7 +92,7 @@ fn finish(
     }
     match arguments.format {
         MeasureFormat::Text => print(&text)?,
-        // Programs that read JSON must not take a part for the whole.
+        // Programs that read JSON must not mistake a part for the whole.
         MeasureFormat::Json if partial => {}
         MeasureFormat::Json => print(&report.json)?,
     }
@@ -105,13 +105,14 @@ fn finish(
 }
 
 fn tables(arguments: &MeasureArguments, allowed: &[usize]) -> Result<Vec<WorkloadTable>, Failure> {
-    // CPUs have the kernel's numbers, of which those below the highest need not be allowed.
+    // CPUs have the kernel's numbers; some below the highest may not be allowed.
     let nr_cpus = allowed.last().map_or(1, |last| last + 1);
     let mut draft = Draft::default();
     for workload in &arguments.workloads {
         draft.workload(&Written::option("measure", workload))?;
     }
-    // Before its files are read, and found to suit another computer, say. What is no workload is told by its own mistake.
+    // This comes before files are read, which may turn out to suit only another computer. An unknown workload is reported
+    // by a message of its own.
     let unreal =
         |name: &&str| workload_names().any(|known| known == *name) && *name != RT_APP && benchmark(name).is_none();
     if let Some(name) = draft.workloads.iter().map(|workload| workload.name.text.as_str()).find(unreal) {
@@ -131,7 +132,7 @@ fn no_benchmark(name: &str) -> Failure {
     Mistake::new(&Location::of("measure"), found, names.join(", ")).into()
 }
 
-/// What can be measured.
+/// Something that can be measured.
 enum Real {
     Benchmark(&'static Benchmark),
     RtApp(RtApp),
@@ -160,7 +161,7 @@ impl Real {
     }
 }
 
-/// What is run in one iteration.
+/// The runs of one iteration.
 fn plan(tables: &[WorkloadTable], allowed: &[usize]) -> Result<Vec<(Real, WorkloadSetup)>, Failure> {
     let mut plan = Vec::new();
     for table in tables {
@@ -172,14 +173,14 @@ fn plan(tables: &[WorkloadTable], allowed: &[usize]) -> Result<Vec<(Real, Worklo
     Ok(plan)
 }
 
-/// This program, as it is started for further processes.
+/// How this program is started for further processes.
 pub fn starter() -> Result<Starter, Failure> {
     let program = std::env::current_exe()
         .map_err(|error| Failure::Mistake(format!("the place of this program: {error}; expected /proc to be there")))?;
     Ok(Starter { program, words: vec!["host-child".to_string(), "--".to_string()] })
 }
 
-/// The computer, as records name it.
+/// The computer, in the form of records.
 pub fn facts(computer: &Computer) -> Host {
     Host {
         cpu_model: computer.cpu_model.clone(),
@@ -215,7 +216,7 @@ fn one(
     })
 }
 
-/// What makes the figures doubtful.
+/// Warns of conditions that make the figures doubtful.
 fn warn(computer: &Computer, records: &[MeasuredRecord]) {
     if let Some(why) = computer.own_scheduler() {
         say(&format!("note: {why}"));

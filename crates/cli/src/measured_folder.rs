@@ -1,4 +1,4 @@
-//! Folders of measurements: one record for each run, the report, and what tells an interrupted measurement from a whole one.
+//! Folders of measurements: one record for each run, the report, and a file that marks an interrupted measurement.
 
 use crate::failure::Failure;
 use crate::files::Disk;
@@ -14,29 +14,29 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 const RECORDS: &str = "measured";
-/// Lists what is being measured, while it is: whoever finds it knows what to go on with.
+/// Lists what is being measured, as long as that lasts: it tells a later call what to continue.
 const UNFINISHED: &str = "measured.unfinished";
 
-/// Of the hash in a folder's name that would be too long.
+/// How many digits of the hash stand in a folder's name that would be too long otherwise.
 const HASH_DIGITS: usize = 12;
 
-/// Where measurements are stored, new or with earlier ones. One that was interrupted is gone on with; another one takes the place of an earlier
-/// one of the same workload, so that a folder holds one set.
+/// Where measurements are stored, in a new folder or with earlier ones. An interrupted measurement is continued. A new
+/// one replaces an earlier one of the same workload, so that a folder holds one set.
 pub struct Folder {
     path: PathBuf,
-    /// The folders that were made for it, the outermost first.
+    /// The folders that were created for it, the outermost first.
     made: Vec<PathBuf>,
     /// What an interrupted measurement has left unfinished, and what this one measures: names below [`RECORDS`].
     unfinished: BTreeSet<String>,
     own: BTreeSet<String>,
-    /// The files of the runs that this one takes from an interrupted one.
+    /// The files of the runs that this measurement takes over from an interrupted one.
     taken: BTreeSet<PathBuf>,
     begun: Cell<bool>,
 }
 
 impl Folder {
-    /// The folder, and the runs of `workloads`, up to so many of each, that an interrupted measurement has left there: of this program on
-    /// this host.
+    /// Opens the folder. Also returns the runs of `workloads` that an interrupted measurement left there, at most so
+    /// many of each: only those of this program on this host.
     pub fn open(
         path: &Path,
         workloads: &[&WorkloadSetup],
@@ -88,14 +88,15 @@ impl Folder {
         self.path.join(RECORDS).join(name_of(workload)).join(format!("{iteration:04}.json"))
     }
 
-    /// Takes the folders away again that were made: nothing came of it.
+    /// Removes the folders that were created, because there is no result.
     pub fn discard(&self) {
         for made in self.made.iter().rev() {
             let _ = fs::remove_dir(made);
         }
     }
 
-    /// From here on these workloads' earlier runs are gone but for those that are taken up, and so is what was reported of them.
+    /// From here on the earlier runs of these workloads are gone, except those that are taken over; so are the reports
+    /// on them.
     fn begin(&self) -> Result<(), Failure> {
         if self.begun.replace(true) {
             return Ok(());
@@ -119,7 +120,7 @@ impl Folder {
         write_file_and_folders(&path, record.to_json()).map_err(|error| cannot_write(&path, &error))
     }
 
-    /// The files of a report, text and JSON, and those of the other kind: whole, or of a part.
+    /// The files of a report, text and JSON, followed by those of the other kind; the kinds are whole and partial.
     fn reports(&self, partial: bool) -> [(PathBuf, PathBuf); 2] {
         ["txt", "json"].map(|name| {
             let [whole, part] = ["", ".partial"].map(|part| self.path.join(format!("measured{part}.{name}")));
@@ -127,12 +128,12 @@ impl Folder {
         })
     }
 
-    /// Writes what was printed; of measurements of which a part is missing under other names.
+    /// Writes what was printed; if a part of the measurements is missing, under other names.
     pub fn report(&self, partial: bool, text: &str, json: &str) -> Result<(), Failure> {
         self.begin()?;
         for ((path, other), text) in self.reports(partial).into_iter().zip([text, json]) {
             write_file(&path, text).map_err(|error| cannot_write(&path, &error))?;
-            // Of the measurements that these have taken the place of.
+            // It reports on measurements that these have replaced.
             let _ = fs::remove_file(other);
         }
         if partial {
@@ -154,7 +155,7 @@ fn name_of(workload: &WorkloadSetup) -> String {
     if plain.len() == whole.len() {
         return plain;
     }
-    // What is cut off tells workloads apart.
+    // The text that is cut off may distinguish workloads, so a hash replaces it.
     let hash = lab::hash::sha256(whole.as_bytes());
     format!("{}-{}", &plain[..plain.len() - HASH_DIGITS - 1], &hash[..HASH_DIGITS])
 }
@@ -180,7 +181,8 @@ pub fn measured(folder: &str) -> Result<Measured, Failure> {
         entries.sort();
         Ok::<_, std::io::Error>(entries)
     };
-    // What a killed measurement has left half written is none, nor is what a system puts into every folder.
+    // Only .json files are records: a killed measurement may leave half-written files, and some systems put files into
+    // every folder.
     let is_record = |path: &PathBuf| path.extension().is_some_and(|extension| extension == "json");
     let wrong = |error: std::io::Error| match error.kind() {
         std::io::ErrorKind::NotFound => Mistake::new(&at, "no folder of measurements", expected),

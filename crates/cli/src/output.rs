@@ -1,4 +1,4 @@
-//! Writing: to stdout, which may close; to stderr; and to files, whole or not at all.
+//! Writes to stdout, which may close; to stderr; and to files, completely or not at all.
 
 use crate::failure::Failure;
 use std::ffi::OsStr;
@@ -6,7 +6,7 @@ use std::fs::{self, File};
 use std::io::{self, ErrorKind, Write};
 use std::path::{Path, PathBuf};
 
-/// What the names of unfinished files end in. Nobody else calls a file so: what is swept is ours.
+/// The suffix of unfinished files. Nobody else uses it, so only our own files are swept.
 const PART: &str = ".fairground-part";
 
 /// Prints results.
@@ -19,24 +19,24 @@ pub fn print(text: &str) -> Result<(), Failure> {
     }
 }
 
-/// Says something that is no result. Whether anybody hears it does not matter.
+/// Prints a message that is not a result. It does not matter whether anybody reads it.
 pub fn say(text: &str) {
     let _ = writeln!(io::stderr(), "{text}");
 }
 
-/// A file that appears under its name only when it is whole. What is no file but has a name (a device, a pipe) is written to as it stands:
-/// putting a file in its place would take it away from everybody.
+/// A file that appears under its name only once it is complete. If the name belongs to something that is not a regular
+/// file (a device, a pipe), that is written to directly: replacing it with a file would take it away from everybody.
 #[derive(Debug)]
 pub struct NewFile {
     path: PathBuf,
-    /// Where it grows until then.
+    /// The path where it is written until then.
     unfinished: Option<PathBuf>,
     file: Option<File>,
 }
 
 impl NewFile {
-    /// One that the user has named, in a folder that is the user's: what programs that were killed have left half written of this very file goes
-    /// away, and nothing else.
+    /// A file that the user has named, in the user's folder. Half-written versions of the same file that killed
+    /// programs have left are removed, and nothing else.
     pub fn named(path: &Path) -> io::Result<NewFile> {
         let new = NewFile::create(path)?;
         if let (Some(name), Some(folder)) = (new.path.file_name().and_then(OsStr::to_str), folder_of(&new.path)) {
@@ -47,7 +47,7 @@ impl NewFile {
     }
 
     pub fn create(path: &Path) -> io::Result<NewFile> {
-        // Where the name is a link, what it leads to is what shall change.
+        // If the name is a link, its target must change, not the link.
         let path = fs::canonicalize(path).unwrap_or_else(|_| path.to_path_buf());
         match fs::metadata(&path) {
             Ok(there) if there.is_dir() => {
@@ -68,7 +68,7 @@ impl NewFile {
         Ok(NewFile { path, unfinished: Some(unfinished), file: Some(file) })
     }
 
-    /// Gives the file its name.
+    /// Gives the finished file its name.
     pub fn keep(mut self) -> io::Result<()> {
         self.file = None;
         match &self.unfinished {
@@ -90,15 +90,15 @@ impl Write for NewFile {
 
 impl Drop for NewFile {
     fn drop(&mut self) {
-        // After `keep` there is nothing of that name; otherwise what is there is of no use.
+        // After `keep` there is nothing of that name; before, what is there is of no use.
         if let Some(unfinished) = &self.unfinished {
             let _ = fs::remove_file(unfinished);
         }
     }
 }
 
-/// Removes what programs that were killed have left half written in a folder, and in those of its folders that are `ours` with all below them.
-/// What else lies in the folder is the user's.
+/// Removes the half-written files of killed programs from a folder, and from those of its folders that are `ours` with
+/// everything below them. Everything else in the folder belongs to the user.
 pub fn sweep(folder: &Path, ours: &[&str]) {
     sweep_files(folder, &|_| true);
     for name in ours {
@@ -106,17 +106,17 @@ pub fn sweep(folder: &Path, ours: &[&str]) {
     }
 }
 
-/// Sweeps a folder and those below it.
+/// Sweeps a folder, and all folders below it.
 fn sweep_below(folder: &Path) {
     for below in sweep_files(folder, &|_| true) {
         sweep_below(&below);
     }
 }
 
-/// Sweeps those files of a folder that are wanted gone; returns the folders in it.
+/// Removes the unwanted ones among a folder's leftover files, and returns the folders in it.
 fn sweep_files(folder: &Path, wanted: &dyn Fn(&Path) -> bool) -> Vec<PathBuf> {
     let mut folders = Vec::new();
-    // Where nobody says which programs run, none is known to be gone.
+    // If the system does not list its processes, none is known to have ended.
     if !Path::new("/proc/self").exists() {
         return folders;
     }
@@ -132,19 +132,19 @@ fn sweep_files(folder: &Path, wanted: &dyn Fn(&Path) -> bool) -> Vec<PathBuf> {
     folders
 }
 
-/// The name that an unfinished file of [`NewFile`] is to have, and the process that writes, or wrote, it.
+/// The final name of an unfinished file of [`NewFile`], and the process that writes, or wrote, it.
 fn unfinished_by(path: &Path) -> Option<(&str, u32)> {
     let name = path.file_name()?.to_str()?.strip_prefix('.')?.strip_suffix(PART)?;
     let (name, process) = name.rsplit_once('.')?;
     Some((name, process.parse().ok()?))
 }
 
-/// Where a file lies.
+/// The folder of a file.
 fn folder_of(path: &Path) -> Option<&Path> {
     path.parent().map(|folder| if folder.as_os_str().is_empty() { Path::new(".") } else { folder })
 }
 
-/// The folders that are not there of those that lead to `path`, itself with them, the outermost first.
+/// The folders on the way to `path`, itself included, that do not exist, the outermost first.
 pub fn folders_to_make(path: &Path) -> Vec<PathBuf> {
     let mut made: Vec<PathBuf> = path.ancestors().take_while(|at| !at.exists()).map(Path::to_path_buf).collect();
     made.retain(|at| !at.as_os_str().is_empty());
@@ -152,7 +152,7 @@ pub fn folders_to_make(path: &Path) -> Vec<PathBuf> {
     made
 }
 
-/// Writes a whole file, and makes the folders that it lies in.
+/// Writes a whole file, and creates the folders that it lies in.
 pub fn write_file_and_folders(path: &Path, content: impl AsRef<[u8]>) -> io::Result<()> {
     path.parent().map_or(Ok(()), fs::create_dir_all)?;
     write_file(path, content)
@@ -189,7 +189,7 @@ mod tests {
     fn only_our_own_unfinished_files_are_swept_and_only_where_they_are_ours() {
         let place = std::env::temp_dir().join(format!("fairground-sweep-{}", std::process::id()));
         let alive = format!("records/.b.{}.fairground-part", std::process::id());
-        // Nobody has this number.
+        // No process has this number.
         let gone = [
             ".a.4194999.fairground-part",
             "records/.a.4194999.fairground-part",

@@ -1,4 +1,4 @@
-//! How far the runs of one or more experiments are, and how long the rest will take.
+//! How many runs of one or more experiments are done, and how long the rest will take.
 
 use crate::output::say;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
@@ -10,14 +10,14 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// Between two lines where stderr is no terminal.
+/// The time between two lines if stderr is no terminal.
 const BETWEEN_LINES: Duration = Duration::from_secs(60);
 
-/// What runs cost, as far as is known, and which are still to come. A row's runs cost much the same under every arm and seed, rows
-/// of one table resemble each other, and of anything else there is only the average.
+/// What runs cost, as far as is known, and which are still to come. The runs of a row cost much the same under every
+/// arm and seed; rows of one table resemble each other; for anything else there is only the average.
 #[derive(Debug, Default)]
 pub struct Forecast {
-    /// Arms and iterations of each point, which are still to come.
+    /// The arms and iterations of each point that are still to come.
     pending: BTreeMap<(usize, usize, usize), BTreeSet<(usize, u32)>>,
     points: BTreeMap<(usize, usize, usize), Costs>,
     tables: BTreeMap<(usize, usize), Costs>,
@@ -42,19 +42,19 @@ impl Costs {
 }
 
 impl Forecast {
-    /// Runs that are to be done; `experiment` tells experiments apart.
+    /// Adds runs that are to be done; `experiment` distinguishes experiments.
     pub fn expect(&mut self, experiment: usize, jobs: impl IntoIterator<Item = Job>) {
         for Job { table, point, arm, iteration } in jobs {
             self.pending.entry((experiment, table, point)).or_default().insert((arm, iteration));
         }
     }
 
-    /// How many they are.
+    /// How many runs are still to come.
     fn pending(&self) -> u64 {
         self.pending.values().map(|jobs| jobs.len() as u64).sum()
     }
 
-    /// A run is there, and took that much CPU time.
+    /// A run is done, and took that much CPU time.
     pub fn learn(&mut self, experiment: usize, job: &Job, cpu_ns: u64) {
         let point = (experiment, job.table, job.point);
         self.pending.entry(point).or_default().remove(&(job.arm, job.iteration));
@@ -63,7 +63,7 @@ impl Forecast {
         self.all.add(cpu_ns);
     }
 
-    /// CPU time of what is to come, in nanoseconds; `None` while no run has ended.
+    /// The CPU time of the runs to come, in nanoseconds; `None` as long as no run has ended.
     pub fn remaining_ns(&self) -> Option<u64> {
         let all = self.all.mean()?;
         let cost = |&(experiment, table, point): &(usize, usize, usize)| {
@@ -74,12 +74,12 @@ impl Forecast {
     }
 }
 
-/// How far it all is, as of the last run that ended.
+/// The overall progress, as of the last run that ended.
 #[derive(Clone, Copy, Debug, Default)]
 struct Standing {
     runs: u64,
     done: u64,
-    /// How long the rest will take from then on; `None` while nothing is known.
+    /// How long the rest will take, and when that was estimated; `None` as long as nothing is known.
     left: Option<(Duration, Instant)>,
 }
 
@@ -94,7 +94,7 @@ impl Standing {
     }
 }
 
-/// Says a line each time that so much has passed, until its sender is dropped.
+/// Prints a line each time `between` has passed, until the returned sender is dropped.
 fn say_each(between: Duration, line: impl Fn() -> Option<String> + Send + 'static) -> Sender<()> {
     let (sender, dropped) = mpsc::channel::<()>();
     thread::spawn(move || {
@@ -107,13 +107,14 @@ fn say_each(between: Duration, line: impl Fn() -> Option<String> + Send + 'stati
     sender
 }
 
-/// What the user sees of it: a bar if stderr is a terminal, else a line every minute, whether a run has ended or not.
+/// The progress that the user sees: a bar if stderr is a terminal, else a line every minute, whether a run has ended or
+/// not.
 pub struct Course {
     forecast: Forecast,
     bar: ProgressBar,
     threads: usize,
     since: Instant,
-    /// CPU time of the runs that were done here, not taken from a store.
+    /// The CPU time of the runs that were done here, without those from a store.
     worked_ns: u64,
     standing: Arc<Mutex<Standing>>,
     quiet: bool,
@@ -144,7 +145,7 @@ impl Course {
         Course { forecast, bar, threads, since: Instant::now(), worked_ns: 0, standing, quiet, _lines: lines }
     }
 
-    /// Runs that will be wanted of an experiment.
+    /// Adds the runs of an experiment that will be needed.
     pub fn expect(&mut self, experiment: usize, jobs: &[Job]) {
         self.forecast.expect(experiment, jobs.iter().copied());
         let pending = self.forecast.pending();
@@ -164,14 +165,14 @@ impl Course {
         self.show(|standing| standing.done += 1);
     }
 
-    /// Says something while the bar stands.
+    /// Prints a message while the bar is shown.
     pub fn say(&self, text: &str) {
         if !self.quiet {
             self.bar.suspend(|| say(text));
         }
     }
 
-    /// The bar makes room for results.
+    /// Hides the bar while results are printed.
     pub fn hide<T>(&self, body: impl FnOnce() -> T) -> T {
         self.bar.suspend(body)
     }
@@ -194,8 +195,8 @@ impl Drop for Course {
     }
 }
 
-/// How long `remaining_ns` of CPU time take where `worked_ns` took `passed`: others may want the same CPUs. In the first seconds that
-/// says little yet, and as many CPUs as threads are assumed.
+/// How long `remaining_ns` of CPU time will take, if `worked_ns` took `passed`: others may use the same CPUs. In the
+/// first seconds that ratio says little, so as many CPUs as threads are assumed.
 fn wall(remaining_ns: u64, worked_ns: u64, passed: Duration, threads: usize) -> Duration {
     let threads = threads as f64;
     let measured = worked_ns as f64 / passed.as_nanos().max(1) as f64;
@@ -203,7 +204,7 @@ fn wall(remaining_ns: u64, worked_ns: u64, passed: Duration, threads: usize) -> 
     Duration::from_nanos((remaining_ns as f64 / speed) as u64)
 }
 
-/// A time as people say it.
+/// A time in the words of everyday speech.
 fn about(time: Duration) -> String {
     match time.as_secs() {
         0..=1 => "about a second".to_string(),
@@ -229,10 +230,10 @@ mod tests {
         forecast.expect(1, [job(0, 0, 0)]);
         assert_eq!(forecast.remaining_ns(), None);
         forecast.learn(0, &job(0, 0, 0), 10);
-        // The other arm, the other row, the other table and the other experiment.
+        // One each for the other arm, the other row, the other table and the other experiment.
         assert_eq!(forecast.remaining_ns(), Some(10 + 10 + 10 + 10));
         forecast.learn(0, &job(0, 1, 0), 40);
-        // The row's own; 25 is the average of all.
+        // 10 is the row's own; 25 is the average of all.
         assert_eq!(forecast.remaining_ns(), Some(10 + 25 + 25));
         forecast.learn(0, &job(1, 0, 0), 1_000);
         assert_eq!(forecast.remaining_ns(), Some(10 + 350));
@@ -248,7 +249,7 @@ mod tests {
         assert_eq!(wall(0, 1), 30);
         assert_eq!(wall(20 * second, 10), 30);
         assert_eq!(wall(10 * second, 10), 60);
-        // A first run that is long is no standstill.
+        // A long first run does not mean that nothing moves.
         assert_eq!(wall(0, 10), 600);
     }
 

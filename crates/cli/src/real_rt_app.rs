@@ -1,4 +1,5 @@
-//! rt-app files for the real kernel: what was parsed for the simulation, as the host runs it.
+//! rt-app files for the real kernel: converts the file that was parsed for the simulation to the form that the host
+//! runs.
 
 use crate::failure::Failure;
 use host::bench::rt_app as real;
@@ -9,7 +10,7 @@ use lab::setup::FileSetup;
 use std::time::Duration;
 use workloads::rt_app::{Application, Event, Loops, Phase, Policy, Position, Task, TimerMode, TimerRef};
 
-/// An application, and which of its tasks are rows of the table.
+/// An application, and its tasks that are rows of the table.
 pub struct RtApp {
     app: real::Application,
     rows: Vec<usize>,
@@ -17,7 +18,7 @@ pub struct RtApp {
 
 impl RtApp {
     /// # Errors
-    /// What only the simulation does, and CPUs that are not `allowed`, with their places.
+    /// Events that only the simulation has, and CPUs that are not `allowed`, with their places.
     pub fn of(file: &FileSetup, allowed: &[usize]) -> Result<RtApp, Failure> {
         let parsed = rt_app_file(file)?;
         let pinned = parsed.tasks.iter().flat_map(|task| &task.phases).filter_map(|phase| phase.cpus.as_ref());
@@ -49,7 +50,7 @@ impl RtApp {
         Ok(RtApp { rows: rows.map(|(index, _)| index).collect(), app })
     }
 
-    /// Nanoseconds, by row.
+    /// The samples of each row, in nanoseconds.
     pub fn run(&self) -> Result<Vec<Vec<u64>>, Failure> {
         let mut times = real::run(&self.app)?;
         Ok(self.rows.iter().map(|&row| std::mem::take(&mut times[row])).collect())

@@ -1,4 +1,4 @@
-//! `replay`: a stored run, again.
+//! `replay`: runs a stored run again.
 
 use crate::execute::{Keep, Patience, guarded};
 use crate::failure::Failure;

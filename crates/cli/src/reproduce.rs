@@ -13,17 +13,18 @@ use lab::studies::{STUDIES, Study, choose, merged};
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// The page above the reports.
+/// The overview page of the reports.
 const OVERVIEW: &str = "index.html";
 
-/// An experiment of a study, and the folder of its results below that of all.
+/// An experiment of a study, and the folder of its results, relative to the common folder.
 struct Planned {
     study: &'static Study,
     experiment: Experiment,
     folder: String,
 }
 
-/// `fairground reproduce`: each study's experiments, one after the other. What is stored of an earlier call is taken as it is.
+/// `fairground reproduce`: runs the experiments of each study, one after the other. Stored runs of an earlier call are
+/// used as they are.
 pub fn reproduce(arguments: &ReproduceArguments) -> Result<(), Failure> {
     let studies: Vec<&'static Study> = match &arguments.studies[..] {
         [] => STUDIES.iter().collect(),
@@ -32,7 +33,7 @@ pub fn reproduce(arguments: &ReproduceArguments) -> Result<(), Failure> {
     run(&studies, STUDIES, arguments, &print)
 }
 
-/// Runs `studies`, of `all` that the overview shows.
+/// Runs `studies`; `all` are those that the overview shows.
 fn run(
     studies: &[&'static Study],
     all: &'static [Study],
@@ -46,13 +47,13 @@ fn run(
         ..Selectors::default()
     };
     let planned = plan(studies, &selectors)?;
-    // Those that were not asked for may have been run before.
+    // Studies that were not asked for may have been run before.
     let quiet = Selectors { quiet: true, ..Selectors::default() };
     let shown = plan(&all.iter().collect::<Vec<_>>(), &quiet)?;
     let place = arguments.out.as_ref().map_or_else(Store::place, PathBuf::from);
     check_overview(&place)?;
     let mut session = Session::new(&selectors, arguments.format)?;
-    // So that the time to go is that of everything from the beginning on.
+    // All runs are known from the beginning, so that the remaining time covers everything.
     for (number, Planned { experiment, folder, .. }) in planned.iter().enumerate() {
         let folder = place.join(folder);
         let missing = experiment.jobs().into_iter().filter(|job| !Store::has(&folder, experiment, job));
@@ -62,7 +63,7 @@ fn run(
     for (number, Planned { study, experiment, folder }) in planned.iter().enumerate() {
         session.course.say(&format!("{}: {} ({})", study.name, study.about, experiment.name));
         let report = comparison(&mut session, number, experiment, None, &place.join(folder));
-        // Also with what an interruption leaves.
+        // The overview is also written after an interruption.
         let written = write_overview(&place, all, &shown);
         let report = report?;
         written?;
@@ -92,7 +93,7 @@ fn plan(studies: &[&'static Study], selectors: &Selectors) -> Result<Vec<Planned
     Ok(planned)
 }
 
-/// Refuses a place where somebody else's page would be overwritten, and the folder of a single experiment.
+/// Refuses a place where a page that is not ours would be overwritten, and the folder of a single experiment.
 fn check_overview(place: &Path) -> Result<(), Failure> {
     let path = place.join(OVERVIEW);
     let refuse = |path: &Path, found: &str| {
@@ -108,7 +109,7 @@ fn check_overview(place: &Path) -> Result<(), Failure> {
     }
 }
 
-/// Writes the page above the reports that are there, if any is.
+/// Writes the overview page of the existing reports, if there are any.
 fn write_overview(place: &Path, studies: &[Study], planned: &[Planned]) -> Result<(), Failure> {
     let found: Vec<Stored> = planned.iter().map(|of| Stored::find(&place.join(&of.folder))).collect();
     if found.iter().all(|report| matches!(report, Stored::Missing)) {
@@ -171,7 +172,7 @@ arm = [{ name = \"a\", kernel = \"v4.15\" }, { name = \"b\", kernel = \"v4.16\" 
         path
     }
 
-    /// Links of the overview that lead out of it.
+    /// Links that lead from the overview to other files.
     fn links(page: &str) -> Vec<&str> {
         let all = page.split("href=\"").skip(1).filter_map(|rest| rest.split('"').next());
         all.filter(|link| !link.starts_with('#')).collect()
@@ -196,10 +197,10 @@ arm = [{ name = \"a\", kernel = \"v4.15\" }, { name = \"b\", kernel = \"v4.16\" 
             let report = fs::read_to_string(place.join(file)).unwrap_or_else(|error| panic!("{link}: {error}"));
             assert!(report.contains(&format!("id=\"{part}\"")) || part.is_empty(), "{link}");
         }
-        // Both at once, from what is stored: one document.
+        // Both studies at once, from stored runs: one document.
         let both = printed(&[&STUDIES[0], &STUDIES[1]], &place, Format::Json).unwrap();
         assert_eq!(serde_json::from_str::<Document>(&both).unwrap().tables.len(), 2);
-        // A report that broke off, and one that is gone.
+        // One report is incomplete, and one is missing.
         let first = place.join(links(&page)[0]);
         fs::rename(&first, first.with_file_name("report.partial.html")).unwrap();
         write_overview(&place, &STUDIES, &plan(&[&STUDIES[0], &STUDIES[1]], &Selectors::default()).unwrap()).unwrap();

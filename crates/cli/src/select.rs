@@ -8,7 +8,7 @@ use crate::output::say;
 use lab::experiment::{Draft, Experiment, Job, Purpose};
 use lab::mistake::Written;
 
-/// Reads and checks everything, and tells what was assumed.
+/// Reads and checks everything, and prints what was assumed.
 pub fn experiment(selectors: &Selectors, purpose: Purpose) -> Result<Experiment, Failure> {
     let draft = match &selectors.experiment {
         Some(path) => Draft::read(path, &Disk)?,
@@ -17,7 +17,7 @@ pub fn experiment(selectors: &Selectors, purpose: Purpose) -> Result<Experiment,
     chosen(draft, selectors, purpose)
 }
 
-/// The same of a draft that was read already.
+/// The same for a draft that has been read already.
 pub fn chosen(mut draft: Draft, selectors: &Selectors, purpose: Purpose) -> Result<Experiment, Failure> {
     if let Some(machine) = &selectors.machine {
         draft.machine_option(machine);
@@ -50,7 +50,7 @@ pub fn only_job(experiment: &Experiment) -> Result<Job, Failure> {
     }
 }
 
-/// Runs at the same time.
+/// The number of runs at the same time.
 pub fn threads(selectors: &Selectors) -> Result<usize, Failure> {
     match &selectors.jobs {
         Some(jobs) => Ok(Written::option("--jobs", jobs).whole("jobs", 1, MOST_JOBS)? as usize),

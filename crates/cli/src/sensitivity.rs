@@ -16,7 +16,7 @@ use lab::run::{Wanted, run};
 use lab::sensitivity::{Plan, Ranking, Results, Trial};
 use std::path::PathBuf;
 
-/// Lines that a ranking has at most.
+/// The most lines of a ranking.
 const MOST: u64 = 10_000;
 /// Digits of an identity in a folder's name.
 const SHORT: usize = 8;
@@ -29,7 +29,7 @@ pub fn sensitivity(arguments: &SensitivityArguments) -> Result<(), Failure> {
     let threads = threads(&arguments.selectors)?;
     let patterns: Vec<Written> = arguments.figures.iter().map(|text| Written::option("--figures", text)).collect();
     let patience = Patience::watch();
-    // There are hundreds of machines to make, which takes longer than many a run.
+    // There are hundreds of machines to make, which takes longer than many a run, so there is a bar for it.
     let mut bar = ProgressBar::hidden();
     let mut go_on = |done: usize, all: usize| {
         if done == 0 {
@@ -67,12 +67,12 @@ pub fn sensitivity(arguments: &SensitivityArguments) -> Result<(), Failure> {
     finish(&Ranking::new(&plan, &results), &trials, results.len(), top, arguments)
 }
 
-/// Where a ranking goes unless the user says.
+/// The default folder of a ranking.
 fn default_place(plan: &Plan) -> PathBuf {
     Store::place().join(format!("{}-sensitivity-{}", plan.name(), &plan.identity()[..SHORT]))
 }
 
-/// Runs and stores.
+/// Runs the missing trials, and stores them.
 fn run_missing(
     plan: &Plan,
     missing: &[Trial],
@@ -113,7 +113,7 @@ fn nothing_done() -> Failure {
     Failure::Mistake("interrupted: no run was finished, so nothing is kept".to_string())
 }
 
-/// Stores and prints the ranking, which may be of a part.
+/// Stores and prints the ranking, which may be partial.
 fn finish(
     ranking: &Ranking,
     trials: &Trials,
@@ -126,7 +126,7 @@ fn finish(
     }
     let (text, json) = (ranking.to_text(top), ranking.to_json());
     trials.report(ranking.partial, &text, &json)?;
-    // Programs that read JSON must not take a part for the whole.
+    // Programs that read JSON must not mistake a part for the whole.
     if !ranking.partial || arguments.format == MeasureFormat::Text {
         print(if arguments.format == MeasureFormat::Text { &text } else { &json })?;
     }

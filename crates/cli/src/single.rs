@@ -18,7 +18,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::time::Instant;
 
-/// A run that is done: its figures, what it cost, and what the scheduler and the machine counted in it.
+/// A finished run: its figures, its cost, and what the scheduler and the machine counted in it.
 struct Done {
     outcome: Outcome,
     cpu_ns: u64,
@@ -67,7 +67,7 @@ pub fn run(arguments: &RunArguments) -> Result<(), Failure> {
     finish(&report(&experiment, &results), arguments, store.as_ref())
 }
 
-/// Takes what is stored.
+/// Takes the stored runs.
 fn stored(store: Option<&Store>, experiment: &Experiment, jobs: &[Job]) -> Result<BTreeMap<Job, Done>, Failure> {
     let mut results = BTreeMap::new();
     let Some(store) = store else { return Ok(results) };
@@ -76,14 +76,14 @@ fn stored(store: Option<&Store>, experiment: &Experiment, jobs: &[Job]) -> Resul
             continue;
         };
         let Some(outcome) = record.outcome else { continue };
-        // Stored runs may have ended badly, too.
+        // A stored run may have ended badly, too.
         check(experiment, job, &outcome, Some(&store.record_path(experiment, job)))?;
         results.insert(*job, Done { outcome, cpu_ns: record.host_cpu_ns, counted });
     }
     Ok(results)
 }
 
-/// Runs a setup on this thread, with everything that is told of it.
+/// Runs a setup on this thread, with everything that is reported about it.
 fn measured(
     experiment: &Experiment,
     job: &Job,
@@ -112,7 +112,7 @@ fn report(experiment: &Experiment, results: &BTreeMap<Job, Done>) -> Report {
     report
 }
 
-/// Stores and prints what came of it, which may be a part.
+/// Stores and prints the report, which may be partial.
 fn finish(report: &Report, arguments: &RunArguments, store: Option<&Store>) -> Result<(), Failure> {
     let (done, runs) = (report.progress.done, report.progress.runs);
     if done == 0 {

@@ -14,34 +14,34 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
-/// Says whose folder it is, and which experiment's.
+/// The file that marks a folder as ours, and names its experiment.
 const MARK: &str = "fairground.json";
 const RECORDS: &str = "records";
 const LOGS: &str = "logs";
 const STATISTICS: &str = "statistics";
 /// All folders that this module makes below its own.
 const OURS: [&str; 3] = [RECORDS, LOGS, STATISTICS];
-/// A report's files that are read again.
+/// The report files that are read again.
 const DOCUMENT: &str = "report.json";
 const PAGE: &str = "report.html";
 const PARTIAL_PAGE: &str = "report.partial.html";
 /// Digits of an experiment's identity in its folder's name.
 const SHORT: usize = 8;
 
-/// What the scheduler and the machine counted in a run: as it is printed, and what the JSON document has of it.
+/// What the scheduler and the machine counted in a run: the printed text, and its part of the JSON document.
 #[derive(Clone, Debug)]
 pub struct Counted {
     pub text: String,
     pub residency: RunResidency,
 }
 
-/// A folder with a mark that it is ours.
+/// A folder that has our mark.
 #[derive(Clone, Debug)]
 pub struct Folder {
     path: PathBuf,
-    /// Whether it held nothing when it was opened.
+    /// Whether it was empty when it was opened.
     new: bool,
-    /// The folders that were made for it, the outermost first.
+    /// The folders that were created for it, the outermost first.
     made: Vec<PathBuf>,
 }
 
@@ -51,7 +51,7 @@ impl Folder {
         path.join(MARK).exists()
     }
 
-    /// Opens the folder of what has that name and identity, and makes it where there is none.
+    /// Opens the folder for that name and identity, and creates it if necessary.
     pub fn open(path: &Path, name: &str, identity: &str) -> Result<Folder, Failure> {
         let made = folders_to_make(path);
         let new = !path.exists() || check_ours(path, identity)?;
@@ -70,7 +70,8 @@ impl Folder {
         &self.path
     }
 
-    /// Takes the mark away, and the folders that were made, if they hold nothing else; whether it was empty when it was opened.
+    /// Removes the mark, and the folders that were created, if they hold nothing else. Returns whether the folder was
+    /// empty when it was opened.
     pub fn discard(&self) -> bool {
         if !self.new {
             return false;
@@ -90,7 +91,7 @@ pub struct Store {
 }
 
 impl Store {
-    /// Where folders of results are unless the user says.
+    /// The default place of result folders.
     pub fn place() -> PathBuf {
         PathBuf::from("results")
     }
@@ -100,22 +101,22 @@ impl Store {
         format!("{}-{}", experiment.name, &experiment.identity()[..SHORT])
     }
 
-    /// Where results go unless the user says.
+    /// The default folder of an experiment's results.
     pub fn default_folder(experiment: &Experiment) -> PathBuf {
         Store::place().join(Store::folder_name(experiment))
     }
 
-    /// Opens the experiment's folder, and makes it where there is none.
+    /// Opens the experiment's folder, and creates it if necessary.
     pub fn open(folder: &Path, experiment: &Experiment) -> Result<Store, Failure> {
         let folder = Folder::open(folder, &experiment.name, &experiment.identity())?;
         Ok(Store { folder, engine: Engine::this() })
     }
 
-    /// Leaves the place as it was found, where nothing was there: no run was finished, so there is nothing to keep. Returns
-    /// whether that is done.
+    /// Leaves the place as it was if nothing was there before: no run was finished, so there is nothing to keep.
+    /// Returns whether that was done.
     pub fn discard(&self) -> bool {
         if self.folder.new {
-            // All that this module writes; what fails to go was never there.
+            // These are all folders that this module writes; one that cannot be removed never existed.
             for folder in OURS {
                 let _ = fs::remove_dir_all(self.folder().join(folder));
             }
@@ -132,13 +133,14 @@ impl Store {
         record_path(self.folder(), experiment, job)
     }
 
-    /// Whether there is a record of a run in a folder, which need not be opened; of what program, and whether whole, is not looked at.
+    /// Whether a folder, which need not be opened, has a record of a run. It does not check which program wrote the
+    /// record, and whether it is complete.
     pub fn has(folder: &Path, experiment: &Experiment, job: &Job) -> bool {
         record_path(folder, experiment, job).exists()
     }
 
-    /// A run's record, if it is there, whole, of this program, and of the same setup. A run that ended by itself would have done so
-    /// under any larger time limit.
+    /// A run's record, if it exists, is complete, and comes from this program and the same setup. The time limit may
+    /// differ: a run that ended by itself would have ended so under any larger limit.
     pub fn load(&self, experiment: &Experiment, job: &Job) -> Option<Record> {
         let path = self.record_path(experiment, job);
         let text = fs::read_to_string(&path).ok()?;
@@ -157,7 +159,8 @@ impl Store {
         Ok(path)
     }
 
-    /// Writes what the benchmark itself would have written in a run. The thread's number is first: of two names a file's may keep the same letters.
+    /// Writes the files that the benchmark itself would have written in a run. Their names begin with the thread's
+    /// number, because the file names of two threads may be the same once letters are removed.
     pub fn save_logs(&self, experiment: &Experiment, job: &Job, logs: &[(u32, String, String)]) -> Result<(), Failure> {
         let folder = self.folder().join(LOGS).join(experiment.record_name(job));
         for (number, name, text) in logs {
@@ -167,7 +170,8 @@ impl Store {
         Ok(())
     }
 
-    /// Writes what the scheduler and the machine counted in a run, before its record: whoever finds that finds this.
+    /// Writes what the scheduler and the machine counted in a run. This comes before the run's record, so that a run
+    /// with a record always has it.
     pub fn save_statistics(&self, experiment: &Experiment, job: &Job, counted: &Counted) -> Result<(), Failure> {
         let save = |ending: &str, text: &str| {
             let path = self.statistics_path(experiment, job, ending);
@@ -186,8 +190,8 @@ impl Store {
         self.folder().join(STATISTICS).join(format!("{}.{ending}", experiment.record_name(job)))
     }
 
-    /// Writes a report, `report.txt`, `.json`, `.csv` and `.html`, and the samples behind it, `samples.csv` and `.parquet`; while runs are
-    /// missing their names have `partial` in them.
+    /// Writes a report (`report.txt`, `.json`, `.csv` and `.html`) and its samples (`samples.csv` and `.parquet`).
+    /// While runs are missing, the names contain `partial`.
     pub fn report(&self, report: &Report) -> Result<(), Failure> {
         let partial = report.progress.is_partial();
         let mut files: Vec<(&str, &str, Cow<[u8]>)> = vec![
@@ -204,7 +208,7 @@ impl Store {
             let path = self.folder().join(name);
             write_file(&path, content).map_err(|error| cannot_write(&path, &error))?;
             if !partial {
-                // It says less than what is there now.
+                // The partial report says less than the present one.
                 let _ = fs::remove_file(self.folder().join(unfinished));
             }
         }
@@ -216,7 +220,7 @@ fn record_path(folder: &Path, experiment: &Experiment, job: &Job) -> PathBuf {
     folder.join(RECORDS).join(format!("{}.json", experiment.record_name(job)))
 }
 
-/// A folder's report, as far as there is one.
+/// The report in a folder, as far as there is one.
 pub enum Stored {
     Missing,
     Partial,
@@ -224,7 +228,7 @@ pub enum Stored {
 }
 
 impl Stored {
-    /// What of an earlier call cannot be read counts as missing.
+    /// Reports of an earlier call that cannot be read count as missing.
     pub fn find(folder: &Path) -> Stored {
         if folder.join(PARTIAL_PAGE).exists() {
             return Stored::Partial;
@@ -236,7 +240,7 @@ impl Stored {
         }
     }
 
-    /// As the overview shows it.
+    /// The state in the overview's form.
     pub fn state(&self) -> State<'_> {
         match self {
             Stored::Missing => State::Missing,
@@ -250,7 +254,7 @@ pub fn cannot_write(path: &Path, error: &io::Error) -> Failure {
     Failure::unwritten(path.display(), error, "a place for results: --out DIR")
 }
 
-/// Whether the folder is empty; otherwise it holds results of this experiment.
+/// Whether the folder is empty. If it is not, it must hold results of this experiment.
 fn check_ours(folder: &Path, identity: &str) -> Result<bool, Failure> {
     let refuse = |found: &str, expected: &str| {
         Err(Failure::Mistake(format!("{}: found {found}; expected {expected}", folder.display())))

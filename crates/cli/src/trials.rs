@@ -1,7 +1,7 @@
-//! The folder of a ranking: a mark that it is ours, a line for each run that is done, and what was printed.
+//! The folder of a ranking: a mark that it is ours, a line for each finished run, and the printed ranking.
 //!
-//! A ranking has hundreds of runs that differ in a number of their machine's file, so the file is not stored with each: a line has a hash of
-//! the setup, the program's sources, and the outcome.
+//! A ranking has hundreds of runs, which differ in one number of their machine's file. So the file is not stored with
+//! each run: a line has a hash of the setup, the program's sources, and the outcome.
 
 use crate::failure::Failure;
 use crate::output::write_file;
@@ -16,10 +16,10 @@ use std::io::Write;
 use std::path::Path;
 
 const TRIALS: &str = "trials.jsonl";
-/// What is printed, by its ending, and while runs are missing.
+/// The names of the ranking's files, complete and while runs are missing.
 const RANKING: [&str; 2] = ["sensitivity", "sensitivity.partial"];
 
-/// A run that is done.
+/// A finished run.
 #[derive(Serialize, Deserialize)]
 struct Line {
     /// SHA-256 of its setup.
@@ -30,18 +30,18 @@ struct Line {
 pub struct Trials {
     folder: Folder,
     file: File,
-    /// What earlier calls have stored, by the hash of its setup.
+    /// The runs of earlier calls, by the hash of their setup.
     stored: BTreeMap<String, Outcome>,
 }
 
 impl Trials {
-    /// Opens the folder of a plan, and makes it where there is none.
+    /// Opens the folder of a plan, and creates it if necessary.
     pub fn open(place: &Path, plan: &Plan) -> Result<Trials, Failure> {
         let folder = Folder::open(place, plan.name(), &plan.identity())?;
         let path = place.join(TRIALS);
         let engine = serde_json::to_string(&Engine::this()).expect("plain values serialise");
         let text = fs::read_to_string(&path).unwrap_or_default();
-        // Runs of another program count for nothing; the last line of a program that was killed may be a part.
+        // Runs of another program do not count. The last line may be incomplete if the program was killed.
         let mut lines = text.split_inclusive('\n').filter(|line| line.ends_with('\n')).peekable();
         let ours = lines.next_if(|line| line.trim_end() == engine).is_some();
         let lines = lines.filter(|_| ours).filter_map(|line| serde_json::from_str(line).ok());
@@ -58,7 +58,7 @@ impl Trials {
         self.folder.path()
     }
 
-    /// Moves what is stored of `trials` into `results`; the rest is to be run.
+    /// Moves the stored outcomes of `trials` into `results`, and returns the trials that must be run.
     pub fn take(&mut self, plan: &Plan, trials: Vec<Trial>, results: &mut Results) -> Vec<Trial> {
         let mut missing = Vec::new();
         for trial in trials {
@@ -84,14 +84,14 @@ impl Trials {
             let path = self.folder.path().join(format!("{name}.{ending}"));
             write_file(&path, content).map_err(|error| cannot_write(&path, &error))?;
             if !partial {
-                // It says less than what is there now.
+                // The partial ranking says less than the present one.
                 let _ = fs::remove_file(self.folder.path().join(format!("{}.{ending}", RANKING[1])));
             }
         }
         Ok(())
     }
 
-    /// Leaves the place as it was found: no run was finished.
+    /// Leaves the place as it was: no run was finished.
     pub fn discard(&self) {
         let _ = fs::remove_file(self.folder.path().join(TRIALS));
         self.folder.discard();

@@ -1,4 +1,4 @@
-//! `trace`, `profile` and `schedstat`: one run, looked at closely.
+//! `trace`, `profile`, `lines`, `schedstat` and `proc`: a close look at one run.
 
 use crate::arguments::{
     Format, LinesArguments, ProcArguments, ProfileArguments, ProfileFormat, Selectors, TraceArguments, TraceFormat,
@@ -17,12 +17,12 @@ use lab::trace::{self, Cut, Wish, trace};
 use std::io::{self, Write};
 use std::path::Path;
 
-/// Columns of a picture on what is no terminal, or one that does not tell.
+/// The columns of a picture if stdout is no terminal, or one that does not tell its width.
 const COLUMNS: usize = 100;
 
 fn one_run(selectors: &Selectors) -> Result<(Experiment, Setup), Failure> {
     let experiment = experiment(selectors, Purpose::Watch)?;
-    // One run keeps one thread busy, whatever is allowed; what makes no sense is refused all the same.
+    // A single run uses one thread, whatever is allowed. Senseless values are refused all the same.
     threads(selectors)?;
     let setup = experiment.setup(&only_job(&experiment)?);
     Ok((experiment, setup))
@@ -39,7 +39,7 @@ fn watched(setup: &Setup, wanted: Wanted, selectors: &Selectors) -> Result<Run, 
     Ok(run)
 }
 
-/// What is shown here has no place for them.
+/// Prints the run's warnings, which have no place in the output itself.
 fn warn(run: &Run, selectors: &Selectors) {
     if !selectors.quiet {
         run.outcome.warnings.iter().for_each(|warning| say(&format!("warning: {warning}")));
@@ -93,7 +93,7 @@ pub fn schedstat(arguments: &WatchArguments) -> Result<(), Failure> {
     print(&run.schedstat.expect("schedstat was asked for"))
 }
 
-/// `fairground proc`. Several files stand below their names, as head(1) shows them.
+/// `fairground proc`. Several files are printed below their names, as head(1) does.
 pub fn proc(arguments: &ProcArguments) -> Result<(), Failure> {
     let (experiment, setup) = one_run(&arguments.selectors)?;
     let build = &experiment.arms[0].build;
@@ -184,8 +184,8 @@ enum Target {
     File(NewFile),
 }
 
-/// stdout, which gets nothing before there is enough to say: a trace that turns out to be of nothing leaves it empty, as it leaves no
-/// file. What every trace begins with is smaller than [`Held::MOST`].
+/// stdout, which gets nothing until there is something to show: like a file, it stays empty if the trace turns out to
+/// contain nothing. The beginning that all traces share is smaller than [`Held::MOST`].
 struct Held {
     stdout: io::Stdout,
     held: Option<Vec<u8>>,

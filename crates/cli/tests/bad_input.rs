@@ -1,5 +1,5 @@
-//! Mistakes of the user: exit code 2, one message that says where, what was found and what would be right, and nothing
-//! half-written.
+//! Mistakes of the user: exit code 2, one message that says where, what was found and what would be right, and no
+//! half-written files.
 
 mod program;
 
@@ -7,7 +7,7 @@ use program::{TINY, files, folder, run};
 use std::fs;
 use std::path::Path;
 
-/// The arguments are refused with a message that contains all of `parts`, and leave no file behind.
+/// Checks that the arguments are refused with a message that contains all of `parts`, and leave no file behind.
 fn refused(place: &Path, arguments: &[&str], parts: &[&str]) {
     let before = files(place);
     let said = run(place, arguments);
@@ -19,7 +19,7 @@ fn refused(place: &Path, arguments: &[&str], parts: &[&str]) {
     assert_eq!(files(place), before, "{arguments:?}");
 }
 
-/// [`TINY`], with one option's value in other words.
+/// [`TINY`] with another value for one option.
 fn with<'a>(option: &str, value: &'a str) -> Vec<&'a str> {
     let mut arguments: Vec<&str> = ["compare"].iter().chain(TINY).copied().collect();
     let at = arguments.iter().position(|argument| *argument == option).expect("an option of TINY");
@@ -206,7 +206,7 @@ fn rt_app_files_that_cannot_be_run() {
         "{ \"tasks\": { \"t\": { \"run\": 5, \"sleep\": 5 } } }",
         &["a.json:1:14: found the task \"t\", which never ends; expected \"duration\" in \"global\", or a \"loop\""],
     );
-    // What rt-app's reader says is sentences, and stays so.
+    // Messages of rt-app's reader are sentences, and stay so.
     rt_app(
         "{ \"tasks\": { \"t\": { \"loop\": 1, \"run\": true } } }",
         &["a.json:1:39: \"run\" is true; it should be a whole number of microseconds"],
@@ -249,7 +249,7 @@ fn a_run_that_takes_too_long_is_given_up() {
         let text = format!("machine = \"core-i7-3770\"\ntime_limit_ms = {limit}\niterations = 1\n{workloads}{arms}");
         fs::write(place.join("x.toml"), text).unwrap();
     };
-    // The run is started after at most 10 ms: nothing ends before.
+    // The run starts within 10 ms: nothing ends before that.
     experiment(1);
     let limit = ["found it running after 1 ms of simulated time; expected it to end before"];
     refused(&place, &["run", "x.toml", "--arm", "a", "--workload", "pipetest"], &limit);
@@ -257,7 +257,7 @@ fn a_run_that_takes_too_long_is_given_up() {
     refused(&place, &["compare", "x.toml"], &limit);
     fs::create_dir(place.join("empty")).unwrap();
     refused(&place, &["compare", "x.toml", "--out", "empty"], &limit);
-    // What ended before is kept, and a larger limit goes on from there.
+    // Runs that ended before the limit are kept, and a call with a larger limit continues from there.
     experiment(100);
     let partly = run(&place, &["compare", "x.toml", "--out", "out", "--jobs", "1"]);
     assert_eq!((partly.code, partly.stdout.as_str()), (2, ""), "{}", partly.stderr);
@@ -322,11 +322,11 @@ fn groups_that_a_kernel_refuses() {
         fs::write(place.join("s.txt"), format!("\ngroup /g: {group}\ntask a group=/g: run 1ms\n")).unwrap();
         refused(&place, &script("run", "script:file=s.txt", kernel), &parts);
     }
-    // Before the first run of a comparison, although its first arm would take it.
+    // The refusal comes before the first run of a comparison, although its first arm would accept the group.
     fs::write(place.join("s.txt"), "group /g: cpu.shares 100\ntask a group=/g: run 1ms\n").unwrap();
     let two = [script("compare", "script:file=s.txt", "v4.5-rc1"), vec!["--arm", "v4.15"]].concat();
     refused(&place, &two, &["s.txt:1:11: found cpu.shares, which v4.15 with cgroup v2 does not have"]);
-    // What the message says would be right is.
+    // What the message suggests is right.
     for kernel in ["legacy=v4.15,cgroup.files=legacy", "legacy=v6.12,cgroup.files=legacy"] {
         let said = run(&place, &script("run", "script:file=s.txt", kernel));
         assert_eq!(said.code, 0, "{}", said.stderr);
@@ -349,7 +349,7 @@ fn tasks_that_a_machine_or_a_kernel_refuses() {
         fs::write(place.join("s.txt"), format!("{task}\n")).unwrap();
         refused(&place, &script("run", "script:file=s.txt", "v6.12"), &parts);
     }
-    // What fails admission is told; the others run.
+    // A task that fails admission is reported; the others run.
     fs::write(place.join("s.txt"), "task a count=9 policy=deadline/9900us/10ms: sleep 30ms; run 5ms\n").unwrap();
     let said = run(&place, &script("run", "script:file=s.txt", "v6.12"));
     assert_eq!(said.code, 0, "{}", said.stderr);

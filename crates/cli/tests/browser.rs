@@ -1,5 +1,5 @@
-//! The page of a comparison in a real browser, where there is one: that it lays out, loads nothing, and fits wide and narrow windows. What
-//! stands in it is looked at without one (crates/lab/src/html/tests.rs).
+//! The page of a comparison in a real browser, if there is one: it must lay out, load nothing, and fit wide and narrow
+//! windows. crates/lab/src/html/tests.rs checks the page's content without a browser.
 
 mod program;
 
@@ -10,7 +10,7 @@ use std::process::Command;
 
 const BROWSERS: [&str; 4] = ["chromium", "chromium-browser", "google-chrome", "chrome"];
 
-/// Measures the page when it is laid out, with all that can be unfolded open, and leaves in its title what is wrong.
+/// Measures the page once it is laid out, with everything unfolded, and puts what is wrong into its title.
 const PROBE: &str = "<script>addEventListener('load', () => {
     const wrong = [];
     for (const details of document.querySelectorAll('details')) details.open = true;
@@ -66,7 +66,7 @@ fn a_browser_shows_the_page_whole_at_any_width() {
         // Two for each table.
         assert_eq!(title, format!("{width}: 6 plots, wrong: nothing"));
     }
-    // The probe itself sees what is too wide, and what is loaded.
+    // The probe itself notices what is too wide, and what is loaded.
     let broken = page.replace("<h1>", "<img src=\"x.png\"><p style=\"width:3000px\">wide</p><h1>");
     let title = title(&place, &broken, 1_400).expect("it was there before");
     assert!(title.contains("pixels wide in 1400") && title.contains("x.png"), "{title}");

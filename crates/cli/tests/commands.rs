@@ -1,4 +1,4 @@
-//! The other commands: single runs looked at, and what there is.
+//! The other commands: single runs, and lists of what there is.
 
 mod program;
 
@@ -104,7 +104,7 @@ fn everything_there_is_can_be_listed() {
 #[test]
 fn this_computer_is_a_machine() {
     if !std::path::Path::new("/sys/devices/system/cpu/online").exists() {
-        // No Linux, or a container without sysfs: there the host is refused, which the lab's tests show.
+        // There is no Linux, or a container has no sysfs. Then the host is refused, which the lab's tests check.
         return;
     }
     let place = folder("host");
@@ -154,10 +154,10 @@ fn sensitivity_ranks_what_a_result_rests_on() {
     assert!(folder.starts_with("results/core-i7-3770-pipetest-sensitivity-"), "{folder}");
     assert_eq!(files(&place.join(folder)), ["fairground.json", "sensitivity.json", "sensitivity.txt", "trials.jsonl"]);
     assert_eq!(fs::read_to_string(place.join(folder).join("sensitivity.txt")).unwrap(), said.stdout);
-    // The same ranking whatever runs at the same time.
+    // The ranking does not depend on the number of jobs.
     let one = ["--top", "2", "--jobs", "1", "--quiet", "--out", "one"];
     assert_eq!(run_well(&place, &[&["sensitivity"], TINY, &figures, &one].concat()).stdout, said.stdout);
-    // What is printed in another form, and of fewer figures, needs no run.
+    // Printing in another form, or fewer figures, needs no run.
     let json = run_well(&place, &[&["sensitivity"], TINY, &figures, &["--format", "json"]].concat());
     let taken = format!("note: 18 of 18 runs are taken from {folder}\n");
     assert!(json.stderr.contains(&taken), "{}", json.stderr);
@@ -166,7 +166,7 @@ fn sensitivity_ranks_what_a_result_rests_on() {
     assert!(value["figures"].as_array().unwrap().len() + value["without_influence"].as_array().unwrap().len() == 4);
 }
 
-/// Two changes of the timeline: one that comes in a run of a few milliseconds, and one that does not.
+/// Two changes of the timeline: one falls into a run of a few milliseconds, the other comes after its end.
 const CASE: &str = "machine = \"core-i7-3770\"\n[[workload]]\nname = \"script\"\ntasks = \"task a: run 2ms\"\n\
                     [[arm]]\nname = \"r\"\nkernel = \"v6.1\"\n[[timeline]]\nat = \"1ms\"\noffline = 1\n\
                     [[timeline]]\nat = \"10s\"\nonline = 1\n";
@@ -188,7 +188,7 @@ fn whoever_looks_at_one_run_hears_its_warnings() {
         let quiet = run_well(&place, &[command, &["x.toml", "--quiet"]].concat());
         assert_eq!((quiet.stderr.as_str(), quiet.stdout), ("", said.stdout), "{command:?}");
     }
-    // What is asked for ends before.
+    // The user asked for an early end, so there is no warning about the late change.
     let cut = run_well(&place, &["proc", "x.toml", "--file", "/proc/schedstat", "--at", "5.5"]);
     assert!(!cut.stderr.contains("warning"), "{}", cut.stderr);
 }
@@ -200,7 +200,7 @@ fn a_case_tells_what_its_runs_have_to_say() {
     fs::write(place.join("x.toml"), format!("{CASE}{figure}")).unwrap();
     let said = run_well(&place, &["fidelity", "x.toml", "--quiet"]);
     assert!(said.stdout.ends_with(&format!("0 gaps closed\nwarning  x.toml: {LATE}\n")), "{}", said.stdout);
-    // A topology alone borrows its prices, which is a notice.
+    // A topology alone borrows its prices, which causes a notice.
     fs::write(place.join("x.toml"), format!("{CASE}{figure}").replace("core-i7-3770", "core:4 pu:1")).unwrap();
     let said = run_well(&place, &["fidelity", "x.toml"]);
     assert!(said.stderr.contains("note: synthetic has no prices of its own"), "{}", said.stderr);

@@ -1,5 +1,5 @@
-//! What README and docs/ tell a reader to type does what they say: every command in them is run, shortened, and what they quote of the
-//! program's output is what it prints.
+//! What README and docs/ tell a reader to type works: every command in them is run in a shortened form, and their
+//! quotes of the program's output match what it prints.
 
 mod program;
 
@@ -15,7 +15,7 @@ fn text(path: &str) -> String {
     fs::read_to_string(root().join(path)).unwrap_or_else(|error| panic!("{path}: {error}"))
 }
 
-/// README and the pages of docs/, by name. docs/kernel-map.md is generated and has no commands.
+/// README and the pages of docs/, by name. docs/kernel-map.md is generated, and contains no commands.
 fn pages() -> Vec<(String, String)> {
     let mut names = vec!["README.md".to_string()];
     for folder in ["docs", "docs/studies"] {
@@ -27,12 +27,12 @@ fn pages() -> Vec<(String, String)> {
     names.into_iter().map(|name| (name.clone(), text(&name))).collect()
 }
 
-/// The fenced blocks of a page: what stands behind the opening fence, and the text.
+/// The fenced blocks of a page: the text after the opening fence, and the block's text.
 fn blocks(page: &str) -> Vec<(&str, &str)> {
     page.split("```").skip(1).step_by(2).map(|block| block.split_once('\n').expect("a block has lines")).collect()
 }
 
-/// The block of a page that begins so.
+/// The block of a page that begins with `begins`.
 fn block<'a>(page: &'a str, begins: &str) -> &'a str {
     let found = blocks(page).into_iter().find(|(_, text)| text.starts_with(begins));
     found.unwrap_or_else(|| panic!("no block begins with {begins:?}")).1
@@ -50,9 +50,9 @@ fn commands(page: &str) -> Vec<Vec<String>> {
     commands
 }
 
-/// A workload's option with the least work that its parameters allow; the parameters stay those of the page.
+/// A workload's option with the least work that its parameters allow; the page's parameters are kept.
 fn shortened(workload: &str) -> String {
-    // The page's word for any of them.
+    // The page's word for any workload.
     let workload = if workload == "W" { "pipetest" } else { workload };
     let (name, given) = workload.split_once(':').unwrap_or((workload, ""));
     let more = match name {
@@ -73,7 +73,7 @@ fn shortened(workload: &str) -> String {
     if parameters.is_empty() { name.to_string() } else { format!("{name}:{}", parameters.join(",")) }
 }
 
-/// The same command with less to do; nothing where it takes minutes whatever it is given, or measures this computer.
+/// The same command with less to do; `None` if it takes minutes in any case, or measures this computer.
 fn quick(command: &[String]) -> Option<Vec<String>> {
     let slow = ["calibrate", "measure", "reproduce", "fidelity"];
     if slow.contains(&command[0].as_str()) || command.iter().any(|word| word.contains('$')) {
@@ -100,7 +100,7 @@ fn quick(command: &[String]) -> Option<Vec<String>> {
         add("--iterations", "1");
         add("--figures", "line.llc");
     }
-    // A moment of the workload, which begins within a tick of boot.
+    // A moment within the workload, which begins within a tick of boot.
     if let Some(at) = quick.iter().position(|word| word == "--at") {
         quick[at + 1] = "6".to_string();
         quick.iter_mut().filter(|word| word.ends_with("loops=2")).for_each(|word| word.push_str("000"));
@@ -108,7 +108,8 @@ fn quick(command: &[String]) -> Option<Vec<String>> {
     Some(quick)
 }
 
-/// A folder with what the commands of all pages name: this project's experiments, and the files that the pages describe.
+/// A folder with everything that the commands of all pages name: this project's experiments, and the files that the
+/// pages describe.
 fn place() -> PathBuf {
     let place = folder("documented");
     fs::create_dir(place.join("experiments")).expect("a folder");
@@ -194,7 +195,7 @@ fn what_the_pages_quote_of_the_first_table_is_in_it() {
 
 #[test]
 fn the_example_of_lines_is_what_they_look_like() {
-    // The figures are the prices', which change; what is there, and in which columns, is not.
+    // The figures depend on prices, which change; which figures there are, and in which columns, must not.
     let shape = |line: &str| {
         let number = |word: &str| word.trim_end_matches(';').parse::<f64>().is_ok();
         line.split_whitespace().map(|word| if number(word) { "0" } else { word }).collect::<Vec<_>>().join(" ")
@@ -226,7 +227,7 @@ fn examples_of_files_are_taken() {
         format!("machine = \"core-i7-3770\"\n{}{arm}{other}", workload.replace("100", "2").replace(", 4, 7", ""));
     fs::write(place.join("a.toml"), whole).unwrap();
     run_well(&place, &["compare", "a.toml", "--iterations", "1"]);
-    // The same arm in one line.
+    // The same arm as a one-line option.
     let option = experiments.split("`--arm ").nth(1).and_then(|it| it.split('`').next()).expect("an option");
     run_well(&place, &["run", "a.toml", "--iterations", "1", "--arm", option]);
     let tasks = "[[workload]]\nname = \"script\"\ntasks = \"\"\"\ngroup /web: cpu.weight 100\ntask a group=/web: 70 x (run 10ms)\n\"\"\"\n";
@@ -267,14 +268,15 @@ fn the_readme_counts_what_ships() {
     let place = folder("documented-counts");
     let listed = |what: &str| run_well(&place, &[what, "list"]).stdout.lines().count();
     let readme = text("README.md");
-    // Files of tasks, scripts and recorded traces are no benchmarks.
+    // Files of tasks, scripts and recorded traces do not count as benchmarks.
     let counts = [("Twenty-one ship", listed("machines"), 21), ("twenty-five benchmarks", listed("workloads") - 3, 25)];
     for (words, there, said) in counts {
         assert!(readme.contains(words) && there == said, "README says {words:?}, and there are {there}");
     }
 }
 
-/// Rows, those within 25%, and those within 10% of what was published, of each table of a study that has such a column, as it says below the table.
+/// For each table of a study with a published column, as the line below the table says: the rows, and how many of them
+/// are within 25% and within 10% of what was published.
 fn near(study: &str) -> Vec<[u32; 3]> {
     let printed = text(&format!("docs/studies/{study}.txt"));
     let sums = printed.lines().filter(|line| line.starts_with("within 10%: "));

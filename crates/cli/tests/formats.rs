@@ -1,4 +1,4 @@
-//! The kernel's formats, read back by small readers that know nothing of how they are written: what a tool for real machines does.
+//! The kernel's formats, read back by small readers that know nothing of the writers, as tools for real machines do.
 
 mod program;
 
@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
 
-/// What a file of the simulated machine with two CPUs says in the middle of a script.
+/// The text of a file of the simulated machine, which has two CPUs, in the middle of a script.
 fn file(place: &Path, script: &str, arm: &str, file: &str) -> String {
     fs::write(place.join("script.txt"), script).unwrap();
     let machine = ["proc", "--machine", "pack:1 l3:1 core:2 pu:1", "--workload", "script:file=script.txt"];
@@ -24,7 +24,7 @@ task hog2 nice=-5 cpus=1: spin 3s
 /// A block of `/proc/sched_debug`: its heading, and its fields in order.
 type Block = (String, Vec<(String, String)>);
 
-/// Headings stand at the margin; fields are `  .name : value`; tables have neither.
+/// Headings begin at the margin; fields are `  .name : value`; tables have neither.
 fn blocks(text: &str) -> Vec<Block> {
     let mut blocks: Vec<Block> = Vec::new();
     for line in text.lines() {
@@ -46,14 +46,14 @@ fn names(block: &Block) -> Vec<&str> {
     block.1.iter().map(|(name, _)| name.as_str()).collect()
 }
 
-/// Rows of the table of CPU `cpu`, in columns.
+/// The rows of the table of CPU `cpu`, split into columns.
 fn rows(text: &str, cpu: usize) -> Vec<Vec<String>> {
     let table = text.split("runnable tasks:\n").nth(cpu + 1).expect("a table for each CPU");
     let rows = table.lines().skip(2).take_while(|line| !line.is_empty());
     rows.map(|row| row.split_whitespace().map(String::from).collect()).collect()
 }
 
-/// A number is a number: what stands in its place in two texts need not be the same.
+/// Removes every number, because the numbers in two texts need not be equal.
 fn shape(text: &str) -> String {
     text.replace(|c: char| c.is_ascii_digit() || c == '-', "")
 }
@@ -67,7 +67,7 @@ fn sched_debug_has_the_lines_of_recorded_kernels() {
     ] {
         let ours = file(&place, HOGS, kernel, "/sys/kernel/debug/sched/debug");
         let (ours_blocks, theirs) = (blocks(&ours), blocks(recorded));
-        // The recording's first CPU was cut down when it was made.
+        // The recording's first CPU was shortened when it was made.
         for at in ["sysctl_sched", "cpu#1", "cfs_rq[1]:/", "rt_rq[1]:", "dl_rq[1]:"] {
             let find = |blocks: &[Block]| blocks.iter().find(|(head, _)| head.starts_with(at)).cloned().expect(at);
             let (ours, theirs) = (find(&ours_blocks), find(&theirs));
@@ -84,7 +84,7 @@ fn sched_debug_has_the_lines_of_recorded_kernels() {
         assert_eq!(heads(&ours)[..2], heads(recorded)[..2], "{kernel}");
         let hog =
             |text: &str, cpu| rows(text, cpu).into_iter().find(|row| row.iter().any(|cell| cell == "hog1")).unwrap();
-        // The recording has the table of one CPU only.
+        // The recording has the table of only one CPU.
         let (ours, theirs) = (hog(&ours, 1), hog(recorded, 0));
         assert_eq!(ours.len(), theirs.len(), "{kernel}: {ours:?}");
         let shapes = |row: &[String]| row.iter().map(|cell| shape(cell)).collect::<Vec<_>>();
@@ -172,8 +172,8 @@ fn pressure_is_that_of_the_hogs_that_share_a_cpu() {
         let (system, group, io) = (pressure(parts[0]), pressure(parts[1]), pressure(parts[2]));
         assert_eq!(system.keys().collect::<Vec<_>>(), ["full", "some"]);
         assert_eq!(system["some"].keys().collect::<Vec<_>>(), ["avg10", "avg300", "avg60", "total"]);
-        // Both hogs have been there from the first 10 ms on: six periods of 2.004 s, of all but the first wholly. The group's own
-        // waits half of the time, and nothing else of the group runs then.
+        // Both hogs exist from the first 10 ms on: six periods of 2.004 s, all but the first of them whole. The group's
+        // hog waits half of the time, and nothing else of the group runs then.
         for (key, seconds) in [("avg10", 10.0), ("avg60", 60.0), ("avg300", 300.0)] {
             let expected = 100.0 * (1.0 - (-2.0_f64 * 5.0 / seconds).exp());
             assert!((system["some"][key] - expected).abs() < 3.0, "{kernel}: {key}: {parts:?}, {expected}");
@@ -247,19 +247,19 @@ fn time_in_system_calls_is_system_time_of_its_group() {
         let [usage, user, system] = ["usage_usec", "user_usec", "system_usec"].map(|key| of(key).expect("cpu.stat"));
         assert!(usage.abs_diff(user + system) <= 1, "{kernel}: {stat}");
         assert!((40_000..=70_000).contains(&user), "{kernel}: {stat}");
-        // By ticks, where run time is exact.
+        // These are counted by ticks, where run time is exact.
         assert!(kernel != "v6.12" || of("nice_usec").expect("nice_usec").abs_diff(user) <= 12_000, "{kernel}: {stat}");
     }
 }
 
-/// The pair of the recording: 50 rounds of 200 us of work on each side, a pipe each way.
+/// The pair of the recording: 50 rounds of 200 us of work on each side, with a pipe for each direction.
 const PAIR: &str = "\
 task pt-A cpus=0: 50 x (run 200us; write there; read back)
 task pt-B cpus=1: 50 x (read there; run 200us; write back)
 task other: 40 x (sleep 2ms); sleep 7ms; sleep 700ms
 ";
 
-/// Records of a latency file: count, sum and maximum in us, and the place, the innermost function first.
+/// The records of a latency file: count, sum and maximum in us, and the place, the innermost function first.
 fn latencies(text: &str) -> Vec<(u64, u64, u64, Vec<&str>)> {
     let records = text.strip_prefix("Latency Top version : v0.1\n").expect("the version").lines();
     let record = |line: &str| {
@@ -288,11 +288,11 @@ fn latencytop_tells_where_tasks_slept() {
         let arm = format!("on={kernel},kernel.latencytop=1");
         let text = read(&arm, "/proc/latency_stats");
         let records = latencies(&text);
-        // A third is the wait of the task that starts the others, where it did not end before one of them ran.
+        // A third record is the wait of the task that starts the others, unless it ended before one of them ran.
         assert!((2..=3).contains(&records.len()), "{kernel}: {text}");
         assert!(records.get(2).is_none_or(|record| record.3.contains(&"do_wait")), "{kernel}: {text}");
-        // Recorded of a real 6.1 with latencytop: 107 sleeps, 23239 us, the longest 669, in pipe_read; with other tasks' pipes.
-        // In v6.12 some are woken before they have left the queue, and did not sleep.
+        // Recorded from a real 6.1 with latencytop, other tasks' pipes included: 107 sleeps in pipe_read, 23239 us,
+        // the longest 669. In v6.12 some are woken before they have left the queue, and did not sleep.
         let (count, sum, max, names) = records.iter().find(|record| record.3.contains(&"pipe_read")).expect("readers");
         assert!(
             (80..=100).contains(count) && (18_000..=32_000).contains(sum) && (200..=400).contains(max),
@@ -301,11 +301,11 @@ fn latencytop_tells_where_tasks_slept() {
         let at =
             names.iter().position(|name| *name == innermost || name.starts_with("prepare_to_wait")).expect("the place");
         assert!(at <= 1 && names.last() == Some(&outermost), "{kernel}: {text}");
-        // Sleeps of more than 5 ms are what the task wanted.
+        // Sleeps of more than 5 ms are what the task asked for, not latency.
         let (count, _, max, _) = records.iter().find(|record| record.3.contains(&"do_nanosleep")).expect("a sleeper");
         assert!(*count == 40 && *max < 5000, "{kernel}: {text}");
         assert_eq!(latencies(&read(&arm, "/proc/other/latency")).len(), 1);
-        // It has turned schedstats on.
+        // latencytop has turned schedstats on.
         assert!(read(&arm, "/proc/other/sched").contains("wait_sum"), "{kernel}");
     }
     assert_eq!(read("v4.15", "/proc/latency_stats"), "Latency Top version : v0.1\n");
@@ -322,7 +322,7 @@ fn a_profile_of_the_scheduler_has_readprofiles_lines() {
         .collect();
     assert_eq!(lines.iter().map(|line| line.1).collect::<Vec<_>>(), ["schedule", "total"], "{text}");
     assert!(lines[0].0 == lines[1].0 && lines[0].0 > 150, "{text}");
-    // Nobody of the pair sleeps uninterruptibly: an empty histogram, and schedstats on.
+    // No task of the pair sleeps uninterruptibly: the histogram is empty, and schedstats are on.
     assert_eq!(file(&place, PAIR, "on=v4.16,profile=sleep", "/proc/profile"), "     0 total\n");
     assert!(file(&place, PAIR, "on=v4.16,profile=sleep", "/proc/other/sched").contains("wait_sum"));
     let machine = ["proc", "--machine", "pack:1 l3:1 core:2 pu:1", "--workload", "script:file=script.txt"];
@@ -417,7 +417,7 @@ fn a_tasks_files_are_read_by_their_names() {
             .collect();
         let prefix = if kernel.starts_with("v4") { "se.statistics." } else { "" };
         let of = |name: &str| fields[format!("{prefix}{name}").as_str()];
-        // 40 sleeps of 2 ms, one of 7 and one that goes on: all but the last are over.
+        // 40 sleeps of 2 ms, one of 7 ms, and one that is still going on.
         assert_eq!((of("nr_wakeups"), of("nr_wakeups_local") + of("nr_wakeups_remote")), (41.0, 41.0), "{kernel}");
         assert!(
             (of("sum_sleep_runtime") - 87.0).abs() < 5.0 && (of("sleep_max") - 7.0).abs() < 0.2,
@@ -425,7 +425,7 @@ fn a_tasks_files_are_read_by_their_names() {
         );
         assert_eq!(fields["nr_switches"], 42.0, "{kernel}: {text}");
         assert_eq!((fields["policy"], fields["prio"]), (0.0, 120.0));
-        // /proc/PID/schedstat: run, waited, slices; the first is also told above, in ms.
+        // /proc/PID/schedstat: run, waited, slices. The first is also checked above, in ms.
         let stat = file(&place, PAIR, &on, "/proc/other/schedstat");
         let stat: Vec<u64> = stat.trim_end().split(' ').map(|word| word.parse().expect("a counter")).collect();
         assert_eq!((stat.len(), stat[2]), (3, 42), "{kernel}: {stat:?}");
@@ -433,7 +433,7 @@ fn a_tasks_files_are_read_by_their_names() {
     }
 }
 
-/// One line of ftrace's text, as scripts cut it.
+/// One line of ftrace's text, split as scripts do it.
 struct Line<'a> {
     pid: u32,
     cpu: usize,
@@ -451,7 +451,7 @@ fn line_of_trace(line: &str) -> Line<'_> {
     let (flags, time) = (head.next().expect("flags"), head.next().expect("a time"));
     assert_eq!(time.split_once('.').expect("seconds").1.len(), 6, "{line}");
     let (event, body) = parts.next().expect("an event").split_once(": ").expect("its fields");
-    // Times have their unit behind a blank.
+    // A time is followed by a blank and its unit.
     let words = body.split(' ').filter(|word| *word != "==>" && *word != "[ns]");
     let fields = words.map(|word| word.trim_matches(['[', ']']).split_once('=').expect("name=value")).collect();
     Line { pid: pid.parse().expect("a pid"), cpu: cpu.parse().expect("a CPU"), flags, event, fields }
@@ -549,7 +549,7 @@ sysctl.kernel.latencytop = 1
     assert!(read("/proc/other/sched").contains("nr_wakeups"));
 }
 
-/// Reads of a block device of 3 ms, one after the other, by two tasks that share a CPU with a hog.
+/// Two tasks that share a CPU with a hog read a block device; each read takes 3 ms, one after the other.
 const READERS: &str = "\
 task reader count=2 cpus=1 group=/g: 20 x (io 3ms; run 100us); sleep 700ms
 task hog nice=19 cpus=1: spin 3s
@@ -558,7 +558,7 @@ task hog nice=19 cpus=1: spin 3s
 #[test]
 fn waits_for_a_device_are_told_everywhere() {
     let place = folder("readers");
-    // A profile of sleeps: 40 reads of 3 ms, in units of 2^20 ns; each waits a little for the CPU's interrupt.
+    // A profile of sleeps: 40 reads of 3 ms, in units of 2^20 ns. Each also waits a little for the CPU's interrupt.
     let text = file(&place, READERS, "on=v4.16,profile=sleep", "/proc/profile");
     let hits: u64 = text.trim_start().split_once(" blkdev_direct_IO\n").expect("the place").0.parse().expect("hits");
     assert!((80..=125).contains(&hits), "{text}");
@@ -576,7 +576,7 @@ fn waits_for_a_device_are_told_everywhere() {
             line.split(':').nth(1).unwrap().trim().parse().expect("a number")
         };
         assert!((19.0..=20.0).contains(&of("iowait_count")), "{kernel}: {text}");
-        // In v6.12 a sleeper with negative lag stays queued for a while, and waits until it is not.
+        // In v6.12 a sleeper with negative lag stays queued for a while, and waits until the lag is gone.
         assert!((of("iowait_sum") - 60.0).abs() < 4.0 && (of("block_max") - 3.0).abs() < 0.5, "{kernel}: {text}");
         let machine =
             ["trace", "--machine", "pack:1 l3:1 core:2 pu:1", "--workload", "script:file=script.txt", "--quiet"];
@@ -585,11 +585,11 @@ fn waits_for_a_device_are_told_everywhere() {
         let text = run_well(&place, &[&machine[..], &["--arm", &on], &events].concat()).stdout;
         let count = |event: &str| text.lines().filter(|line| line.contains(event)).count();
         let (waited, blocked) = (count(" sched_stat_iowait: "), count(" sched_stat_blocked: "));
-        // Who is woken before it has left the queue slept not at all.
+        // A task that is woken before it has left the queue has not slept.
         let most_of_them = if kernel == "v6.12" { 37..=40 } else { 40..=40 };
         assert!(waited == blocked && most_of_them.contains(&waited), "{kernel}: {waited} {blocked}");
     }
-    // Both wait most of the time; beside the hog the system is never all stalled, the group is.
+    // Both tasks wait most of the time. Because the hog runs, the system is never completely stalled; the group is.
     for kernel in ["on=v6.1", "on=v6.12,psi=1"] {
         let system = pressure(&file(&place, READERS, kernel, "/proc/pressure/io"));
         let group = pressure(&file(&place, READERS, kernel, "/sys/fs/cgroup/g/io.pressure"));

@@ -1,4 +1,4 @@
-//! Ctrl-C, and worse: what is done is kept, labelled and taken up again, and nothing is half written.
+//! Ctrl-C and worse: finished runs are kept, labelled and taken up again, and nothing is half-written.
 
 mod program;
 
@@ -8,20 +8,21 @@ use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
-/// [`TINY`], with other options beside or in place of its own.
+/// [`TINY`] with other options in addition to, or instead of, its own.
 fn compare<'a>(more: &[&'a str]) -> Vec<&'a str> {
     let own = if more.contains(&"--iterations") { &TINY[..TINY.len() - 2] } else { TINY };
     ["compare"].iter().chain(own).chain(more).copied().collect()
 }
 
-/// The program as a terminal starts it: whoever runs the tests in the background may have signals ignored, which it would inherit.
+/// The program as a terminal starts it. If the tests run in the background, signals may be ignored, and the program
+/// would inherit that.
 fn heedful(place: &Path) -> Command {
     let mut command = Command::new("env");
     command.arg("--default-signal=HUP,INT,TERM").arg(fairground(place).get_program()).current_dir(place);
     command
 }
 
-/// The program as soon as a file is there.
+/// Starts the program, and waits until a file exists.
 fn started(place: &Path, arguments: &[&str], file: &str) -> Child {
     let child = heedful(place).args(arguments).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
     wait_for(&place.join(file));
@@ -51,7 +52,7 @@ fn interrupt(child: Child) -> Said {
     said(child.wait_with_output().unwrap())
 }
 
-/// What the program says to Ctrl-C as soon as a file is there.
+/// The program's output when Ctrl-C comes as soon as a file exists.
 fn interrupted(place: &Path, arguments: &[&str], file: &str) -> Said {
     interrupt(started(place, arguments, file))
 }
@@ -99,7 +100,7 @@ fn a_terminal_that_goes_away_is_an_interruption_unless_the_user_said_nohup() {
     let place = folder("hangup");
     let third = |out: &str| format!("{out}/records/0-pipetest-Time/1-nostats/0003.json");
     let child = started(&place, &compare(&["--out", "out", "--jobs", "1", "--iterations", "2000"]), &third("out"));
-    // The shell's, and the kernel's.
+    // One from the shell, and one from the kernel.
     send("HUP", &child);
     send("HUP", &child);
     let stopped = said(child.wait_with_output().unwrap());
@@ -125,7 +126,7 @@ fn a_terminal_that_goes_away_is_an_interruption_unless_the_user_said_nohup() {
     assert!(place.join("ignored/report.txt").exists());
 }
 
-/// What `measure` says to a terminal's Ctrl-C, which all its processes hear, as soon as a file is there.
+/// The output of `measure` when a terminal's Ctrl-C, which reaches all its processes, comes as soon as a file exists.
 fn interrupted_measurement(place: &Path, workloads: &[&str], file: &str) -> Said {
     use std::os::unix::process::CommandExt;
     let mut command = heedful(place);
@@ -145,7 +146,7 @@ fn interrupted_measurements_are_kept_and_labelled_and_without_any_nothing_is() {
     let place = folder("interrupt-measure");
     let first = "out/real/measured/hackbench-pipes-groups-1-loops-1-messages-0-threads-0/0000.json";
     let stopped = interrupted_measurement(&place, &[short, long], first);
-    // The second run's processes hear it, too, unless they were not there yet.
+    // The second run's processes hear it too, unless they did not exist yet.
     let done = if stopped.stdout.starts_with("PARTIAL: 1 ") { 1 } else { 2 };
     let label = format!("PARTIAL: {done} of 100 runs\n\nmeasured ");
     assert!(stopped.stdout.starts_with(&label), "{}", stopped.stdout);
@@ -175,7 +176,7 @@ fn a_signal_to_the_process_alone_lets_the_run_end_that_it_meets() {
         ["measure", "hackbench-pipes:groups=1,loops=1", long, "--iterations", "1", "--out", "real", "--quiet"];
     let first = "real/measured/hackbench-pipes-groups-1-loops-1-messages-0-threads-0/0000.json";
     let child = started(&place, &measure, first);
-    // The other run has begun then, and lasts two seconds.
+    // By then the other run has begun; it lasts two seconds.
     std::thread::sleep(Duration::from_millis(500));
     let whole = interrupt(child);
     assert_eq!(whole.code, 0, "{}", whole.stderr);
@@ -193,7 +194,7 @@ fn a_signal_to_the_process_alone_lets_the_run_end_that_it_meets() {
     assert!(since.elapsed() < Duration::from_secs(1) && place.join(first).exists());
 }
 
-/// The processes that a measurement has started and that are still there.
+/// The processes that a measurement has started and that still exist.
 fn children_of(process: u32) -> Vec<u32> {
     let of = |entry: fs::DirEntry| {
         let words = fs::read_to_string(entry.path().join("cmdline")).ok()?;
@@ -207,7 +208,7 @@ fn children_of(process: u32) -> Vec<u32> {
 fn a_benchmarks_processes_end_with_the_measurement_however_that_ends() {
     for (test, signals) in [("insisted", &["INT", "INT"][..]), ("killed", &["KILL"])] {
         let place = folder(&format!("orphans-{test}"));
-        // Some minutes of work for forty processes, of which none has a reason to end.
+        // Some minutes of work for forty processes, none of which has a reason to end.
         let workload = "hackbench-pipes:groups=1,loops=1000000";
         let mut command = heedful(&place);
         command.args(["measure", workload, "--iterations", "1", "--quiet"]).stderr(Stdio::null());
@@ -249,7 +250,7 @@ fn a_killed_measurement_goes_on_with_what_it_has_and_a_whole_one_begins_anew() {
     let (third, stored) = (record(2), files(&place.join(records)).len());
     fs::write(place.join(format!("{records}/0001.json")), "{\"format\":1,").unwrap();
 
-    // Three of the four that it needs, and others that it does not.
+    // The folder has three of the four runs that it needs, and others that it does not.
     let again = run_well(&place, &measure("4"));
     assert!(again.stderr.contains("note: 3 of 4 runs are taken from real\n"), "{}", again.stderr);
     assert!(again.stdout.contains("4 iterations on the real kernel"), "{}", again.stdout);
@@ -267,12 +268,12 @@ fn a_killed_comparison_goes_on_and_ends_as_if_nothing_had_happened() {
     let arguments = |out| compare(&["--out", out, "--jobs", "2", "--iterations", "40", "--quiet"]);
     let whole = run_well(&place, &arguments("whole"));
     let mut child = started(&place, &arguments("out"), "out/records/0-pipetest-Time/1-nostats/0005.json");
-    // SIGKILL: nothing is tidied up.
+    // SIGKILL: nothing is cleaned up.
     child.kill().unwrap();
     assert_eq!(child.wait_with_output().unwrap().stdout, b"");
     let stored = files(&place.join("out/records")).len();
     assert!(stored < 80, "it was killed too late: {stored} files");
-    // What a run that was killed between two bytes leaves: nobody has this number.
+    // A file as a run leaves it when it is killed while writing. No process has this number.
     let half = place.join("out/records/0-pipetest-Time/1-nostats/.0039.json.4194999.fairground-part");
     fs::write(&half, "{\"format\":1,").unwrap();
 
@@ -323,7 +324,7 @@ fn runs_that_were_interrupted_go_on() {
     assert!(stopped.stderr.ends_with(kept), "{}", stopped.stderr);
     assert!(fs::read_to_string(place.join("out/report.partial.txt")).unwrap().starts_with("PARTIAL: "));
     assert!(files(&place).iter().all(|file| !file.contains("/.")), "something is half written");
-    // One that was lost on the way is run again, with the same end as if nothing had happened.
+    // A run whose file was lost in the meantime is run again, with the same result as if nothing had happened.
     fs::remove_file(place.join("out/statistics/0-pipetest-Time/0-v6.12/0001.txt")).unwrap();
     let whole = run_well(&place, &arguments("out", "3"));
     assert_eq!(whole.stderr, "note: 2 of 3 runs are taken from out\nresults: out\n");
@@ -341,7 +342,7 @@ fn an_interrupted_trace_leaves_nothing() {
         .stderr(Stdio::piped())
         .spawn()
         .unwrap();
-    // It writes under another name until it is whole.
+    // The file has another name until it is complete.
     let unfinished = place.join(format!(".t.{}.fairground-part", child.id()));
     let deadline = Instant::now() + Duration::from_secs(60);
     while !unfinished.metadata().is_ok_and(|file| file.len() > 0) {
@@ -358,7 +359,7 @@ fn an_interrupted_trace_leaves_nothing() {
 fn an_interrupted_study_has_its_place_in_the_overview() {
     let place = folder("interrupt-study");
     let arguments = ["reproduce", "schedstats", "--out", "out", "--jobs", "1"];
-    // The first experiment's folder is named after what it runs.
+    // The folder of the first experiment is named after its workload.
     let child = fairground(&place).args(arguments).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
     let deadline = Instant::now() + Duration::from_secs(120);
     while !files(&place).iter().any(|file| file.contains("/records/") && file.ends_with("0000.json")) {
@@ -388,7 +389,7 @@ fn a_killed_ranking_goes_on_and_ends_as_if_nothing_had_happened() {
         assert!(Instant::now() < deadline, "no run after a minute");
         std::thread::sleep(Duration::from_millis(1));
     }
-    // SIGKILL: nothing is tidied up, and the last line may break off.
+    // SIGKILL: nothing is cleaned up, and the last line may be incomplete.
     child.kill().unwrap();
     child.wait().unwrap();
     let path = place.join("out/trials.jsonl");
@@ -399,10 +400,10 @@ fn a_killed_ranking_goes_on_and_ends_as_if_nothing_had_happened() {
     fs::write(&path, kept.join("\n") + "\n{\"setup\":\"0a").unwrap();
     let again = run_well(&place, &arguments("out"));
     assert_eq!(again.stdout, whole.stdout);
-    // A line for the program, and one for each run.
+    // One line is for the program, and one for each run.
     assert!(again.stderr.contains(&format!("note: {} of ", kept.len() - 1)), "{}", again.stderr);
     assert_eq!(files(&place.join("out")), files(&place.join("whole")));
-    // Another program's runs count for nothing.
+    // Runs of another program do not count.
     fs::write(&path, text.replacen("\"sources\":\"", "\"sources\":\"0", 1)).unwrap();
     let other = run_well(&place, &arguments("out"));
     assert!(!other.stderr.contains("are taken from"), "{}", other.stderr);
@@ -428,7 +429,7 @@ fn an_interrupted_ranking_is_kept_and_labelled() {
         stopped.stderr
     );
     assert_eq!(fs::read_to_string(place.join("out/sensitivity.partial.txt")).unwrap(), stopped.stdout);
-    // What was never tried is no figure without influence.
+    // A figure that was never tried is not one without influence.
     let ranking = fs::read_to_string(place.join("out/sensitivity.partial.json")).unwrap();
     let ranking: serde_json::Value = serde_json::from_str(&ranking).unwrap();
     let count = |of: &str| ranking[of].as_array().unwrap().len();

@@ -1,10 +1,11 @@
-//! Figures that were counted on a real kernel, beside those of the same program here.
+//! Figures counted on a real kernel, compared with those of the same program here.
 
 mod program;
 
 use program::{folder, run_well};
 
-/// Of a run of netperf's stream: its messages, how often the sender slept for one, and how often sender and receiver left their CPU.
+/// A run of netperf's stream: its messages, how often the sender slept per message, and how often sender and receiver
+/// left their CPU.
 struct Stream {
     messages: f64,
     sleeps: f64,
@@ -12,9 +13,9 @@ struct Stream {
     receiver: f64,
 }
 
-/// By what `fairground run` prints, of one CPU.
+/// From the output of `fairground run`, on one CPU.
 fn stream(kernel: &str, size: u64, buffers: u64) -> Stream {
-    // What is counted is of the whole run, whose warm-up is nothing but the wait for a window to be probed where that is needed.
+    // The counts cover the whole run. Its warm-up is only the wait for a window to be probed, where that is needed.
     let warmup = if kernel == "v6.12" && buffers == 256 && size < 200 { 206 } else { 0 };
     let milliseconds = if buffers == 256 { 300 } else { 400 };
     let workload =
@@ -39,14 +40,14 @@ fn stream(kernel: &str, size: u64, buffers: u64) -> Stream {
     }
 }
 
-/// A figure for a message is at most by this factor off what was counted, either way.
+/// Checks that a figure per message differs from the counted one by at most this factor, in either direction.
 fn near(ours: f64, counted: f64, factor: f64, what: &str) {
     assert!(ours < counted * factor && ours * factor > counted, "{what} {ours:.5} times for a message, not {counted}");
 }
 
 // Counted on Debian's kernels in QEMU by xtask/recorder/guest/streams.c, both processes on one CPU.
 
-/// Of 6.1 with buffers of 256 bytes and the message: how often the sender sleeps, and how often it leaves its CPU.
+/// For 6.1, with buffers of 256 bytes and the message: how often the sender sleeps, and how often it leaves its CPU.
 const WITH_SMALL_BUFFERS_V6_1: [(u64, f64, f64); 8] = [
     (64, 0.05487, 0.05938),
     (128, 0.11013, 0.11635),
@@ -58,7 +59,7 @@ const WITH_SMALL_BUFFERS_V6_1: [(u64, f64, f64); 8] = [
     (16_384, 0.20213, 1.39360),
 ];
 
-/// Of 6.12.
+/// The same for 6.12.
 const WITH_SMALL_BUFFERS_V6_12: [(u64, f64, f64); 8] = [
     (64, 0.02497, 0.13538),
     (128, 0.07291, 0.07291),
@@ -75,28 +76,31 @@ fn a_stream_with_small_buffers_sleeps_as_often_as_on_a_real_kernel() {
     for (size, sleeps, switches) in WITH_SMALL_BUFFERS_V6_1 {
         let ours = stream("v6.1", size, 256);
         assert!(ours.messages > 500.0, "{size} bytes: {} messages", ours.messages);
-        // A known gap: of these sizes the receiver reads each segment as it comes there, and two or three of them here.
+        // A known gap: with messages of these sizes the real receiver reads each segment as it arrives, and here it
+        // reads two or three at once.
         let factor = if [2_048, 16_384].contains(&size) { 3.3 } else { 1.25 };
         near(ours.sleeps, sleeps, factor, &format!("6.1, {size} bytes: the sender sleeps"));
-        // The first tenths of a second have more.
+        // The first tenths of a second have more of them.
         near(ours.sender, switches, factor.max(1.6), &format!("6.1, {size} bytes: the sender leaves"));
     }
     for (size, sleeps, switches) in WITH_SMALL_BUFFERS_V6_12 {
         let ours = stream("v6.12", size, 256);
         assert!(ours.messages > 500.0, "{size} bytes: {} messages", ours.messages);
-        // A known gap: small messages' receiver is ahead of its sender by EEVDF's reckoning here, who preempts it at each wakeup; there they take turns.
+        // A known gap: with small messages EEVDF here counts the receiver as ahead of its sender, which preempts it at
+        // each wakeup; on the real kernel they take turns.
         let factor = if size < 1_000 { 5.0 } else { 1.6 };
         near(ours.sleeps, sleeps, factor, &format!("6.12, {size} bytes: the sender sleeps"));
         near(ours.sender, switches, factor, &format!("6.12, {size} bytes: the sender leaves"));
     }
 }
 
-/// Of 6.12 with buffers of 64 KiB and the message, which hold two segments: how often the sender sleeps, and how often the receiver leaves.
-/// With longer messages more is decided by what copying costs, which is ten times as much there.
+/// For 6.12, with buffers of 64 KiB and the message, which hold two segments: how often the sender sleeps, and how
+/// often the receiver leaves. With longer messages more depends on the cost of copying, which is ten times as much
+/// there.
 const WITH_LARGE_BUFFERS: [(u64, f64, f64); 4] =
     [(128, 0.00050, 0.04211), (256, 0.00147, 0.05031), (1_024, 0.00477, 0.02696), (2_048, 0.00983, 0.04139)];
 
-/// The same of buffers that nobody set, which grow until the sender hardly ever sleeps.
+/// The same with the kernel's own buffers, which grow until the sender hardly ever sleeps.
 const WITH_BUFFERS_THAT_GROW: [(u64, f64); 3] = [(64, 0.04240), (128, 0.04783), (256, 0.05709)];
 
 #[test]

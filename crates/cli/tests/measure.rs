@@ -1,4 +1,5 @@
-//! `measure`: real runs, their records, and predictions beside them. What the figures are is not looked at, only that they are there.
+//! `measure`: real runs, their records, and predictions beside them. Only the presence of the figures is checked, not
+//! their values.
 
 mod program;
 
@@ -7,7 +8,7 @@ use std::path::Path;
 
 const WORKLOADS: [&str; 2] = ["pipetest:batches=2,loops=3", "hackbench-pipes:groups=1,loops=1"];
 
-/// Every figure below the heads of the text's tables is there, and is a number.
+/// Counts the figures below the heads of the text's tables; each must be a number.
 fn figures(text: &str) -> usize {
     let mut lines = 0;
     for block in text.split("\n\n").skip(1) {
@@ -36,10 +37,10 @@ fn real_runs_are_reported_stored_and_predicted() {
     assert_eq!(figures(&text), 17 + 1, "{text}");
     let stored = files(&place.join("real"));
     assert_eq!(stored.len(), 4 + 2, "{stored:?}");
-    // A second measurement takes the first one's place.
+    // A second measurement replaces the first.
     measure(&place);
     assert_eq!(files(&place.join("real")), stored);
-    // Left half written by one that was killed, and put there by somebody else: neither is a record.
+    // One file was left half-written by a killed measurement, one was put there by somebody else: neither is a record.
     let record = stored.iter().find(|name| name.ends_with("0000.json")).expect("a record");
     let part = record.replace("0000.json", ".0001.json.4194999.fairground-part");
     for file in [&part[..], "measured/.DS_Store"] {
@@ -51,7 +52,7 @@ fn real_runs_are_reported_stored_and_predicted() {
     let said = run_well(&place, &arguments);
     let predicted =
         said.stdout.split("predicted against measured (").nth(1).unwrap_or_else(|| panic!("{}", said.stdout));
-    // Below the place, what was in the way, and the heads.
+    // The rows follow the place, the line about disturbances, and the heads.
     let rows: Vec<&str> = predicted.lines().skip(3).collect();
     assert_eq!(rows.len(), 18, "{predicted}");
     assert!(rows.iter().all(|row| row.ends_with('%')), "{predicted}");
@@ -61,14 +62,14 @@ fn real_runs_are_reported_stored_and_predicted() {
     assert_eq!(rows.len(), 18);
     assert!(rows.iter().all(|row| row["predictions"][0]["difference_percent"].is_number()), "{rows:?}");
     assert_eq!(document["measured"]["unfinished"], serde_json::json!([]));
-    // As an interrupted measurement leaves it.
+    // The state in which an interrupted measurement leaves the folder.
     let unfinished = record.split('/').nth(1).expect("the workload's folder");
     std::fs::write(place.join("real/measured.unfinished"), format!("{unfinished}\n")).unwrap();
     let document: serde_json::Value = serde_json::from_str(&run_well(&place, &arguments).stdout).expect("one document");
     let unfinished = document["measured"]["unfinished"].as_array().expect("a list");
     assert!(unfinished.len() == 1 && unfinished[0]["iterations"] == 2, "{unfinished:?}");
 
-    // A measurement is no simulation, and cannot be replayed as one.
+    // A measurement is no simulation, and cannot be replayed.
     let record = stored.iter().find(|name| name.ends_with("0000.json")).expect("a record");
     let said = run(&place, &["replay", &format!("real/{record}")]);
     assert_eq!(said.code, 2);

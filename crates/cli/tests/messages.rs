@@ -1,9 +1,10 @@
-//! What the program says to inputs that are wrong, word for word: `bad_input/messages.txt`, a table of mistakes of every kind. Each ends with
-//! exit code 2, one message, nothing on stdout and no file changed. `UPDATE_MESSAGES=1` writes what it says now; read it then.
+//! The program's messages about wrong input, word for word: `bad_input/messages.txt` is a table of mistakes of every
+//! kind. Each ends with exit code 2, one message, nothing on stdout, and no file changed. `UPDATE_MESSAGES=1` writes
+//! the current messages into it; read them afterwards.
 //!
-//! A case is a line `== what is wrong`, its files (`--- NAME`, then the text, in which `\x00` and `\e` stand for bytes that are hard to see),
-//! the command behind `$`, and what stderr gets. There `<n>` stands for a figure that the simulation measures, so that no price moves the
-//! table: one number above 0, and nothing else.
+//! A case is a line `== what is wrong`, its files (`--- NAME`, then the text, in which `\x00` and `\e` stand for bytes
+//! that are hard to see), the command after `$`, and the expected stderr. There `<n>` stands for a figure that the
+//! simulation measures, a single number above 0, so that changed prices do not change the table.
 
 mod program;
 
@@ -13,14 +14,14 @@ use std::fs;
 use std::path::Path;
 
 const TABLE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/bad_input/messages.txt");
-/// What a comparison needs beside the part that is wrong: `$M`, `$W` and `$A` in a command.
+/// The parts of a comparison besides the one that is wrong: `$M`, `$W` and `$A` in a command.
 const PARTS: [(&str, &str); 3] = [
     ("$M", "--machine core-i7-3770"),
     ("$W", "--workload pipetest:batches=1,loops=1"),
     ("$A", "--arm a=v4.15 --arm b=v4.16"),
 ];
 
-/// In a message: a figure that the simulation measures.
+/// Stands for a figure that the simulation measures.
 const MEASURED: &str = "<n>";
 
 #[derive(Default)]
@@ -31,7 +32,7 @@ struct Case {
     message: String,
 }
 
-/// The text in front of the first case, and the cases.
+/// The text before the first case, and the cases.
 fn read(table: &str) -> (String, Vec<Case>) {
     let (mut head, mut cases) = (String::new(), Vec::<Case>::new());
     for line in table.lines() {
@@ -62,7 +63,7 @@ fn arguments(command: &str) -> Vec<String> {
     words(&PARTS.iter().fold(command.to_string(), |command, (short, long)| command.replace(short, long)))
 }
 
-/// What the program says, and all that is wrong about how it ends.
+/// The program's message, and everything that is wrong about how it ends.
 fn said(place: &Path, case: &Case) -> (String, Vec<String>) {
     let _ = fs::remove_dir_all(place);
     fs::create_dir_all(place).expect("a folder");
@@ -70,7 +71,7 @@ fn said(place: &Path, case: &Case) -> (String, Vec<String>) {
         let path = place.join(name);
         fs::create_dir_all(path.parent().expect("a folder")).expect("a folder");
         let bytes = text.trim_end_matches('\n').replace("\\e", "\u{1b}");
-        // What no text is has a byte that no text has.
+        // A file that must not be text gets a byte that no text contains.
         let bytes: Vec<u8> = bytes.split("\\xff").collect::<Vec<_>>().join("\u{1}").bytes().collect();
         let bytes: Vec<u8> = bytes.into_iter().map(|byte| if byte == 1 { 0xff } else { byte }).collect();
         fs::write(path, bytes).expect("a file");

@@ -1,4 +1,4 @@
-//! What a user sees of the inside of a run: files of procfs, and real kernels beside the simulation.
+//! What a user sees of the inside of a run: files of procfs, and comparisons with real kernels.
 
 mod program;
 
@@ -10,7 +10,7 @@ task pt-A: 1500 x (run 200us; write there; read back)
 task pt-B: 1500 x (read there; run 200us; write back)
 ";
 
-/// Arguments of a run of [`PAIR`], which stands in the folder as `pair.txt`.
+/// Arguments for a run of [`PAIR`], which is in the folder as `pair.txt`.
 fn pair<'a>(arm: &'a str, more: &[&'a str]) -> Vec<&'a str> {
     let machine = ["proc", "--machine", "pack:1 l3:1 core:4 pu:1", "--workload", "script:file=pair.txt", "--arm", arm];
     [&machine[..], more, &["--quiet"]].concat()
@@ -21,7 +21,7 @@ fn files_of_procfs_read_as_each_kernel_prints_them() {
     let place = folder("proc");
     fs::write(place.join("pair.txt"), PAIR).unwrap();
     let sched = |arm: &str| run_well(&place, &pair(arm, &["--file", "/proc/pt-A/sched", "--at", "210"])).stdout;
-    // Counted in a recording of a real kernel, with statistics off and on.
+    // The numbers of lines in recordings of a real kernel, with statistics off and on.
     assert_eq!(sched("v6.1").lines().count(), 28);
     assert_eq!(sched("on=v6.1,schedstats=enable").lines().count(), 58);
     // v4.5 prints them whether they are collected or not.
@@ -35,7 +35,7 @@ fn files_of_procfs_read_as_each_kernel_prints_them() {
     assert!(text.contains("\n\n==> /proc/pt-B/schedstat <==\n"), "{text}");
 }
 
-/// A real kernel prints `cpu_khz`, which it reads or measures once and which no turbo moves.
+/// A real kernel prints `cpu_khz`, which it reads or measures once; turbo does not change it.
 #[test]
 fn sched_debug_has_the_nominal_frequency() {
     let place = folder("proc-frequency");
@@ -67,7 +67,7 @@ fn files_and_moments_that_are_not_there_are_told() {
     }
 }
 
-/// What a trace of [`PAIR`] says on both outputs.
+/// The output of a trace of [`PAIR`], on stdout and stderr.
 fn traced(place: &std::path::Path, arm: &str, events: &str) -> program::Said {
     let machine = ["trace", "--machine", "pack:1 l3:1 core:4 pu:1", "--workload", "script:file=pair.txt", "--arm", arm];
     let more = ["--format", "ftrace", "--out", "-", "--to", "150", "--events", events];
@@ -103,7 +103,7 @@ fn tracepoints_are_chosen_by_name_and_statistics_that_are_off_are_told_once() {
     let on = traced(&place, "on=v6.1,schedstats=enable", "sched_stat_*");
     assert_eq!(warnings(&on), 0);
     assert_eq!(names(&on.stdout), ["sched_stat_runtime", "sched_stat_sleep", "sched_stat_wait"], "{}", on.stderr);
-    // Until v4.5 they are always collected.
+    // Up to v4.5 they are always collected.
     assert_eq!(warnings(&traced(&place, "v4.5-rc1", "sched_stat_wait")), 0);
 }
 
@@ -168,7 +168,7 @@ fn mistakes_of_cases_have_places() {
         assert_eq!(said.code, 2, "{to}: {}", said.stderr);
         assert!(said.stderr.contains(part), "{to}: {}", said.stderr);
     }
-    // There are no options to say it by.
+    // There are no options that could say it.
     fs::write(place.join("empty.toml"), "").unwrap();
     let said = run(&place, &["fidelity", "empty.toml"]);
     assert_eq!(said.code, 2, "{}", said.stderr);

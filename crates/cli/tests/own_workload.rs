@@ -1,4 +1,4 @@
-//! The example of a workload of one's own: short, and it runs as it says.
+//! The example of a workload of one's own: it is short, and does what it says.
 
 #[allow(dead_code)]
 #[path = "../examples/own_workload.rs"]
@@ -10,7 +10,7 @@ use std::fs;
 fn the_example_is_short_and_runs_beside_our_own_workloads() {
     let text = include_str!("../examples/own_workload.rs");
     assert!(text.lines().count() < 60, "{} lines", text.lines().count());
-    // As its head says, but smaller.
+    // The command is that of the example's head, with less work.
     let line = text.lines().find_map(|line| line.split_once(" -- ")).expect("a command line").1;
     let line = line.replace("clients=1+4+16", "clients=1+4,requests=20");
     let out = std::path::Path::new(env!("CARGO_TARGET_TMPDIR")).join("own-workload");

@@ -1,4 +1,4 @@
-//! Comparisons: what they print, store, take up again and replay.
+//! Comparisons: what they print and store, and how they continue and replay.
 
 mod program;
 
@@ -8,7 +8,7 @@ use std::fs;
 use std::path::Path;
 use std::process::Stdio;
 
-/// [`TINY`], with other options beside or in place of its own.
+/// [`TINY`] with other options in addition to, or instead of, its own.
 fn compare<'a>(more: &[&'a str]) -> Vec<&'a str> {
     let own = if more.contains(&"--iterations") { &TINY[..TINY.len() - 2] } else { TINY };
     ["compare"].iter().chain(own).chain(more).copied().collect()
@@ -76,7 +76,7 @@ fn the_json_is_one_document_and_does_not_depend_on_the_number_of_jobs() {
     assert_eq!(nostats.set, ["stats.schedstats=tunable"]);
     assert_eq!(nostats.behaviours["stats.schedstats"], "tunable");
     assert!(nostats.features["TTWU_QUEUE"] && nostats.sysctls.contains_key("kernel.sched_nr_migrate"));
-    // Records agree byte for byte, but for what they cost.
+    // Records agree byte for byte, except for their cost.
     let record = |jobs: &str| {
         let path = place.join(jobs).join("records/0-pipetest-Time/1-nostats/0001.json");
         let mut record: serde_json::Value = serde_json::from_str(&fs::read_to_string(path).unwrap()).unwrap();
@@ -93,7 +93,7 @@ fn a_page_and_every_sample_lie_beside_the_report() {
     let read = |file: &str| fs::read_to_string(place.join("out").join(file)).unwrap();
     let page = read("report.html");
     assert!(page.starts_with("<!DOCTYPE html>\n") && page.ends_with("</html>\n"));
-    // What was observed of the first iteration came through the records.
+    // What was observed in the first iteration is in the records, and from there in the report.
     for part in
         ["What the machine did", "<td class=\"text\">nostats</td><td>", "Where time went", "<code>ttwu_stat</code>"]
     {
@@ -102,7 +102,7 @@ fn a_page_and_every_sample_lie_beside_the_report() {
     assert!(read("records/0-pipetest-Time/1-nostats/0000.json").contains(",\"observed\":{\"duration_ns\":"));
     assert!(!read("records/0-pipetest-Time/1-nostats/0001.json").contains("observed"));
     let samples = read("samples.csv");
-    // Two batches of each of two runs of two arms.
+    // Two batches in each of two runs of two arms.
     assert_eq!(samples.lines().count(), 1 + 2 * 2 * 2);
     assert!(samples.lines().nth(1).unwrap().starts_with("pipetest,pipetest,batches=2;bind=0;loops=5,Time,vanilla,0,"));
     let parquet = fs::read(place.join("out/samples.parquet")).unwrap();
@@ -130,7 +130,7 @@ fn seeds_and_iterations_change_what_they_should() {
         document.tables[0].rows[9].arms[0].samples.clone()
     };
     let two = samples(&["--out", "a"]);
-    // More iterations go on in the same folder, and do not change the ones that were there.
+    // More iterations continue in the same folder, and do not change the existing ones.
     let four = samples(&["--out", "a", "--iterations", "4"]);
     assert_eq!((&four[..2], four.len()), (&two[..], 4));
     assert_ne!(samples(&["--out", "b", "--seed", "2"]), two);
@@ -142,7 +142,7 @@ fn what_is_missing_is_done_again_and_what_is_there_is_not() {
     let first = run_well(&place, &compare(&["--out", "out"]));
     let records = place.join("out/records/0-pipetest-Time");
     fs::remove_file(records.join("1-nostats/0001.json")).unwrap();
-    // A record that breaks off counts as missing.
+    // An incomplete record counts as missing.
     fs::write(records.join("0-vanilla/0000.json"), "{\"format\":1,").unwrap();
     let again = run_well(&place, &compare(&["--out", "out"]));
     assert_eq!(again.stdout, first.stdout);
@@ -168,13 +168,13 @@ fn intervals_decide_how_many_iterations_there_are_whatever_the_jobs() {
         "{text}"
     );
     let line = text.lines().find(|line| line.starts_with("intervals within +-0.02%: ")).expect("what is wide");
-    // Two batches of five loops differ: the extremes stay wide, and all there is was run.
+    // The two batches of five loops differ, so the extremes' intervals stay wide, and all iterations were run.
     let runs = one.tables[0].rows[0].arms[0].n;
     assert!(runs > 2 && runs <= 9, "{line}");
     let narrow = one.tables[0].rows.iter().flat_map(|row| &row.change).all(|it| it.half_width().unwrap() <= 0.02);
     assert!(narrow || runs == 9, "{line}");
     assert_eq!(files(&place.join("one/records")).len(), 2 * runs);
-    // A stored run beyond what is needed changes nothing.
+    // A stored run beyond those that are needed changes nothing.
     run_well(&place, &compare(&["--out", "four", "--iterations", "12", "--quiet"]));
     assert_eq!(auto("four", "2", "text"), text);
 }
@@ -284,7 +284,7 @@ fn an_rt_app_file_is_a_workload() {
     let table = &document.tables[0];
     assert_eq!((table.unit.as_str(), &table.parameters["file"]), ("us", &"a.json".into()));
     assert_eq!(table.rows.iter().map(|row| row.label.as_str()).collect::<Vec<_>>(), ["ticker", "worker"]);
-    // A round of the worker takes its work and its sleep at least.
+    // A round of the worker takes at least its work and its sleep.
     assert!(table.rows[1].arms[0].min >= 700.0);
     run_well(&place, &["replay", "out/records/0-rt-app-a/1-v4.16/0001.json"]);
     let single = run_well(&place, &[&["run"], &selectors[..], &["--out", "single"]].concat());

@@ -1,4 +1,4 @@
-//! What `--format json` prints, and what lies in folders of results, against the schema that ships in `docs/`.
+//! Checks the output of `--format json`, and the files in folders of results, against the schema that ships in `docs/`.
 
 mod program;
 #[path = "../../lab/src/json/schema.rs"]
@@ -16,7 +16,7 @@ fn valid(text: &str) -> Value {
     value
 }
 
-/// That CPUs and cores of one run were somewhere all the time.
+/// Checks that the states of CPUs and cores account for all of a run's time.
 fn assert_adds_up(residency: &Value) {
     let [run] = residency.as_array().unwrap().as_slice() else { panic!("{residency}") };
     let all = run["duration_ns"].as_u64().unwrap();
@@ -48,7 +48,8 @@ fn documents_of_every_command_follow_the_schema() {
     let own = &TINY[..TINY.len() - 2];
     json(&[&["compare"], TINY, &["--out", "two"]]);
     valid(&fs::read_to_string(place.join("two/report.json")).unwrap());
-    // No interval, no deviation; and a number of iterations that is not the same everywhere.
+    // With one iteration there is no interval and no deviation; with `auto` the number of iterations differs between
+    // rows.
     let one = json(&[&["compare"], own, &["--iterations", "1"]]);
     assert!(one["tables"][0]["rows"][0]["change"][0]["low"].is_null(), "{one}");
     let auto = json(&[&["compare"], own, &["--iterations", "auto:min=2,max=3,half_width=0.01", "--out", "auto"]]);
@@ -56,12 +57,12 @@ fn documents_of_every_command_follow_the_schema() {
     let run = || json(&[&["run"], &TINY[..4], &["--arm", "v6.12", "--out", "single"]]);
     let (single, again) = (run(), run());
     assert_eq!((single["arms"].as_array().unwrap().len(), &single["iterations"]), (1, &Value::from(1)));
-    // What is stored says the same, also to who comes back for it.
+    // The stored document says the same, also when a later call reads it.
     for text in [fs::read_to_string(place.join("single/report.json")).unwrap(), again.to_string()] {
         assert_eq!(valid(&text)["residency"], single["residency"]);
     }
     assert_adds_up(&single["residency"]);
-    // Energy and packages' states, where the machine file knows of them.
+    // Energy and packages' states, if the machine file has figures for them.
     let short = ["--workload", "pipetest:batches=1,loops=20", "--arm", "v6.12"];
     let phone = json(&[&["run", "--machine", "snapdragon-845"], &short, &["--out", "phone"]]);
     let energy = &phone["residency"][0]["energy"];
@@ -71,7 +72,7 @@ fn documents_of_every_command_follow_the_schema() {
     assert_eq!(energy["from_start"]["each"]["operation"], "loop");
     let stored = valid(&fs::read_to_string(place.join("phone/report.json")).unwrap());
     assert_eq!(&stored["residency"][0]["energy"], energy);
-    // And what a limit did to that.
+    // And the effect of a power limit on them.
     let limit = "v6.12,cpufreq.driver=scmi,powercap.constraint_0_power_limit_uw=2000000,powercap.constraint_0_time_window_us=100000";
     let limited =
         json(&[&["run", "--machine", "snapdragon-845", "--workload", "pipetest:batches=1,loops=20", "--arm", limit]]);

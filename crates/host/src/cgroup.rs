@@ -1,7 +1,8 @@
 //! Which cgroups this process is in.
 
-/// The folders of the cgroup that `/proc/self/cgroup` tells of, from its own up to the root's below `mount`: of version 2, or of version 1 and that
-/// controller. A container that sees no more than its own part of the tree sees the last ones of them.
+/// The folders of a cgroup that `/proc/self/cgroup` names, from its own up to the root's, below `mount`: that of
+/// version 2, or of version 1 with `controller`. A container that sees only its own part of the tree sees the last of
+/// these folders.
 pub fn folders(text: &str, controller: Option<&str>, mount: &str) -> Vec<String> {
     let own = text.lines().find_map(|line| {
         let (_, rest) = line.split_once(':')?;

@@ -1,4 +1,4 @@
-//! What this program does where it was started as a child of itself.
+//! The program's part when it was started as a child of itself.
 
 use crate::starter::end_with;
 use crate::{Error, bench, probe};
@@ -6,11 +6,11 @@ use rustix::process::{Pid, Signal, getppid, kill_process};
 use std::io::{Read, Write};
 use std::time::{Duration, Instant};
 
-/// By the words it was started with, behind those of its [`Starter`](crate::starter::Starter): waits to be told to end or answers, for a probe, or is a
-/// benchmark's process. It ends with its parent.
+/// Acts on the words after those of its [`Starter`](crate::starter::Starter): for a probe it waits to be told to end,
+/// or answers; or it is a benchmark's process. It ends with its parent.
 ///
 /// # Errors
-/// A parent or a partner that went away, or words that are none of ours.
+/// A parent or a partner that went away, or unknown words.
 pub fn child(words: &[String]) -> Result<(), Error> {
     let unknown = || bench::unknown(&words.iter().map(String::as_str).collect::<Vec<_>>());
     let [parent, words @ ..] = words else { return Err(unknown()) };
@@ -30,25 +30,25 @@ pub fn child(words: &[String]) -> Result<(), Error> {
     }
 }
 
-/// The word for the child that tells what its parent cannot: see [`herald`].
+/// The word for the child that reports what its parent cannot: see [`herald`].
 pub const HERALD: &str = "herald";
 
-/// Hears of each signal that its parent gets, a byte for each; says of the second that it ends the parent, and ends it by SIGUSR1. It ends with
-/// what it reads, so after its parent.
+/// Reads a byte for each signal that its parent gets. After a second one it reports that this ends the parent, and ends
+/// the parent by SIGUSR1. It exits when its input ends, so after its parent.
 fn herald(parent: Pid) -> Result<(), Error> {
     if second_comes(std::io::stdin().lock()) && getppid() == Some(parent) {
         let line = "error: interrupted twice: ended at once; what was stored before is kept";
-        // Whether anybody hears it does not matter.
+        // It does not matter whether anybody hears it.
         let _ = writeln!(std::io::stderr(), "{line}");
         kill_process(parent, Signal::USR1).map_err(|error| Error::of_system("ending the parent", error))?;
     }
     Ok(())
 }
 
-/// What follows a signal so soon is no second one: timeout(1) sends one to its child, and one to the group in which that is.
+/// A signal that follows another this soon is not a second one: timeout(1) signals its child, and also the child's group.
 const ONE_SIGNAL: Duration = Duration::from_millis(250);
 
-/// Whether a second signal comes, of which there is a byte each, before nobody can send any more.
+/// Whether a second signal comes before the writing end closes; each signal is a byte.
 pub fn second_comes(mut signals: impl Read) -> bool {
     let mut first = None;
     while signals.read_exact(&mut [0]).is_ok() {
@@ -73,7 +73,7 @@ mod tests {
                 let heard = scope.spawn(|| second_comes(there));
                 for &wait in waits {
                     thread::sleep(wait);
-                    // Who has heard enough reads no more.
+                    // The thread stops reading once it has heard a second signal.
                     let _ = here.write_all(&[1]);
                 }
                 drop(here);

@@ -1,4 +1,4 @@
-//! Which computer this is, and how busy it is.
+//! Identifies this computer, and measures how busy it is.
 
 use crate::cgroup::folders;
 use crate::statistics::median;
@@ -8,7 +8,7 @@ use std::fs;
 use std::thread;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
-/// What tells this computer from others.
+/// What distinguishes this computer from others.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Computer {
     /// As /proc/cpuinfo calls it.
@@ -19,23 +19,23 @@ pub struct Computer {
     pub allowed: Vec<usize>,
     /// CPUs that are online.
     pub online: usize,
-    /// A hypervisor stands between us and the hardware.
+    /// Whether a hypervisor stands between us and the hardware.
     pub virtual_machine: bool,
     /// CONFIG_HZ.
     pub tick_hertz: Option<u64>,
-    /// The kernel's preemption model, where it can be told: `none`, `voluntary` or `full`.
+    /// The kernel's preemption model, if it can be determined: `none`, `voluntary` or `full`.
     pub preempt: Option<&'static str>,
-    /// What the kernel was told of its scheduler at boot that kernel.org's kernels do not know, as it stands on the command line.
+    /// Scheduler options on the kernel's command line that kernel.org's kernels do not know.
     pub foreign_options: Vec<String>,
     /// `driver/governor` of cpuidle.
     pub idle: Option<String>,
-    /// How long the governor haltpoll may poll, in nanoseconds, where that is the governor.
+    /// How long the governor haltpoll may poll, in nanoseconds, if it is in use.
     pub halt_poll_ns: Option<u64>,
     /// Idle states, the shallowest first, as the driver declares them.
     pub idle_states: Vec<IdleState>,
-    /// kHz that cpufreq shows of the first CPU we may use: lowest, highest, and its governor.
+    /// What cpufreq shows for the first CPU we may use: the lowest and highest frequency in kHz, and its governor.
     pub frequency: Option<(u64, u64, String)>,
-    /// Share of one CPU that a cgroup's quota leaves to this process, in thousandths.
+    /// The CPU time that a cgroup's quota allows this process, in thousandths of one CPU.
     pub quota: Option<u64>,
 }
 
@@ -48,10 +48,10 @@ pub struct IdleState {
 }
 
 impl Computer {
-    /// Looks at this computer.
+    /// Examines this computer.
     ///
     /// # Errors
-    /// One that does not say which CPUs may be used.
+    /// A system that does not say which CPUs may be used.
     pub fn this() -> Result<Computer, Error> {
         let allowed = pinning::allowed()?;
         let info = read("/proc/cpuinfo").unwrap_or_default();
@@ -79,7 +79,7 @@ impl Computer {
         })
     }
 
-    /// Why this kernel may place tasks as no simulated one does, if it may.
+    /// The reason why this kernel may place tasks like no simulated kernel, if there is one.
     pub fn own_scheduler(&self) -> Option<String> {
         let options = self.foreign_options.join(" ");
         (!options.is_empty()).then(|| {
@@ -111,7 +111,7 @@ fn cpu_model(info: &str) -> Option<String> {
         lines.find(|(name, _)| name.trim() == key).map(|(_, value)| value.trim().to_string())
     };
     let model = named("model name").or_else(|| named("cpu")).or_else(|| named("Model"))?;
-    // Virtual machines hide the model's name, not its numbers.
+    // Virtual machines hide the model's name, but not its numbers.
     match (named("cpu family"), named("model"), named("stepping")) {
         (Some(family), Some(number), Some(stepping)) => {
             Some(format!("{model} (family {family}, model {number}, stepping {stepping})"))
@@ -120,7 +120,7 @@ fn cpu_model(info: &str) -> Option<String> {
     }
 }
 
-/// What firmware calls the computers of hypervisors (`sys_vendor` or `product_name` of DMI), as systemd's table of them has it.
+/// How firmware names a hypervisor's computers (`sys_vendor` or `product_name` of DMI), from systemd's table.
 const HYPERVISORS: [&str; 18] = [
     "Alibaba Cloud ECS",
     "Amazon EC2",
@@ -142,11 +142,11 @@ const HYPERVISORS: [&str; 18] = [
     "innotek GmbH",
 ];
 
-/// x86 has a flag; others have firmware's word, or a device tree's.
+/// x86 has a CPU flag; elsewhere firmware or a device tree tells.
 fn virtual_machine(info: &str, read: &dyn Fn(&str) -> Option<String>) -> bool {
     let firmware =
         ["sys_vendor", "product_name"].map(|file| read(&format!("/sys/class/dmi/id/{file}")).unwrap_or_default());
-    // The same vendor lends whole computers as well.
+    // The same vendor rents out whole computers as well.
     let whole = firmware[1].trim().ends_with(".metal");
     let named = firmware.iter().any(|name| HYPERVISORS.iter().any(|known| name.starts_with(known)));
     info.lines().any(|line| line.starts_with("flags") && line.contains(" hypervisor"))
@@ -155,19 +155,21 @@ fn virtual_machine(info: &str, read: &dyn Fn(&str) -> Option<String>) -> bool {
         || named && !whole
 }
 
-/// The coarse clocks advance once a tick: their resolution is its length.
+/// The coarse clocks advance once a tick, so their resolution is the length of a tick.
 fn tick_hertz(nanoseconds: i64) -> Option<u64> {
     (nanoseconds > 0).then(|| (1e9 / nanoseconds as f64).round() as u64)
 }
 
-/// The scheduler's options of kernel.org's kernels that begin with these letters: v6.1's whole kernel/sched was searched for `early_param` and `__setup`;
-/// `sched_debug` is older kernels' name of `sched_verbose`, `sched_proxy_exec` came later.
+/// The scheduler options of kernel.org's kernels with these prefixes: v6.1's whole kernel/sched was searched for
+/// `early_param` and `__setup`; `sched_debug` is older kernels' name of `sched_verbose`, and `sched_proxy_exec` came
+/// later.
 const SCHEDULER_OPTIONS: [&str; 5] =
     ["sched_debug", "sched_proxy_exec", "sched_thermal_decay_shift", "sched_verbose", "schedstats"];
 
-/// Words of a kernel's command line that look like a scheduler's option and are none of kernel.org's: such a kernel has changes of its own.
+/// Words of a kernel's command line that look like a scheduler option but are not kernel.org's: such a kernel has
+/// changes of its own.
 fn foreign_options(command_line: &str) -> Vec<String> {
-    // What follows is init's.
+    // Words after it are for init.
     let words = command_line.split_whitespace().take_while(|&word| word != "--");
     let name = |word: &str| word.split('=').next().unwrap_or_default().replace('-', "_");
     let foreign = |word: &&str| name(word).starts_with("sched") && !SCHEDULER_OPTIONS.contains(&name(word).as_str());
@@ -178,7 +180,7 @@ fn foreign_options(command_line: &str) -> Vec<String> {
 fn preempt(debugfs: &str, version: &str) -> Option<&'static str> {
     let chosen =
         ["none", "voluntary", "full", "lazy"].into_iter().find(|model| debugfs.contains(&format!("({model})")));
-    // A dynamic kernel does not say in its version what it was booted with.
+    // The version of a dynamic kernel does not say which model it was booted with.
     chosen.or_else(|| version.split_whitespace().any(|word| word == "PREEMPT").then_some("full"))
 }
 
@@ -212,7 +214,7 @@ fn cpufreq(cpu: usize) -> Option<(u64, u64, String)> {
     ))
 }
 
-/// The tightest `cpu.max` among them.
+/// The tightest `cpu.max` in these folders.
 fn quota(folders: &[String]) -> Option<u64> {
     folders.iter().filter_map(|folder| quota_of(&read(&format!("{folder}/cpu.max"))?)).min()
 }
@@ -223,7 +225,7 @@ fn quota_of(text: &str) -> Option<u64> {
     (period > 0).then(|| quota * 1_000 / period)
 }
 
-/// Seconds since 1970, for the file's record of when something was measured.
+/// Seconds since 1970, to record when something was measured.
 pub fn now_seconds() -> u64 {
     SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs())
 }
@@ -255,7 +257,7 @@ pub struct CpuTimes {
 }
 
 impl CpuTimes {
-    /// Of these CPUs.
+    /// The times of these CPUs.
     pub fn now(cpus: &[usize]) -> Option<CpuTimes> {
         times(&read("/proc/stat")?, cpus)
     }
@@ -272,7 +274,8 @@ impl CpuTimes {
         self.idle + self.busy + self.steal
     }
 
-    /// Share of the time in which a CPU was not idle, or stolen, in thousandths; 0 of no time.
+    /// The share of the time, in thousandths, in which a CPU was neither idle nor taken by the hypervisor; 0 if no time
+    /// passed.
     pub fn busy_permille(self) -> u64 {
         (self.busy + self.steal) * 1_000 / self.all().max(1)
     }
@@ -300,7 +303,7 @@ fn times(stat: &str, cpus: &[usize]) -> Option<CpuTimes> {
     (sum.all() > 0).then_some(sum)
 }
 
-/// How much of these CPUs others use now, in thousandths: the median of three looks of 100 ms during which we sleep.
+/// How much of these CPUs others use now, in thousandths: the median of three samples of 100 ms during which we sleep.
 pub fn others_busy_permille(cpus: &[usize]) -> Option<u64> {
     let looks: Vec<f64> = (0..3)
         .filter_map(|_| {
@@ -312,7 +315,8 @@ pub fn others_busy_permille(cpus: &[usize]) -> Option<u64> {
     median(&looks).map(|permille| permille as u64)
 }
 
-/// Waits until others use at most `permille` of these CPUs, but no longer than `patience`. Returns what they use at the end.
+/// Waits until others use at most `permille` of these CPUs, but no longer than `patience`. Returns their use at the
+/// end.
 pub fn wait_for_quiet(cpus: &[usize], permille: u64, patience: Duration) -> Option<u64> {
     let since = Instant::now();
     loop {

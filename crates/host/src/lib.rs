@@ -1,5 +1,5 @@
-//! This very computer: what its hardware and its kernel do when asked. Nothing in this room is simulated, and nothing of it is used
-//! by a simulation: it hands out numbers and texts, and the lab makes machine files and tables of them.
+//! The computer that the program runs on: its hardware and its kernel. Nothing in this crate is simulated, and no
+//! simulation uses it. It delivers numbers and texts, from which the lab makes machine files and tables.
 //!
 //! - [`computer`]: which computer this is, which of its CPUs we may use, how busy they are.
 //! - [`probe`]: small experiments that measure one price each, for `fairground calibrate`.
@@ -26,7 +26,7 @@ use std::io;
 pub struct Error {
     /// What was being done.
     pub doing: String,
-    /// What came of it, in the system's words or ours.
+    /// What happened, in the system's words or ours.
     pub found: String,
     /// What would help.
     pub expected: String,

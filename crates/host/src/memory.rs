@@ -1,14 +1,14 @@
-//! How much memory this process can still have: whoever takes more is ended by the kernel, or takes it from others.
+//! How much memory this process can still take. If it takes more, the kernel kills it, or others lack that memory.
 
 use crate::cgroup::folders;
 use rustix::process::{Resource, getrlimit};
 use std::fmt;
 use std::fs;
 
-/// Share of what is left that an experiment may use.
+/// The share of the remaining memory that an experiment may use.
 const PART: u64 = 4;
 
-/// What is left, and what sets the limit.
+/// The remaining memory, and what limits it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Left {
     bytes: u64,
@@ -16,7 +16,7 @@ pub struct Left {
 }
 
 impl Left {
-    /// `None` where the system tells nothing.
+    /// `None` if the system does not tell.
     pub fn now() -> Option<Left> {
         let limit = |resource| getrlimit(resource).current;
         least(&|path| fs::read_to_string(path).ok(), limit(Resource::As), limit(Resource::Data))
@@ -34,14 +34,14 @@ impl fmt::Display for Left {
     }
 }
 
-/// As many of these as `count` says; `None` where there is no room for them.
+/// A vector of `count` copies; `None` if there is no room for it.
 pub fn filled<T: Clone>(value: T, count: usize) -> Option<Vec<T>> {
     let mut all = reserved(count)?;
     all.resize(count, value);
     Some(all)
 }
 
-/// Room for so many, which nobody has touched.
+/// An empty vector with room for `count`; its memory has not been touched.
 pub fn reserved<T>(count: usize) -> Option<Vec<T>> {
     let mut all = Vec::new();
     all.try_reserve_exact(count).ok()?;
@@ -52,7 +52,7 @@ fn least(read: &dyn Fn(&str) -> Option<String>, address_space: Option<u64>, data
     let status = read("/proc/self/status").unwrap_or_default();
     let without = |limit: Option<u64>, used: &str| Some(limit?.saturating_sub(kib(&status, used)?));
     let cgroups = read("/proc/self/cgroup").unwrap_or_default();
-    // Beside the first version the second one has a place of its own.
+    // If version 1 is mounted too, version 2 has a place of its own.
     let mounts = ["/sys/fs/cgroup", "/sys/fs/cgroup/unified"];
     let second = mounts.into_iter().flat_map(|mount| folders(&cgroups, None, mount));
     let first = folders(&cgroups, Some("memory"), "/sys/fs/cgroup/memory");
@@ -72,21 +72,21 @@ fn kib(text: &str, name: &str) -> Option<u64> {
     line.trim().strip_suffix("kB")?.trim().parse::<u64>().ok()?.checked_mul(1 << 10)
 }
 
-/// What a cgroup of version 2 leaves. Beyond `memory.high` it is throttled, which measures nothing either.
+/// What a cgroup of version 2 leaves. Above `memory.high` the kernel throttles it, which would spoil measurements too.
 fn of_second(read: &dyn Fn(&str) -> Option<String>, folder: &str) -> Option<u64> {
     let number = |file: &str| read(&format!("{folder}/{file}"))?.trim().parse::<u64>().ok();
     let limit = number("memory.max").into_iter().chain(number("memory.high")).min()?;
     Some(unused(read, folder, limit, number("memory.current")?, "inactive_file"))
 }
 
-/// What one of version 1 leaves; without a limit it is nearly all that a number can say.
+/// What a cgroup of version 1 leaves. Without a limit the file holds nearly the largest number there is.
 fn of_first(read: &dyn Fn(&str) -> Option<String>, folder: &str) -> Option<u64> {
     let number = |file: &str| read(&format!("{folder}/memory.{file}"))?.trim().parse::<u64>().ok();
     let limit = number("limit_in_bytes")?;
     Some(unused(read, folder, limit, number("usage_in_bytes")?, "total_inactive_file"))
 }
 
-/// A cgroup's usage counts files' pages that are given back when there is need.
+/// A cgroup's usage includes file pages that the kernel reclaims when needed.
 fn unused(read: &dyn Fn(&str) -> Option<String>, folder: &str, limit: u64, used: u64, files: &str) -> u64 {
     let statistics = read(&format!("{folder}/memory.stat")).unwrap_or_default();
     let files = statistics.lines().find_map(|line| line.strip_prefix(files)?.trim().parse::<u64>().ok()).unwrap_or(0);
@@ -99,7 +99,7 @@ mod tests {
 
     const MIB: u64 = 1 << 20;
 
-    /// What is left where these files are there, in MiB, and by what.
+    /// What is left if these files exist, in MiB, and what limits it.
     fn left(files: &[(&str, &str)], address_space: Option<u64>) -> Option<(u64, &'static str)> {
         let read = |path: &str| files.iter().find(|file| file.0 == path).map(|file| file.1.to_string());
         least(&read, address_space, None).map(|left| (left.bytes / MIB, left.of))
@@ -135,7 +135,7 @@ mod tests {
         assert_eq!(left(&[&second[..], &[files]].concat(), None), Some((312, "a cgroup's memory.max")));
         let high = ("/sys/fs/cgroup/user/mine/memory.high", "134217728\n");
         assert_eq!(left(&[&second[..], &[high]].concat(), None), Some((28, "a cgroup's memory.max")));
-        // Version 1; a container sees its own part of the tree as if it were all.
+        // Version 1; a container sees its own part of the tree as the whole.
         let first = [
             COMPUTER,
             ("/proc/self/cgroup", "4:memory:/docker/0123\n0::/\n"),

@@ -1,21 +1,22 @@
-//! Where a thread may run, and putting it back afterwards.
+//! Which CPUs a thread may use, and how to restore that afterwards.
 
 use crate::Error;
 use rustix::io::Errno;
 use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
 use std::fs;
 
-/// The CPUs this process may use, by the numbers of its operating system: cgroups, containers and `taskset` are heeded.
+/// The CPUs that this process may use, by the operating system's numbers: cgroups, containers and `taskset` are
+/// respected.
 ///
 /// # Errors
-/// A system that does not tell.
+/// If the system does not tell.
 pub fn allowed() -> Result<Vec<usize>, Error> {
     let set = mask("asking which CPUs may be used")?;
     Ok((0..CpuSet::MAX_CPU).filter(|&cpu| set.is_set(cpu)).collect())
 }
 
-/// The CPUs that this thread may use. A kernel of more CPUs than a set holds refuses to fill one, but writes them down; those that a set holds are
-/// used then, as if `taskset` had left no others.
+/// The CPUs that this thread may use. If the kernel has more CPUs than a set holds, it refuses to fill one, but it
+/// still lists them in text. Then the CPUs that fit are used, as if `taskset` had left no others.
 fn mask(doing: &str) -> Result<CpuSet, Error> {
     match sched_getaffinity(None) {
         Err(Errno::INVAL) => {
@@ -27,7 +28,7 @@ fn mask(doing: &str) -> Result<CpuSet, Error> {
     }
 }
 
-/// The set that a thread's `status` tells of, as far as it fits; `None` where that is no CPU.
+/// The set in a thread's `status` file, as far as it fits; `None` if no CPU fits.
 fn written(status: &str) -> Option<CpuSet> {
     let text = status.lines().find_map(|line| line.strip_prefix("Cpus_allowed_list:"))?;
     let mut set = CpuSet::new();
@@ -44,7 +45,7 @@ pub(crate) fn list(text: &str) -> Vec<usize> {
     text.split(',').filter_map(range).flat_map(|range: std::ops::RangeInclusive<usize>| range).collect()
 }
 
-/// While it lives, its thread runs on one CPU.
+/// The thread runs on one CPU as long as this lives.
 pub struct Pinned(CpuSet);
 
 impl Pinned {
@@ -65,7 +66,7 @@ impl Pinned {
 
 impl Drop for Pinned {
     fn drop(&mut self) {
-        // It was allowed before; should it not be any more, the thread stays where it is.
+        // The old set was allowed before. If it no longer is, the thread stays where it is.
         let _ = sched_setaffinity(None, &self.0);
     }
 }
@@ -95,7 +96,7 @@ mod tests {
         assert_eq!(told("0-1,7,1023-2047"), Some(vec![0, 1, 7, 1_023]));
         assert_eq!(told("1500-2047"), None);
         assert_eq!(written(""), None);
-        // Where both are told they agree.
+        // If both tell, they agree.
         let status = fs::read_to_string("/proc/thread-self/status").unwrap();
         assert_eq!(written(&status), Some(mask("a test").unwrap()));
     }

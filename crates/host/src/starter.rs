@@ -1,11 +1,12 @@
-//! Starting this program as a child of itself, and ending with it.
+//! Starts this program as a child of itself, and makes the child end with its parent.
 
 use crate::Error;
 use rustix::process::{Pid, Signal, getppid, set_parent_process_death_signal};
 use std::path::PathBuf;
 use std::process::Command;
 
-/// How to start this program as a child of itself: [`child`](crate::child::child) is then called with the words that follow.
+/// How to start this program as a child of itself; [`child`](crate::child::child) is then called with the words that
+/// follow.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Starter {
     pub program: PathBuf,
@@ -13,7 +14,8 @@ pub struct Starter {
 }
 
 impl Starter {
-    /// A child that will end with the thread that starts it, however that ends: nobody else would end a busy one. It is told whose it is.
+    /// A child that ends when the thread that starts it ends, however that happens: nothing else would end a busy
+    /// child. It is told its parent's number.
     pub fn command(&self, words: &[String]) -> Command {
         let mut command = Command::new(&self.program);
         command.args(&self.words).arg(std::process::id().to_string()).args(words);
@@ -21,10 +23,10 @@ impl Starter {
     }
 }
 
-/// From now on the kernel ends this process when its parent does, who has told that number.
+/// From now on the kernel ends this process when its parent ends; `parent` is the number that the parent told.
 ///
 /// # Errors
-/// One that has ended before the kernel was asked: then it is another that this process is a child of.
+/// If the parent ended before the kernel was asked, so that this process is now the child of another.
 pub fn end_with(parent: Pid) -> Result<(), Error> {
     set_parent_process_death_signal(Some(Signal::KILL))
         .map_err(|error| Error::of_system("ending with the parent", error))?;

@@ -1,12 +1,12 @@
-//! Statistics for measurements on a computer that others use too: their work only ever makes a burst slower, so the lower part of
-//! the distribution tells what the computer itself takes.
+//! Statistics for measurements on a computer that others use too. Their work only ever makes a burst slower, so the
+//! lower part of the distribution shows what the computer itself takes.
 
-/// What many short bursts of one measurement came to, in the measurement's unit.
+/// The spread of many short bursts of one measurement, in the measurement's unit.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Spread {
-    /// The quartile from below: undisturbed, but no lucky exception.
+    /// The lower quartile: undisturbed, but not a lucky exception.
     pub value: f64,
-    /// The least burst.
+    /// The shortest burst.
     pub low: f64,
     /// Nine of ten bursts are at or below it.
     pub high: f64,
@@ -14,7 +14,7 @@ pub struct Spread {
 }
 
 impl Spread {
-    /// `None` without bursts, or where one is no number.
+    /// `None` without bursts, or if one is not a number.
     pub fn of(bursts: &[f64]) -> Option<Spread> {
         if bursts.is_empty() || bursts.iter().any(|burst| !burst.is_finite()) {
             return None;
@@ -28,17 +28,11 @@ impl Spread {
         })
     }
 
-    /// Of a figure that is better known when it is larger (a rate): the quartile from above, so that disturbance is left out.
+    /// For a figure that is better when it is larger (a rate): the upper quartile, so that disturbance is left out.
     pub fn of_rates(bursts: &[f64]) -> Option<Spread> {
         let negative: Vec<f64> = bursts.iter().map(|burst| -burst).collect();
         let Spread { value, low, high, bursts } = Spread::of(&negative)?;
         Some(Spread { value: -value, low: -high, high: -low, bursts })
-    }
-
-    /// The figure as a number of a machine file may stand for more than its bursts: at least `share` to either side.
-    pub fn at_least(self, share: f64) -> Spread {
-        let room = self.value.abs() * share;
-        Spread { low: self.low.min(self.value - room), high: self.high.max(self.value + room), ..self }
     }
 
     pub fn map(self, of: impl Fn(f64) -> f64) -> Spread {
@@ -46,7 +40,8 @@ impl Spread {
         Spread { value: of(self.value), low: low.min(high), high: low.max(high), bursts: self.bursts }
     }
 
-    /// This less something that every burst held as well. The range is that of all combinations, never below zero.
+    /// Subtracts something that every burst contained as well. The range is that of all combinations, but never below
+    /// zero.
     pub fn less(self, other: Spread) -> Spread {
         let value = (self.value - other.value).max(0.0);
         Spread {
@@ -67,13 +62,13 @@ pub fn ascending(values: &[f64]) -> Vec<f64> {
 /// The nearest rank at or below share `q` of an ascending list.
 ///
 /// # Panics
-/// On an empty list.
+/// If the list is empty.
 pub fn quantile(sorted: &[f64], q: f64) -> f64 {
     let last = sorted.len() - 1;
     sorted[((last as f64 * q).floor() as usize).min(last)]
 }
 
-/// The middle one; of an even number the lower of the two.
+/// The median; for an even number of values the lower of the two in the middle.
 pub fn median(values: &[f64]) -> Option<f64> {
     (!values.is_empty()).then(|| quantile(&ascending(values), 0.5))
 }
@@ -92,7 +87,7 @@ mod tests {
         let (quiet, noisy) = (Spread::of(&quiet).unwrap(), Spread::of(&noisy).unwrap());
         assert_eq!((quiet.value, noisy.value), (10.24, 10.24));
         assert_eq!((quiet.low, noisy.low), (10.0, 10.0));
-        // The range says that there was noise.
+        // The range shows that there was noise.
         assert!(quiet.high < 11.0 && noisy.high > 1_000.0);
     }
 
@@ -115,7 +110,6 @@ mod tests {
     fn ranges_hold_their_value() {
         let spread = Spread::of(&[7.0, 5.0, 6.0]).unwrap();
         assert!(spread.low <= spread.value && spread.value <= spread.high);
-        assert_eq!(spread.at_least(0.5).low, 2.5);
         let inverse = spread.map(|ns| 1.0 / ns);
         assert!(inverse.low <= inverse.value && inverse.value <= inverse.high);
     }

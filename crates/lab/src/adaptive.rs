@@ -1,4 +1,4 @@
-//! What follows from the intervals of what has been run: the next iterations of an adaptive experiment.
+//! The next iterations of an adaptive experiment, from the intervals of what has been run.
 
 use crate::experiment::{Experiment, Job, Plan};
 use crate::json::TableResult;
@@ -8,7 +8,7 @@ use crate::shares;
 use crate::tables::Table;
 
 impl Plan {
-    /// What follows when all of this has been run; `None` when nothing does.
+    /// The plan once all of this one has been run; `None` when no more is needed.
     pub fn next<'o>(&self, experiment: &Experiment, outcome: &dyn Fn(&Job) -> Option<&'o Outcome>) -> Option<Plan> {
         let adaptive = experiment.adaptive?;
         let mut next = self.clone();
@@ -28,7 +28,8 @@ impl Plan {
     }
 }
 
-/// Half the width of the widest interval in percentage points; a row without any cannot become narrower.
+/// Half the width of the widest interval, in percentage points. A row without an interval cannot become narrower, so it
+/// does not count.
 fn widest(result: &TableResult) -> f64 {
     let widths = result.rows.iter().flat_map(|row| &row.change).filter_map(|change| change.half_width());
     widths.fold(0.0, f64::max)
@@ -49,7 +50,7 @@ workload = [{ name = \"hackbench-pipes\", groups = [1, 4], loops = 1 }]
 arm = [{ name = \"a\", kernel = \"v4.15\" }, { name = \"b\", kernel = \"v4.16\" }]
 ";
 
-    /// The first point always measures the same, the second now this, now that.
+    /// The first point always measures the same value; the second alternates between two.
     fn made_up(job: &Job) -> Outcome {
         let noise = if job.point == 1 { u64::from(job.iteration * 7 % 5) * 40_000 * job.arm as u64 } else { 0 };
         Outcome {
@@ -84,7 +85,7 @@ arm = [{ name = \"a\", kernel = \"v4.15\" }, { name = \"b\", kernel = \"v4.16\" 
         assert_eq!((runs(0), runs(1)), (3, 20));
         // 3, 6, 12, 20.
         assert_eq!(rounds, 4);
-        // What is stored beyond the plan does not count.
+        // Stored runs beyond the plan do not count.
         let first = Plan::first(&experiment);
         assert_eq!(first.jobs(&experiment).len(), 2 * 2 * 3);
     }
@@ -95,7 +96,7 @@ arm = [{ name = \"a\", kernel = \"v4.15\" }, { name = \"b\", kernel = \"v4.16\" 
             TEXT.replacen("loops = 1 }", "loops = 1, profile = { title = \"p\", functions = [\"schedule\"] } }", 1);
         let experiment = parse(&text, "x.toml").and_then(|it| it.resolve(Purpose::Comparison, &NoFiles::default()));
         let experiment = experiment.unwrap();
-        // The benchmark measures the same each time, and only the second point's profile differs.
+        // The benchmark measures the same value each time; only the second point's profile varies.
         let made_up = |job: &Job| {
             let own = made_up(&Job { point: 0, ..*job });
             let share = vec![made_up(job).samples[0][0] * 10];

@@ -1,4 +1,4 @@
-//! What a kernel is built and booted with beside its version: CONFIG_HZ, and the parameters of its command line.
+//! How a kernel is built and booted, besides its version: CONFIG_HZ, and the parameters of its command line.
 
 use crate::cpufreq::command_line;
 use crate::kernels::Build;
@@ -15,13 +15,13 @@ pub fn is_hz(hz: u64) -> bool {
     HZ.contains(&hz)
 }
 
-/// A parameter that is modelled.
+/// A modelled parameter of the command line.
 pub struct Parameter {
     pub name: &'static str,
-    /// Empty: the name alone is all that it takes.
+    /// If empty, the parameter takes no value.
     pub values: &'static [&'static str],
     pub meaning: &'static str,
-    /// Whether a kernel looks at it.
+    /// Whether a kernel reads it.
     pub has: fn(&Build) -> bool,
 }
 
@@ -148,7 +148,7 @@ impl Parameter {
         self.values.is_empty()
     }
 
-    /// Whether it takes that value. One of `values` may be a range of whole numbers, `1..9`.
+    /// Whether it takes that value. An entry of `values` may be a range of whole numbers, such as `1..9`.
     pub fn takes(&self, text: &str) -> bool {
         if self.is_switch() {
             return text.is_empty();
@@ -159,7 +159,7 @@ impl Parameter {
         })
     }
 
-    /// Those of its values that a kernel knows.
+    /// The values that a kernel knows.
     pub fn values_of<'a>(&'a self, build: &'a Build) -> impl Iterator<Item = &'static str> + Clone + 'a {
         let no_sleep = self.name == "profile" && build.sched.sleep_profile == SleepProfile::Absent;
         let of_pstate = self.name == command_line::PARAMETER;
@@ -172,7 +172,7 @@ impl Parameter {
         self.values.iter().copied().filter(move |&value| !absent(value))
     }
 
-    /// The numbers that it takes, if it takes numbers.
+    /// The range of numbers that it takes, if it takes numbers.
     pub fn range(&self) -> Option<(u64, u64)> {
         let (low, high) = self.values.first()?.split_once("..")?;
         Some((low.parse().ok()?, high.parse().ok()?))
@@ -184,7 +184,7 @@ pub fn parameter(name: &str) -> Option<&'static Parameter> {
     PARAMETERS.iter().find(|parameter| parameter.name == name)
 }
 
-/// Their names.
+/// The names of all parameters.
 pub fn names() -> impl Iterator<Item = &'static str> + Clone {
     PARAMETERS.iter().map(|parameter| parameter.name)
 }

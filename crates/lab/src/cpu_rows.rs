@@ -3,13 +3,13 @@
 use std::fmt::Write as _;
 use units::CpuMask;
 
-/// CPUs that have a row each; of more, those with equal figures share one.
+/// The most CPUs that get a row each. With more CPUs, those with equal figures share one.
 pub const MOST_ROWS_OF_ONE: usize = 32;
-/// Letters of a list of CPUs before it goes on in another line.
+/// The most letters of a CPU list in one line.
 const LIST: usize = 24;
 
-/// Rows of a table by CPU, or by what has some CPUs, whose first column has `width` letters. Where there are many, those with equal cells
-/// share a row, in the order of their first.
+/// The rows of a table by CPU, or by something that owns several CPUs; the first column is `width` letters wide. If
+/// there are many rows, those with equal cells share one, in the order of their first CPU.
 pub(crate) fn by_cpu(width: usize, cells: impl Iterator<Item = (CpuMask, String)>) -> String {
     let mut rows: Vec<(CpuMask, String)> = Vec::new();
     let all: Vec<(CpuMask, String)> = cells.collect();
@@ -31,7 +31,7 @@ pub(crate) fn by_cpu(width: usize, cells: impl Iterator<Item = (CpuMask, String)
     text
 }
 
-/// How wide the first column of such a table is, with so many rows before equal ones share one.
+/// The width of such a table's first column, given the number of rows before equal ones are merged.
 pub(crate) fn width_by_cpu(rows: usize, narrow: usize) -> usize {
     if rows > MOST_ROWS_OF_ONE { LIST + 2 } else { narrow }
 }
@@ -68,7 +68,7 @@ mod tests {
 320-479                        2
 ";
         assert_eq!(of_thirds, expected);
-        // Every CPU stands somewhere, and no line is long.
+        // Every CPU appears somewhere, and no line is long.
         let odd = rows(100, |cpu| format!("{:>6}", cpu % 2));
         assert_eq!(odd.lines().next().unwrap(), "0,2,4,6,8,10,12,14,16,         0");
         assert!(odd.lines().all(|line| line.len() <= LIST + 8) && odd.lines().count() > 8, "{odd}");

@@ -1,11 +1,12 @@
-//! Which driver and governor a machine's frequencies have under a kernel, and what an arm sets in sysfs.
+//! The driver and governor of a machine's frequencies under a kernel, and an arm's settings in sysfs.
 //!
-//! The driver is what the arm says (`cpufreq.driver=`, or `intel_pstate=` of the kernel's command line), else what the machine file says (`driver` in `[frequency]`); with neither,
-//! all CPUs run at the file's one frequency, `fixed`. The governor is what the arm says (`cpufreq.governor=`), else the machine
-//! file's, if the driver has it, else the kernel's: `powersave` under drivers with a policy of their own (`intel_pstate`,
-//! `amd-pstate-epp`), under others `ondemand` in kernels of 4.x and `schedutil` from v6.1 on.
+//! The driver is the arm's (`cpufreq.driver=`, or `intel_pstate=` of the kernel's command line), else the machine
+//! file's (`driver` in `[frequency]`). Without either, all CPUs run at the file's one frequency, `fixed`. The governor
+//! is the arm's (`cpufreq.governor=`), else the machine file's, if the driver has it, else the kernel's default:
+//! `powersave` under drivers with a policy of their own (`intel_pstate`, `amd-pstate-epp`), and under others `ondemand`
+//! in kernels of 4.x and `schedutil` from v6.1 on.
 //!
-//! With the cost model off every CPU runs at 1 GHz, whatever is set here.
+//! With the cost model off every CPU runs at 1 GHz, whatever the settings say.
 
 pub mod command_line;
 
@@ -15,7 +16,7 @@ use machine::description::Description;
 use machine::frequency::{Autonomous, Driver, Governor, Limits, Model, Policy, Preference, Sampling};
 use std::collections::BTreeMap;
 
-/// What an arm may set, as the files below `/sys/devices/system/cpu` are called, and what each is.
+/// The settings of an arm, named as the files below `/sys/devices/system/cpu`, and what each means.
 pub const FILES: &[(&str, &str)] = &[
     ("driver", "cpufreq's driver (`scaling_driver`), which on a real machine boot decides"),
     ("governor", "`scaling_governor`"),
@@ -52,7 +53,7 @@ pub const FILES: &[(&str, &str)] = &[
     ("freq_step", "conservative's step, in percent of the highest frequency; 0: none"),
 ];
 
-/// The governors' own of these, and whose each is.
+/// Those of them that belong to governors, and to which.
 const TUNABLES: &[(&str, &[Governor])] = &[
     ("rate_limit_us", &[Governor::Schedutil]),
     ("sampling_rate", &[Governor::Ondemand, Governor::Conservative]),
@@ -65,16 +66,16 @@ const TUNABLES: &[(&str, &[Governor])] = &[
     ("freq_step", &[Governor::Conservative]),
 ];
 
-/// What an arm sets: the file's name, the value.
+/// An arm's settings: the name of each file, and its value.
 pub type Settings = [(Written, Written)];
 
-/// Settings as they stand in a setup.
+/// Settings as a setup stores them.
 pub fn settings_of(stored: &BTreeMap<String, String>, at: &machine::topology::Location) -> Vec<(Written, Written)> {
     let written = |text: &String| Written { text: text.clone(), at: at.clone() };
     stored.iter().map(|(name, value)| (written(name), written(value))).collect()
 }
 
-/// How frequencies are governed; `None`: they are fixed.
+/// How frequencies are governed; `None` if they are fixed.
 ///
 /// # Errors
 /// Settings that the machine, its driver or the kernel does not have.
@@ -103,7 +104,7 @@ pub fn choose(
     }
     model.em_cpufreq_update_efficiencies(machine.topology(), build.sched.wake.energy);
     if driver == Driver::AmdPstateEpp {
-        // The same hardware obeys under other drivers.
+        // Under other drivers the same hardware obeys instead of choosing.
         let chooses = Autonomous::of(machine).map_err(|missing| lacks(machine, settings, missing))?;
         model.autonomous = Some(chooses);
     }
@@ -113,18 +114,18 @@ pub fn choose(
     Ok(Some((model, policy)))
 }
 
-/// What is set of that name.
+/// The value set for that name.
 pub fn value<'a>(settings: &'a Settings, name: &str) -> Option<&'a Written> {
     settings.iter().find(|setting| setting.0.text == name).map(|setting| &setting.1)
 }
 
-/// Where to point for what a setting or the machine file says.
+/// The place of the setting, or of the machine file if it has no place.
 fn place(settings: &Settings, name: &str, machine: &Description) -> machine::topology::Location {
     let of_file = || machine::topology::Location::of(&format!("{}, [frequency]", machine.name()));
     value(settings, name).map_or_else(of_file, |written| written.at.clone())
 }
 
-/// Refuses settings of a guest that sees no frequencies.
+/// Refuses settings of a guest that cannot see frequencies.
 fn check_governed(machine: &Description, settings: &Settings) -> Result<(), Mistake> {
     match settings.first() {
         Some((name, value)) if machine.host_governs_frequencies() => {
@@ -160,7 +161,7 @@ fn driver(machine: &Description, kernel: &str, build: &Build, settings: &Setting
             let at = place(settings, "driver", machine);
             return Err(Mistake::new(&at, found, "a later kernel, or a machine whose frequency is fixed"));
         }
-        // What such a machine runs with under a kernel that does not know its driver yet.
+        // Such a machine runs with this driver under a kernel that does not know its own driver yet.
         return Ok(Some(Driver::AcpiCpufreq));
     };
     match Driver::from_name(&written.text) {
@@ -254,7 +255,7 @@ fn preference(value: &Written, policy: &Policy, kernel: &str) -> Result<Preferen
     Ok(preference)
 }
 
-/// Sets what is neither driver nor governor.
+/// Applies the settings other than driver and governor.
 struct Setter<'a> {
     model: &'a Model,
     policy: &'a mut Policy,
@@ -290,7 +291,7 @@ impl Setter<'_> {
         let what = format!("cpufreq.{}", name.text);
         let driver = policy.driver;
         let khz = || {
-            // Every policy takes of it what its own limits allow.
+            // Each policy applies as much of it as its own limits allow.
             let low = model.bands.iter().map(|band| driver.min_khz(band)).min().unwrap_or(0);
             let high = model.bands.iter().map(|band| driver.max_khz(band)).max().unwrap_or(0);
             value.whole(&what, low.into(), high.into()).map(|khz| khz as u32)
@@ -337,7 +338,7 @@ impl Setter<'_> {
         Ok(())
     }
 
-    /// A file of the governor's own.
+    /// Sets a file that belongs to the governor.
     fn set_tunable(&mut self, name: &Written, value: &Written) -> Result<(), Mistake> {
         let what = format!("cpufreq.{}", name.text);
         let owners = TUNABLES.iter().find(|(known, _)| *known == name.text).map_or(&[][..], |tunable| tunable.1);
@@ -351,7 +352,7 @@ impl Setter<'_> {
         match name.text.as_str() {
             "rate_limit_us" => self.policy.rate_limit_us = value.whole(&what, 0, 10_000_000)? as u32,
             "sampling_rate" => {
-                // Until v4.5 what is less is taken for the least.
+                // Until v4.5 a smaller value is taken as the minimum.
                 let least = self.policy.min_sampling_rate_us;
                 let refused_below = if self.policy.rules.sampling == Sampling::Timers { 0 } else { least.into() };
                 self.policy.sampling_rate_us = (value.whole(&what, refused_below, 100_000_000)? as u32).max(least);
@@ -363,7 +364,7 @@ impl Setter<'_> {
             }
             "ignore_nice_load" => self.policy.ignore_nice_load = value.whole(&what, 0, 1)? == 1,
             "io_is_busy" => self.policy.io_is_busy = value.whole(&what, 0, 1)? == 1,
-            // What is more the kernel takes for the most.
+            // The kernel takes a larger value as the maximum.
             "powersave_bias" => self.policy.powersave_bias = value.whole(&what, 0, u32::MAX.into())?.min(1_000) as u32,
             "freq_step" => self.policy.freq_step = value.whole(&what, 0, u32::MAX.into())?.min(100) as u32,
             "down_threshold" => self.policy.down_threshold = value.whole(&what, least_percent, 99)? as u32,

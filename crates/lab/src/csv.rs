@@ -1,6 +1,6 @@
 //! A field of a CSV file.
 
-/// Quoted as RFC 4180 does where it has to be.
+/// Quoted by RFC 4180's rules, if necessary.
 pub fn quoted(field: &str) -> String {
     if field.contains([',', '"', '\n', '\r']) {
         format!("\"{}\"", field.replace('"', "\"\""))

@@ -1,14 +1,14 @@
-//! Runs that end with tasks asleep: who they are, and what each of them waits for.
+//! Runs that end with tasks asleep: which tasks, and what each of them waits for.
 
 use crate::mistake::{Location, excerpt};
 use crate::record::Outcome;
 use crate::warning::Warning;
 use sim::sleepers::{Mutex, Sleeper};
 
-/// So many are named.
+/// The most tasks that are named.
 const NAMED: usize = 4;
 
-/// Those tasks in words; `file` is what the user wrote. The last warning of a run that ended so.
+/// Describes those tasks; `file` is the user's file. This is the last warning of a run that ended so.
 pub fn told(sleepers: &[Sleeper], file: Option<&str>) -> String {
     let one = |Sleeper { comm, call, stands, mutex }: &Sleeper| {
         let kept = match mutex {
@@ -31,7 +31,7 @@ pub fn told(sleepers: &[Sleeper], file: Option<&str>) -> String {
     format!("{tasks} asleep that nothing will ever wake: {}", names.join(", "))
 }
 
-/// What a run that ended so had to say of it, and its other warnings.
+/// What a run that ended so reported about it, and its other warnings.
 pub fn of(outcome: &Outcome, sleeping: u64) -> (String, &[Warning]) {
     match outcome.warnings.split_last() {
         Some((last, others)) => (last.to_string(), others),

@@ -1,4 +1,4 @@
-//! What a run took of energy, where its machine file tells what CPUs draw: as text, and as it is stored.
+//! The energy that a run took, if its machine file tells what CPUs draw: as text, and as it is stored.
 
 use crate::setup::Setup;
 use machine::energy::{DomainEnergy, EnergyUse, PackageEnergy};
@@ -7,13 +7,13 @@ use std::fmt::Write;
 
 const AJ_PER_NJ: u128 = 1_000_000_000;
 
-/// What a machine took, in nanojoules, each sum rounded down by itself.
+/// The energy that a machine took, in nanojoules. Each sum is rounded down by itself.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct EnergyTaken {
-    /// CPUs that share a clock, what their cores took while they executed, and what while they idled.
+    /// For CPUs that share a clock: what their cores took while they executed, and while they idled.
     pub domains: Vec<(String, u64, u64)>,
-    /// Of each package: its cores, and it beside them.
+    /// For each package: what its cores took, and what the package took besides.
     pub packages: Vec<(u64, u64)>,
     pub total_nj: u64,
 }
@@ -34,13 +34,14 @@ impl From<EnergyUse> for EnergyTaken {
     }
 }
 
-/// What a run took, for the JSON document of `run`: as [`text`] tells it, in nanojoules, each sum rounded down by itself.
+/// The energy of a run for the JSON document of `run`, with the same content as [`text`]: in nanojoules, each sum
+/// rounded down by itself.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct EnergyResult {
     /// CPUs that share a clock.
     pub domains: Vec<DomainResult>,
-    /// In the packages' order.
+    /// In the order of the packages.
     pub packages: Vec<PackageResult>,
     pub total_nj: u64,
     pub from_start: FromStart,
@@ -65,17 +66,17 @@ pub struct StateResult {
 #[serde(deny_unknown_fields)]
 pub struct PackageResult {
     pub cores_nj: u64,
-    /// Beside them.
+    /// What the package took besides its cores.
     pub own_nj: u64,
 }
 
-/// From the workload's start to the end.
+/// The energy from the workload's start to the end.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct FromStart {
     pub duration_ns: u64,
     pub total_nj: u64,
-    /// Absent where the benchmark counts no operations and measures no rate.
+    /// Absent if the benchmark neither counts operations nor measures a rate.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub each: Option<Each>,
 }
@@ -89,7 +90,7 @@ pub struct Each {
 }
 
 impl EnergyResult {
-    /// What a run of `setup` took, as [`text`] is told; `None` where energy is not reckoned.
+    /// The energy of a run of `setup`; `None` if energy is not computed.
     pub fn of(
         setup: &Setup,
         states: &[String],
@@ -121,22 +122,22 @@ impl EnergyResult {
     }
 }
 
-/// The idle states in which something was drawn: one that polls draws what executing does, and is counted there.
+/// The idle states that draw energy of their own. A state that polls draws what executing does, and is counted there.
 fn drawn(taken: &EnergyUse) -> impl Iterator<Item = usize> {
     let states = taken.domains.first().map_or(0, |domain| domain.idle_aj.len());
     (0..states).filter(|&state| taken.domains.iter().any(|domain| domain.idle_aj[state] > 0))
 }
 
-/// From the workload's start to the end.
+/// The energy from the workload's start to the end.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RunEnergy {
     pub taken: EnergyUse,
-    /// How many of what a user would count the benchmark did, where its samples are no rate.
+    /// How many units of what a user would count the benchmark did, if its samples are no rate.
     pub operations: Option<(u64, &'static str)>,
 }
 
 impl RunEnergy {
-    /// Between what was taken at the start and at the end, where energy is reckoned.
+    /// The difference between the start and the end, if energy is computed.
     pub fn since(
         before: Option<EnergyUse>,
         after: Option<EnergyUse>,
@@ -154,7 +155,8 @@ impl RunEnergy {
         self.joules() / (self.taken.duration.0.max(1) as f64 / 1e12)
     }
 
-    /// What one operation took, in joules, and what it is called. A rate's is what is drawn at that rate.
+    /// Joules of one operation, and what an operation is called. If the benchmark measures a rate, it is the power
+    /// drawn divided by that rate.
     fn per_operation(&self, setup: &Setup, samples: &[Vec<u64>]) -> Option<(f64, String)> {
         if let Some((count, name)) = self.operations {
             return (count > 0).then(|| (self.joules() / count as f64, name.to_string()));
@@ -171,7 +173,7 @@ impl RunEnergy {
     }
 }
 
-/// In a unit of its size, with four digits.
+/// With a unit that suits its size, in four digits.
 fn shown(joules: f64) -> String {
     for (unit, least) in [("J", 1.0), ("mJ", 1e-3), ("uJ", 1e-6)] {
         if joules >= least {
@@ -189,8 +191,8 @@ fn shown(joules: f64) -> String {
     format!("{:.3} nJ", joules * 1e9)
 }
 
-/// What a run of `setup` took from boot on (`taken`), by domains, idle states and packages, and what from the workload's start on, by
-/// operation of the benchmark whose samples these are.
+/// The energy of a run of `setup` as text: from boot on (`taken`) by domains, idle states and packages, and from the
+/// workload's start on by operation of the benchmark whose samples these are.
 pub fn text(
     setup: &Setup,
     states: &[String],

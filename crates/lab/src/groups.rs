@@ -1,4 +1,4 @@
-//! What a kernel refuses of the files of a workload's groups, as the mistake of whoever wrote it.
+//! What a kernel refuses in the files of a workload's groups, as a mistake at the place where the user wrote it.
 
 use crate::mistake::{Mistake, listed};
 use machine::topology::Location;
@@ -29,7 +29,7 @@ pub fn refused_file<A: Arch>(
     let why = if has { "has for reading only" } else { "does not have" };
     let mut mounted = "";
     if !written.file.is_in(sched.cgroup_hierarchy) && sched.kernel.cgroup.files == CgroupFiles::Unified {
-        // The kernel has the file; the hierarchy that its distributions mount does not.
+        // The kernel has this file, but the hierarchy that its distributions mount does not.
         mounted = " with cgroup v2";
         expected.push_str(", or cgroup v1: cgroup.files=legacy in the arm");
     }

@@ -1,4 +1,4 @@
-//! What names a text by its bytes.
+//! A hash that identifies a text by its bytes.
 
 use sha2::{Digest, Sha256};
 

@@ -1,6 +1,8 @@
-//! The report as one HTML file that needs nothing else: tables, plots, what the machine did, where time went, and how to run it again.
+//! The report as one self-contained HTML file: tables, plots, what the machine did, where time went, and how to run it
+//! again.
 //!
-//! It is well-formed XML too, refers to nothing outside itself, and has no script. Texts of the user pass through [`escaped`].
+//! It is well-formed XML too, refers to nothing outside itself, and has no script. The user's texts pass through
+//! [`escaped`].
 
 mod machine;
 mod measured;
@@ -20,24 +22,25 @@ use plot::{Chart, Curve, Point, mark};
 use std::fmt::Write;
 
 const STYLE: &str = include_str!("html/style.css");
-/// Arms that have a colour and a mark of their own.
+/// Arms with a colour and a mark of their own.
 const COLOURS: usize = 5;
 
 /// What the page is made of.
 pub struct Page<'a, 'o> {
     pub experiment: &'a Experiment,
     pub document: &'a Document,
-    /// Each table of the document: its place in the experiment (shares of functions have none of their own), its measurements, and its text as `report.txt` has it.
+    /// Each table of the document: its index in the experiment (`None` for shares of functions), its measurements, and
+    /// its text in `report.txt`.
     pub tables: &'a [(Option<usize>, &'a Table, &'a str)],
     /// The lines at the top of the report.
     pub head: &'a str,
-    /// What was measured on a real computer, and what the arms predict of it.
+    /// What was measured on a real computer, and the arms' predictions of it.
     pub measured: Option<&'a Beside<'a>>,
-    /// Of the first iteration of a run, where it is known.
+    /// What was observed in the first iteration of a run, if it is known.
     pub observed: &'a dyn Fn(&Job) -> Option<&'o Observed>,
 }
 
-/// As text between tags, or as an attribute between quotes.
+/// Escapes text for use between tags, or as an attribute between quotes.
 pub fn escaped(text: &str) -> String {
     let mut escaped = String::with_capacity(text.len());
     for letter in text.chars() {
@@ -47,7 +50,7 @@ pub fn escaped(text: &str) -> String {
             '>' => escaped.push_str("&gt;"),
             '"' => escaped.push_str("&quot;"),
             '\'' => escaped.push_str("&#39;"),
-            // XML knows no control characters but these.
+            // XML allows no control characters but these.
             letter if letter.is_control() && !"\n\t".contains(letter) => escaped.push('\u{fffd}'),
             letter => escaped.push(letter),
         }
@@ -55,7 +58,7 @@ pub fn escaped(text: &str) -> String {
     escaped
 }
 
-/// What a page begins with, up to its first heading; `more` stands in its head.
+/// The beginning of a page, up to its first heading; `more` goes into its head.
 fn opening(title: &str, more: &str) -> String {
     let title = escaped(title);
     let mut html = String::from("<!DOCTYPE html>\n<html lang=\"en\" xmlns=\"http://www.w3.org/1999/xhtml\">\n<head>\n");
@@ -189,7 +192,7 @@ impl Page<'_, '_> {
     }
 }
 
-/// The style of an arm.
+/// The CSS class of an arm.
 fn class(arm: usize) -> String {
     format!("arm{}", arm % COLOURS)
 }
@@ -213,14 +216,15 @@ fn labels(result: &TableResult) -> Vec<String> {
     result.rows.iter().map(|row| row.label.clone()).collect()
 }
 
-/// Student's 95% interval of a mean. Of a harmonic one it is that of the arithmetic, moved: good enough to look at.
+/// Student's 95% interval of a mean. For a harmonic mean it is that of the arithmetic mean, shifted: good enough for a
+/// plot.
 fn mean_interval(arm: &ArmResult) -> Option<(f64, f64)> {
     let (mean, deviation) = (arm.mean?, arm.stddev?);
     let half = two_sided_critical(MISS, arm.n - 1) * deviation / (arm.n as f64).sqrt();
     Some((mean - half, mean + half))
 }
 
-/// The means of every arm, and what was published.
+/// A chart of every arm's means, and of the published figures.
 fn levels(result: &TableResult, decimals: usize) -> Chart {
     let names = result.rows.first().map(|row| row.arms.as_slice()).unwrap_or_default();
     let point = |arm: &ArmResult| Some(Point { value: arm.mean?, interval: mean_interval(arm), hollow: false });
@@ -245,7 +249,7 @@ fn levels(result: &TableResult, decimals: usize) -> Chart {
     Chart { title, unit: result.unit.clone(), labels: labels(result), curves, zero: false, decimals }
 }
 
-/// The changes of every arm but the base.
+/// A chart of the changes of every arm but the base.
 fn changes(result: &TableResult) -> Chart {
     let point = |change: &Change| {
         let hollow = change.finding == crate::json::verdict::Finding::Noise;
@@ -303,7 +307,7 @@ fn add_change(html: &mut String, change: &Change) {
     let percent = change.percent.map_or("-".to_string(), |percent| format!("{}%", signed(percent, 2)));
     let interval = change.low.zip(change.high).map(|(low, high)| format!("{} to {}", plain(low, 2), plain(high, 2)));
     let interval = interval.unwrap_or_default();
-    // With one pair there is nothing to call noise.
+    // With a single pair there is no noise to speak of.
     let word = if interval.is_empty() { "" } else { word };
     let _ = write!(html, "<td class=\"{word}\">{percent}</td><td>{interval}</td><td class=\"text {word}\">{word}</td>");
 }

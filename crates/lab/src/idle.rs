@@ -1,7 +1,7 @@
-//! Idle states: who governs them, what a setup's command line says of them, and how long each CPU was in which.
+//! Idle states: their governor, a setup's command line about them, and how long each CPU was in which state.
 //!
-//! The governor is what the arm says (`cpuidle.governor=`, or the switch `idle.governor`), else what the machine file says (`governor` in
-//! `[idle]`), if the kernel has it, else the kernel's own.
+//! The governor is the arm's (`cpuidle.governor=`, or the switch `idle.governor`), else the machine file's (`governor`
+//! in `[idle]`), if the kernel has it, else the kernel's own.
 
 use crate::cpu_rows::{MOST_ROWS_OF_ONE, by_cpu, width_by_cpu};
 use crate::mistake::Mistake;
@@ -13,25 +13,27 @@ use machine::topology::{Location, Topology};
 use std::fmt::Write;
 use units::{CpuId, CpuMask, Ps};
 
-/// The rules of a kernel, `own`, on a machine.
+/// The rules on a machine of a kernel with the rules `own`.
 ///
-/// As in cpuidle_register_driver() of v6.1: the governor that a driver names is taken, unless the command line names one.
+/// As in cpuidle_register_driver() of v6.1: the governor that a driver names is used, unless the command line names
+/// one.
 pub fn rules(setup: &Setup, machine: &Description, own: &IdleRules) -> IdleRules {
     let of_machine =
         machine.idle_governor().filter(|&governor| setup.kernel.idle_governor.is_none() && own.has(governor));
     IdleRules { governor: of_machine.unwrap_or(own.governor), ..*own }
 }
 
-/// Whether a guest's driver, whose governor is haltpoll, is younger than the kernel, so that idle CPUs have no driver and halt.
+/// Whether a guest's driver, whose governor is haltpoll, is newer than the kernel. Idle CPUs then have no driver, and
+/// halt.
 fn has_no_driver(setup: &Setup, machine: &Description, own: &IdleRules) -> bool {
     let of_machine = machine.idle_governor() == Some(Governor::Haltpoll);
     of_machine && setup.kernel.idle_governor.is_none() && !own.has(Governor::Haltpoll)
 }
 
-/// What the parameters of a setup say under the kernel's rules, `own`, on a machine whose first state polls or not.
+/// The effect of a setup's parameters under the kernel's rules `own`, on a machine whose first state polls or does not.
 ///
 /// # Errors
-/// `idle=poll` where nothing says what polling costs.
+/// `idle=poll` on a machine that does not say what polling costs.
 pub fn options(
     setup: &Setup,
     machine: &Description,
@@ -70,15 +72,15 @@ pub fn options(
     })
 }
 
-/// How CPUs spent a run.
+/// How CPUs spent the time of a run.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct IdleTimes {
     /// Names of the states.
     pub states: Vec<String>,
     pub duration: Ps,
-    /// One for each CPU, up to the end.
+    /// One entry for each CPU, up to the end.
     pub cpus: Vec<Residency>,
-    /// What packages did in their own states; nothing where they have none.
+    /// The packages' own states; empty if they have none.
     pub package_states: Vec<PackageResidency>,
 }
 
@@ -95,12 +97,12 @@ impl IdleTimes {
         }
     }
 
-    /// Of all CPUs together.
+    /// The sum over all CPUs.
     fn sum(&self, value: impl Fn(&Residency) -> u64) -> u64 {
         self.cpus.iter().map(value).sum()
     }
 
-    /// As text: the states of the whole machine, then of each CPU.
+    /// As text: the states of the whole machine, then those of each CPU.
     pub fn text(&self) -> String {
         let width = self.states.iter().map(String::len).max().unwrap_or(0).max("executing".len());
         let all = self.duration.0 as f64 * self.cpus.len() as f64;
@@ -138,10 +140,10 @@ impl IdleTimes {
     /// The share of each state in each CPU's time, in percent.
     fn rows(&self) -> String {
         let width = width_by_cpu(self.cpus.len(), 12);
-        // Coarser where CPUs are many, so that more of them are equal.
+        // With many CPUs the figures are coarser, so that more of them are equal.
         let decimals = if self.cpus.len() <= MOST_ROWS_OF_ONE { 2 } else { 1 };
         let mut text = format!("{:<width$}{:>11}", "cpu, in %", "executing");
-        // Two blanks at least before each head.
+        // At least two blanks before each head.
         let widths: Vec<usize> = self.states.iter().map(|name| (name.chars().count() + 2).max(9)).collect();
         for (name, width) in self.states.iter().zip(&widths) {
             let _ = write!(text, "{name:>width$}");
@@ -163,7 +165,7 @@ impl IdleTimes {
     }
 }
 
-/// What `cpu` has counted; the state that it is in at `end` counts up to there.
+/// What `cpu` has counted; its current state counts up to `end`.
 fn until<const COSTS: bool>(hardware: &Hardware<COSTS>, cpu: CpuId, end: Ps) -> Residency {
     let mut residency = hardware.residency(cpu).clone();
     if let Some((state, since)) = hardware.idle_state(cpu) {
@@ -178,7 +180,7 @@ mod tests {
     use crate::experiment::{Draft, Purpose};
     use crate::machines::tests::Table;
 
-    /// Who governs under `arm` on a guest whose driver brings haltpoll, and for how long it may poll.
+    /// The governor under `arm` on a guest whose driver brings haltpoll, and how long it may poll.
     fn on_a_guest(arm: &str) -> (Governor, Way, Option<u32>) {
         let mut draft = Draft::default();
         draft.machine_option("cloud-vm-2");
@@ -186,7 +188,7 @@ mod tests {
         draft.arm_options(&[arm.to_string()], true).unwrap();
         let experiment = draft.resolve(Purpose::Single, &Table::default()).unwrap();
         let setup = experiment.setup(&experiment.jobs()[0]);
-        // As a record has it.
+        // As stored in a record.
         let setup: Setup = serde_json::from_str(&setup.to_json()).unwrap();
         let (machine, at) = (setup.machine.machine().unwrap().description, Location::of("a test"));
         let (build, ..) = setup.kernel.build(2, &at).unwrap();
@@ -200,13 +202,13 @@ mod tests {
         for (arm, expected) in [
             ("v6.1", governed(Governor::Haltpoll)),
             ("v6.12", governed(Governor::Haltpoll)),
-            // The kernel's own default is a choice too.
+            // Choosing the kernel's own default is a choice too.
             ("v6.12,cpuidle.governor=menu", governed(Governor::Menu)),
             ("v6.12,idle.governor=menu", governed(Governor::Menu)),
             ("v6.1,cpuidle.governor=teo", governed(Governor::Teo)),
             ("v6.12,cpuidle.off=1", (Governor::Haltpoll, Way::Off, None)),
             ("v6.12,haltpoll.guest_halt_poll_ns=7", (Governor::Haltpoll, Way::Governed, Some(7))),
-            // Before there was such a driver, guests halted.
+            // Before that driver existed, guests halted.
             ("v4.16", (Governor::Menu, Way::Off, None)),
             ("v4.5-rc1", (Governor::Menu, Way::Off, None)),
             ("v4.16,idle.governor=menu", governed(Governor::Menu)),

@@ -24,18 +24,18 @@ use crate::tables::{Series, Table};
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Document {
-    /// Version of the program that measured.
+    /// The version of the program that measured.
     pub fairground: String,
     /// What the experiment says it is about; absent where it does not.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub about: Option<String>,
     /// The machine, as its own loader describes it: an object.
     pub machine: Value,
-    /// Of everything that is left to chance.
+    /// The seed of everything that is left to chance.
     pub seed: u64,
-    /// Runs of each row and arm that were asked for.
+    /// The requested runs of each row and arm.
     pub iterations: u32,
-    /// How many of them a row got, where its interval decided; absent where all rows got the same number.
+    /// The rule for how many of them a row got, if its interval decided; absent if all rows got the same number.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub adaptive: Option<AdaptiveResult>,
     /// Whether the cost model was on.
@@ -43,19 +43,19 @@ pub struct Document {
     /// In the order of the experiment; the first is the base.
     pub arms: Vec<ArmDefinition>,
     pub tables: Vec<TableResult>,
-    /// The same rows measured on a real computer, where the comparison was given measurements: see [`crate::measured`].
+    /// The same rows measured on a real computer, if the comparison was given measurements: see [`crate::measured`].
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub measured: Option<Value>,
-    /// Of `run`: how CPUs, packages and cores spent each run, and the energy it took; absent in a comparison.
+    /// For `run`: how CPUs, packages and cores spent each run, and the energy it took; absent in a comparison.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub residency: Vec<RunResidency>,
     /// Engine events of all runs together.
     pub events: u64,
-    /// CPU time of the host that the runs took together. The only member that two runs of one experiment may differ in.
+    /// CPU time of the host for all runs together. No other member may differ between two runs of one experiment.
     pub cpu_seconds: f64,
 }
 
-/// By what rule rows got their iterations: see [`Adaptive`].
+/// The rule for how many iterations rows got: see [`Adaptive`].
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct AdaptiveResult {
@@ -64,7 +64,7 @@ pub struct AdaptiveResult {
     pub half_width: f64,
 }
 
-/// What an arm ran: its kernel, with every setting.
+/// What an arm ran: its kernel, with all settings.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ArmDefinition {
@@ -73,7 +73,7 @@ pub struct ArmDefinition {
     pub kernel: String,
     /// CONFIG_HZ.
     pub hz: u32,
-    /// What the experiment sets, in its words: `schedstats=enable`, `NO_SIS_PROP`.
+    /// The experiment's settings, in its words: `schedstats=enable`, `NO_SIS_PROP`.
     pub set: Vec<String>,
     /// Every behaviour that differs between kernels, as this arm has it.
     pub behaviours: BTreeMap<String, String>,
@@ -90,7 +90,7 @@ impl ArmDefinition {
     }
 }
 
-/// What was run: all of a document but what came of it.
+/// What was run: all of a document except the results.
 #[derive(Clone, Debug)]
 pub struct Subject {
     pub about: Option<String>,
@@ -99,7 +99,7 @@ pub struct Subject {
     pub iterations: u32,
     pub adaptive: Option<Adaptive>,
     pub costs: bool,
-    /// Whose rows the tables of times have.
+    /// The vintage that decides the rows of tables of times.
     pub vintage: Vintage,
     pub arms: Vec<ArmDefinition>,
 }
@@ -108,7 +108,7 @@ pub struct Subject {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct TableResult {
-    /// What the experiment calls the table; absent when it does not.
+    /// The experiment's name for the table; absent if it gives none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
     pub workload: String,
@@ -120,9 +120,9 @@ pub struct TableResult {
     pub unit: String,
     pub better: Better,
     pub rows: Vec<RowResult>,
-    /// All rows together, over which false discoveries are bounded.
+    /// The verdict on all rows together, which bounds the false discoveries among them.
     pub verdict: Verdict,
-    /// What a real machine measured with the first arm's kernel, by row, where the experiment says.
+    /// What a real machine measured with the first arm's kernel, by row, if the experiment gives it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub published: Option<BTreeMap<String, f64>>,
 }
@@ -160,14 +160,14 @@ pub struct ArmResult {
 #[serde(deny_unknown_fields)]
 pub struct Change {
     pub arm: String,
-    /// Of the means; `None` (null) where one is invalid, or where the base's is 0 and the other is not.
+    /// The change of the means; `None` (null) where one is invalid, or where the base's is 0 and the other is not.
     pub percent: Option<f64>,
     /// Bounds of the percent at 95% from the paired samples; `None` (null) for a single pair and where the base's mean is not
     /// positive.
     pub low: Option<f64>,
     pub high: Option<f64>,
-    /// The interval excludes zero. Never for a single pair. For this row alone: over all rows see
-    /// [`Change::finding`].
+    /// Whether the interval excludes zero; never for a single pair. This is for the row alone; [`Change::finding`] is
+    /// over all rows.
     pub significant: bool,
     /// P-value of "no change", two-sided, from the pairs; `None` (null) where there are no bounds.
     pub p: Option<f64>,
@@ -221,12 +221,12 @@ impl Document {
     }
 }
 
-/// By how many per cent a simulated figure is above a real one.
+/// By how many per cent a simulated figure exceeds a real one.
 pub fn level_percent(real: f64, simulated: f64) -> f64 {
     100.0 * simulated / real - 100.0
 }
 
-/// How many of the rows that have a published figure come within so many per cent of it.
+/// How many of the rows with a published figure come within so many per cent of it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Level {
     pub rows: usize,
@@ -258,7 +258,7 @@ impl TableResult {
         self.name.as_deref().unwrap_or(&self.workload)
     }
 
-    /// How near the base's means come to what was published; `None` where no row was.
+    /// How near the base's means come to the published ones; `None` if no row was published.
     pub fn near_published(&self) -> Option<Level> {
         let published = self.published.as_ref()?;
         let beside = self.rows.iter().filter_map(|row| Some((*published.get(&row.label)?, row.arms.first()?.mean?)));
@@ -333,7 +333,7 @@ impl Change {
             low: interval.map(|bounds| bounds.low),
             high: interval.map(|bounds| bounds.high),
             significant: interval.is_some_and(|bounds| bounds.significant()),
-            // Known when all rows are: see Verdict::of.
+            // It is known once all rows are: see Verdict::of.
             p: None,
             finding: Finding::Noise,
         }

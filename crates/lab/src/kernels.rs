@@ -1,4 +1,4 @@
-//! Whole kernels: the scheduler's version and what the same source tree does outside kernel/sched.
+//! Whole kernels: the scheduler's version, and what the same source tree does outside kernel/sched.
 
 use crate::mistake::{Mistake, Written, listed};
 use machine::frequency::FrequencyRules;
@@ -15,7 +15,7 @@ use os::workqueue::{UnboundPods, WorkerCounts};
 use sched::fair::balance::NewidleDetach;
 use sched::versions::{self, Kernel, Setting, Switched};
 
-/// A kernel build: every behaviour that differs between versions, in one space of keys.
+/// A kernel build: all behaviours that differ between versions, under one set of keys.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Build {
     pub sched: Kernel,
@@ -24,11 +24,11 @@ pub struct Build {
     pub irq: IrqRules,
     pub fs: FsRules,
     pub frequency: FrequencyRules,
-    /// PREEMPT_DYNAMIC (v5.12): the command line chooses the preemption model that stands in `os`.
+    /// PREEMPT_DYNAMIC (v5.12): the command line chooses the preemption model, which `os` holds.
     pub preempt_dynamic: bool,
     /// The preemption models that it can be built with, or be given on the command line.
     pub preempt_models: &'static [Preempt],
-    /// How its files read.
+    /// The formats of its files.
     pub formats: Formats,
 }
 
@@ -42,13 +42,14 @@ const ELSEWHERE: &[(&str, OsRules, IdleRules, IrqRules, FsRules, FrequencyRules,
     ("v7.2", OsRules::V7_2, IdleRules::V7_2, IrqRules::V7_2, FsRules::V6_1, FrequencyRules::V7_2, Formats::V7_2),
 ];
 
-/// Kernels that were built before PREEMPT_DYNAMIC.
+/// Kernels from before PREEMPT_DYNAMIC.
 const WITHOUT_PREEMPT_DYNAMIC: &[&str] = &["v4.5-rc1", "v4.15", "v4.16"];
 
-/// kernel/Kconfig.preempt: what can be chosen before there is lazy preemption (v6.13), and what x86 has left to choose since v7.0.
+/// kernel/Kconfig.preempt: the choices before there was lazy preemption (v6.13), and those that x86 still has since
+/// v7.0.
 const PREEMPT_MODELS: &[Preempt] = &[Preempt::None, Preempt::Voluntary, Preempt::Full];
 const PREEMPT_MODELS_V7_0: &[Preempt] = &[Preempt::Full, Preempt::Lazy];
-/// Kernels of the latter.
+/// Kernels with the latter choices.
 const FULL_OR_LAZY: &[&str] = &["v7.2"];
 
 impl Build {
@@ -61,7 +62,8 @@ impl Build {
         Some(Build { sched, os, idle, irq, fs, frequency, preempt_dynamic, preempt_models, formats })
     }
 
-    /// Gives it another preemption model. Where that is a choice of the build, it decides as well what CONFIG_PREEMPT compiles into the scheduler.
+    /// Gives it another preemption model. If that is a choice of the build, it also decides what CONFIG_PREEMPT
+    /// compiles into the scheduler.
     pub fn set_preempt(&mut self, preempt: Preempt) {
         self.os.preempt = preempt;
         if !self.preempt_dynamic {
@@ -70,7 +72,7 @@ impl Build {
         }
     }
 
-    /// The choices of its build that are modelled.
+    /// The modelled choices of its build.
     pub fn configs(&self) -> impl Iterator<Item = &'static str> + Clone + use<> {
         self.preempt_models.iter().map(|model| model.config())
     }
@@ -79,7 +81,7 @@ impl Build {
     pub fn choose(name: &Written) -> Result<Build, Mistake> {
         Build::named(&name.text).ok_or_else(|| {
             let mut mistake = name.unknown("kernel", names());
-            // They are few, and the nearest by its letters need not be the one that was meant.
+            // There are few kernels, and the one with the nearest name need not be the one that was meant.
             if mistake.expected.ends_with("perhaps") {
                 mistake.expected.push_str(&format!("; there are {}", listed(names())));
             }
@@ -87,7 +89,7 @@ impl Build {
         })
     }
 
-    /// Every behaviour, as this kernel has it.
+    /// Every behaviour, with this kernel's variant.
     pub fn settings(&self) -> Vec<Setting> {
         let mut settings = self.sched.settings();
         settings.extend([
@@ -109,7 +111,7 @@ impl Build {
         settings
     }
 
-    /// Switches one behaviour alone.
+    /// Switches one behaviour.
     pub fn set(&mut self, key: &str, value: &str) -> Switched {
         match key {
             PipeRules::KEY => return self.os.pipe.switch(value),
@@ -148,7 +150,7 @@ pub fn names() -> impl Iterator<Item = &'static str> + Clone {
     versions::KERNELS.iter().map(|kernel| kernel.name)
 }
 
-/// In what two kernels differ: each behaviour as the first and as the second has it.
+/// The differences of two kernels: each behaviour as the first and as the second has it.
 pub fn diff(a: &Build, b: &Build) -> Vec<(Setting, Setting)> {
     a.settings().into_iter().zip(b.settings()).filter(|(a, b)| a.value != b.value).collect()
 }

@@ -4,12 +4,13 @@
 //! Draft -> Experiment -> [Job] -> Setup -> run -> Outcome -> Table -> report
 //! ```
 //!
-//! Its modules use each other in one direction, which `cargo xtask tidy` checks: what is written and measured (`mistake`, `statistics`, `tables`,
-//! `machines`, `kernels`), one run (`setup`, `run`, `record`), an `experiment` of many, what they make together (`measurements`, `json`,
-//! `adaptive`), and what is said of it (`report`, `html`, `samples`).
+//! Modules use each other in one direction, which `cargo xtask tidy` checks: what is written and measured (`mistake`,
+//! `statistics`, `tables`, `machines`, `kernels`), one run (`setup`, `run`, `record`), an `experiment` of many runs,
+//! what they make together (`measurements`, `json`, `adaptive`), and what is said about it (`report`, `html`,
+//! `samples`).
 //!
-//! No files, no threads, no exit codes here: the faces own those. [`machines::Files`] is how they hand in texts, and a
-//! [`setup::Setup`] is all that a thread needs.
+//! This crate has no files, threads or exit codes; the front ends own those. They pass in texts through
+//! [`machines::Files`], and a [`setup::Setup`] is all that a thread needs.
 
 pub mod adaptive;
 pub mod boot;
@@ -58,5 +59,5 @@ pub mod trace;
 pub mod warning;
 pub mod window;
 
-/// What the program calls its version.
+/// The program's version.
 pub const VERSION: &str = env!("CARGO_PKG_VERSION");

@@ -1,5 +1,5 @@
-//! The hottest cache lines of a run: where they lie, what was waited for them, who writes and who reads; what `perf c2c report` shows of
-//! a real machine. Here every access is counted, not sampled.
+//! The hottest cache lines of a run: what lies on them, how long accesses waited for them, and who writes and reads
+//! them. On a real machine `perf c2c report` shows the same. Here every access is counted, not sampled.
 
 use crate::VERSION;
 use crate::csv::quoted;
@@ -17,20 +17,20 @@ use std::collections::BTreeMap;
 use std::fmt::Write;
 use units::Ps;
 
-/// The lines of a run, the one that was waited for longest first.
+/// The lines of a run; the line with the longest waits comes first.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct TouchedLines {
     pub lines: Vec<TouchedLine>,
-    /// Of the part of the run that was watched.
+    /// The length of the part of the run that was watched.
     pub duration: Ps,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TouchedLine {
-    /// The objects that reach it, and their fields there.
+    /// The objects that lie on it, and which of their fields.
     pub name: String,
     pub counts: LineCounts,
-    /// Who touched it, the one that waited longest first.
+    /// The functions that touched it; the one that waited longest comes first.
     pub by: Vec<Toucher>,
 }
 
@@ -42,12 +42,12 @@ pub struct Toucher {
     pub counts: LineCounts,
 }
 
-/// What was recorded in a run of the kernel of that name, in `duration`.
+/// What was recorded for `duration` in a run of the kernel named `kernel`.
 pub(crate) fn touched<const COSTS: bool>(sim: &LinuxSim<COSTS>, kernel: &str, duration: Ps) -> TouchedLines {
     let hardware = &sim.sched.arch;
     let symbols = Symbols::of(kernel, &hardware.prices, path_name);
     let comms = sim.comms();
-    // The function that an access is booked on, whoever called it.
+    // The function that an access is booked on, whatever called it.
     let function = |frame: Frame| match frame {
         Frame::Kernel(path) => {
             let stack =
@@ -75,12 +75,12 @@ pub(crate) fn touched<const COSTS: bool>(sim: &LinuxSim<COSTS>, kernel: &str, du
     TouchedLines { lines, duration }
 }
 
-/// What lines are ordered by: time waited, then transfers, then accesses.
+/// Lines are ordered by the time waited, then by transfers, then by accesses.
 fn heat(counts: &LineCounts) -> (Ps, u64, u64) {
     (counts.stalled, counts.transfers(), counts.loads + counts.stores + counts.atomics + counts.locks)
 }
 
-/// What lies on a line, by the names that its objects have at the end of the run.
+/// What lies on a line, under the names that the objects have at the end of the run.
 fn name<const COSTS: bool>(sim: &LinuxSim<COSTS>, line: Line) -> String {
     let sched = &sim.sched;
     let contents = sched.layout.contents(line);
@@ -89,7 +89,7 @@ fn name<const COSTS: bool>(sim: &LinuxSim<COSTS>, line: Line) -> String {
     let group = |tg: TgId| sched.cgroup_path(tg);
     match (line.region, number) {
         (Region::Os, _) => sim.os.line_name(line).unwrap_or(contents),
-        // A group that is gone has left its queues to the root group.
+        // A deleted group has left its queues to the root group.
         (Region::CfsRq, Some(id)) => match &sched.cfs_rq[CfsRqId(id)] {
             queue if queue.tg == ROOT_TASK_GROUP => contents,
             queue => format!("cfs_rq of {} on {}: {fields}", group(queue.tg), queue.rq),
@@ -115,7 +115,7 @@ fn ns(time: Ps) -> f64 {
     time.0 as f64 / 1e3
 }
 
-/// Figures of a line in JSON and CSV, by name.
+/// The figures of a line in JSON and CSV, by name.
 fn figures(counts: &LineCounts) -> [(&'static str, Value); 12] {
     [
         ("waited_ns", json!(ns(counts.stalled))),
@@ -154,7 +154,7 @@ impl TouchedLines {
         total
     }
 
-    /// Two tables: the `most` hottest lines, then for each who touched it.
+    /// Two tables: the `most` hottest lines, then the functions that touched each of them.
     pub fn text(&self, most: usize) -> String {
         let total = self.total();
         let shown = &self.lines[..most.min(self.lines.len())];
@@ -297,8 +297,8 @@ mod tests {
         }
     }
 
-    /// What the line of a group's load is waited for while so many tasks of the group tick and sleep, each on a CPU of its own: in all,
-    /// and in queues.
+    /// How long accesses wait for the line of a group's load, while this many tasks of the group tick and sleep, each
+    /// on its own CPU: in all, and in queues.
     fn group_line(tasks: usize) -> (Ps, Ps) {
         let script = format!(
             "group /g: cpu.shares 1024\ntask t count={tasks} cpus=0-{} group=/g: 10 x (run 3ms; sleep 200us)\n",
@@ -321,7 +321,8 @@ mod tests {
     #[test]
     fn contention_on_a_groups_line_grows_faster_than_the_cpus_that_tick_on_it() {
         let [(six, six_queued), (twelve, _), (all, all_queued)] = [6, 12, 24].map(group_line);
-        // No price knows the number of CPUs: more of them find the line elsewhere, and on its way.
+        // No price depends on the number of CPUs. With more of them, accesses more often find the line elsewhere, or on
+        // its way.
         assert!(twelve.0 > 2 * six.0 && all.0 > 4 * six.0 * 3 / 2, "{six:?}, {twelve:?}, {all:?}");
         assert!(all_queued.0 > 10 * six_queued.0.max(1), "{six_queued:?}, {all_queued:?}");
     }

@@ -1,4 +1,4 @@
-//! What there is: machines, kernels and workloads, as text.
+//! Lists machines, kernels and workloads as text.
 
 use crate::boot::PARAMETERS;
 use crate::kernels::{Build, diff, names};
@@ -23,7 +23,7 @@ pub fn machines() -> String {
     text
 }
 
-/// A machine and all its figures, each with range, origin and source.
+/// A machine and all its figures, each with its range, origin and source.
 pub fn machine(machine: &Machine) -> String {
     let description = &machine.description;
     let mut text = format!("{}\n{}\n\n", machine.name, description.about());
@@ -46,17 +46,17 @@ pub fn machine(machine: &Machine) -> String {
 
 const TOPOLOGY: &str = "topology";
 
-/// What is known in words, the topology first.
+/// The facts in words, the topology first.
 fn facts(description: &Description) -> impl Iterator<Item = (&str, &Fact)> {
     std::iter::once((TOPOLOGY, description.topology_fact())).chain(description.facts())
 }
 
-/// Guesses stand out.
+/// Makes guesses stand out.
 fn mark(how: How) -> char {
     if how == How::Guess { '?' } else { ' ' }
 }
 
-/// The classes of distance that memory lies at: those of `[memory]`.
+/// The classes of distance to memory: those of `[memory]`.
 fn memory(topology: &Topology) -> String {
     let name = |distance: &Distance| match distance {
         Distance::Same => "local".to_string(),
@@ -83,7 +83,8 @@ pub fn runs(numbers: &[usize]) -> String {
     runs.iter().map(run).collect::<Vec<_>>().join(",")
 }
 
-/// What a conclusion on this machine rests on: how its figures came about, and by section what was guessed or fitted.
+/// What a conclusion on this machine rests on: how its figures were obtained, and, by section, what was guessed or
+/// fitted.
 fn rests_on(description: &Description) -> String {
     let mut text = String::from("What a conclusion on this machine rests on\n");
     let counts = |all: Vec<How>| {
@@ -108,7 +109,7 @@ fn rests_on(description: &Description) -> String {
         }
     }
     for (section, mut figures) in sections {
-        // By how far they may be from what is assumed, the largest room first.
+        // Sorted by how far a figure may be from its assumed value, the widest range first.
         let room = |figure: &Figure| figure.range.1 as f64 / figure.range.0.max(1) as f64;
         figures.sort_by(|a, b| room(b.1).total_cmp(&room(a.1)));
         let widest: Vec<String> = figures
@@ -171,12 +172,12 @@ pub fn kernels() -> String {
     text
 }
 
-/// The first version that has a variant, and the commit; or why none is named.
+/// The first version that has a variant, and its commit, or why none is named.
 fn since(variant: &Variant) -> String {
     match (variant.since, variant.commit) {
         ("none", _) => "in no release".to_string(),
         (since, commit) if !commit.is_empty() => format!("since {since}, {commit}"),
-        // What the first kernel here was born with has no seam that could be looked up.
+        // Whatever the oldest kernel here already had has no commit that could be looked up.
         (since, _) if is_before_the_first(since) => format!("since {since}, before the first kernel here"),
         ("before v4.5", _) => "before the first kernel here".to_string(),
         (since, _) => format!("since {since}, commit not confirmed"),
@@ -199,7 +200,7 @@ pub fn kernel(build: &Build) -> String {
     let width = settings.iter().map(|setting| setting.key.len()).max().unwrap_or(0);
     for setting in &settings {
         let _ = writeln!(text, "{:<width$}  {}", setting.key, setting.question());
-        // What this kernel does comes first.
+        // This kernel's own variant comes first.
         let others = setting.choices.iter().filter(|choice| *choice != setting.value);
         for (mark, variant) in std::iter::once(("is", setting.value)).chain(others.map(|other| ("or", other))) {
             let since = if mark == "is" { format!(" ({})", since(variant)) } else { String::new() };
@@ -214,7 +215,7 @@ pub fn kernel(build: &Build) -> String {
     }
     let _ = writeln!(text, "\nTunables: NAME=VALUE, with or without kernel. or sched/");
     let width = build.sched.tunables.iter().map(|(name, _)| name.len()).max().unwrap_or(0);
-    // Of one CPU: what others scale it by is said beside it.
+    // The values for one CPU; the text beside them says how more CPUs scale them.
     let defaults = build.sched.sysctl(1);
     for (name, tunable) in build.sched.tunables {
         let row = tunable.row();
@@ -235,7 +236,7 @@ pub fn kernel(build: &Build) -> String {
     text
 }
 
-/// In what two kernels differ.
+/// The differences between two kernels.
 pub fn kernel_diff(a: &Build, b: &Build) -> String {
     let mut text = format!("{} -> {}\n", a.sched.name, b.sched.name);
     let changed = diff(a, b);
@@ -401,7 +402,7 @@ mod tests {
         assert!(text.contains("\nprofile=sleep|schedule: "), "{text}");
         let text = kernel(&Build::named("v6.1").unwrap());
         assert!(text.contains("\nprofile=schedule: "), "what v6.1 ignores is not listed: {text}");
-        // Debian builds it so.
+        // Debian builds it this way.
         assert!(text.contains("\nkernel.sched_autogroup_enabled           0 bool"), "{text}");
         let text = kernel_diff(&Build::named("v4.16").unwrap(), &Build::named("v6.1").unwrap());
         assert!(text.contains("\nkernel.sched_autogroup_enabled: 1 -> 0\n"), "{text}");
@@ -412,7 +413,7 @@ mod tests {
         assert_eq!(runs(&[0, 1, 2, 3, 8, 10, 11]), "0-3,8,10-11");
         assert_eq!(runs(&[5]), "5");
         assert_eq!(runs(&[]), "");
-        // However many they are.
+        // It works for any number of them.
         assert_eq!(runs(&(2..1_024).collect::<Vec<usize>>()), "2-1023");
     }
 
@@ -454,7 +455,7 @@ mod tests {
         assert!(line(&description, "disk").starts_with("guesses in [disk]: "));
         let all = figures(&description, How::Guess);
         let flush = description.figures().find(|(name, _)| *name == "disk.flush").unwrap().1.clone();
-        // No room makes it no less of a guess.
+        // A guess without a range is still a guess.
         description.replace("disk.flush", Figure { range: (flush.value, flush.value), ..flush.clone() });
         let told = line(&description, "disk");
         assert_eq!((told.split(", ").count(), figures(&description, How::Guess)), (all, all), "{told}");

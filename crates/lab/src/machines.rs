@@ -1,4 +1,4 @@
-//! Which machine is meant: a name, a file, hwloc's notation, or this computer.
+//! Which machine the user means: one by name, a file, hwloc's notation, or this computer.
 
 use crate::hash::sha256;
 use crate::mistake::{Mistake, Unreadable, Written, excerpt};
@@ -13,40 +13,40 @@ use std::sync::Arc;
 
 pub use machine::topology::{Distance, Topology};
 
-/// Where texts come from: the caller owns files, this crate does not.
+/// Where texts come from: the caller owns the files, this crate does not.
 pub trait Files {
-    /// The text of a file, or why there is none.
+    /// The text of a file, or why it cannot be had.
     fn text(&self, path: &str) -> Result<String, Unreadable>;
 
-    /// The bytes of a file that may be no text, or why there are none.
+    /// The bytes of a file that may not be text, or why they cannot be had.
     fn bytes(&self, path: &str) -> Result<Vec<u8>, Unreadable> {
         self.text(path).map(String::into_bytes)
     }
 
-    /// A file of this computer's sysfs, by its path without the leading slash, if it is there.
+    /// A file of this computer's sysfs, by its path without the leading slash, if it exists.
     fn sysfs(&self, path: &str) -> Option<String>;
 }
 
-/// A machine and the text that says all about it.
+/// A machine, and the text that completely describes it.
 #[derive(Clone, Debug)]
 pub struct Machine {
     pub name: String,
-    /// A machine file, whole: with `bases`, what a stored run is run again from.
+    /// The whole machine file; with `bases`, a stored run is run again from it.
     pub text: Arc<str>,
     /// The files that it extends, the nearest first.
     pub bases: Arc<[Base]>,
     pub description: Description,
-    /// What was assumed while reading; for the user's eyes.
+    /// Assumptions made while reading, which the user should know of.
     pub notices: Vec<String>,
 }
 
 impl Machine {
-    /// From the text of a machine file that extends nothing, or what ships.
+    /// Parses the text of a machine file that extends nothing, or only machine files that ship.
     pub fn parse(text: &str, file: &str) -> Result<Machine, Mistake> {
         Machine::parse_over(text, file, description::bases(text, file, &|_, _| None)?)
     }
 
-    /// From the text of a machine file and of those that it extends, the nearest first.
+    /// Parses the text of a machine file and of the files that it extends, the nearest first.
     pub fn parse_over(text: &str, file: &str, bases: Vec<Base>) -> Result<Machine, Mistake> {
         let description = description::parse_over(text, file, &bases)?;
         prices::check(&description)?;
@@ -55,20 +55,21 @@ impl Machine {
         Ok(Machine { name, text: text.into(), bases: bases.into(), description, notices })
     }
 
-    /// SHA-256 of its file and of those that this extends.
+    /// The SHA-256 of its file and of the files that this extends.
     pub fn sha256(&self) -> String {
         let texts = std::iter::once(&self.text).chain(self.bases.iter().map(|base| &base.text));
         sha256(texts.map(|text| &**text).collect::<Vec<&str>>().join("\0").as_bytes())
     }
 
-    /// One that ships.
+    /// A machine that ships.
     pub fn named(name: &str) -> Option<Machine> {
         let (name, text) = builtin().iter().find(|(builtin, _)| *builtin == name)?;
         let machine = Machine::parse(text, &format!("machines/{name}.toml"));
         Some(machine.unwrap_or_else(|mistake| panic!("{mistake}")))
     }
 
-    /// A topology from `source` without prices: those of a machine that ships, by what is known of its `processor`.
+    /// A machine with this topology, which comes from `source` without prices. The prices are those of a machine that
+    /// ships, chosen by what is known about the `processor`.
     pub fn of_topology(name: &str, topology: Topology, source: &str, how: How, processor: &Processor) -> Machine {
         let mut notices = topology.notices().to_vec();
         let (prices, why) = processor.prices(&topology);
@@ -83,7 +84,7 @@ impl Machine {
         Machine { notices, ..machine }
     }
 
-    /// What `--machine` or an experiment means by `written`; a path is relative to `folder`.
+    /// The machine that `--machine` or an experiment means by `written`; a path is relative to `folder`.
     pub fn choose(written: &Written, folder: &str, files: &dyn Files) -> Result<Machine, Mistake> {
         let text = written.text.trim();
         if text == "host" {
@@ -121,17 +122,17 @@ impl Machine {
         Err(Mistake { expected, ..mistake })
     }
 
-    /// From a machine file, hwloc's XML, or a folder that is a copy of /sys or holds one.
+    /// Reads a machine file, hwloc's XML, or a folder that is a copy of /sys or contains one.
     pub fn load(path: &str, files: &dyn Files) -> Result<Machine, Mistake> {
         if let Some(tree) = sysfs_below(path, files) {
-            // Bytes that are no text are a mistake of the file's, not a file that is not there.
+            // If a file's bytes are no text, the file is wrong; it must not count as missing.
             let read = |path: &str| files.bytes(&format!("{tree}/{}", path.strip_prefix("sys/")?)).ok();
             let topology = from_sysfs(&|path| Some(String::from_utf8_lossy(&read(path)?).into_owned()))
                 .map_err(|error| error.below("sys/", &format!("{tree}/")))?;
             let plain = |name: &String| name.contains(|c: char| c.is_ascii_alphanumeric());
             let name = Some(excerpt(&stem(path), 80)).filter(plain).unwrap_or_else(|| "sysfs".to_string());
             let source = format!("a copy of sysfs, {}", excerpt(path, 200));
-            // Of a copy of the whole, /proc is beside it.
+            // If everything was copied, /proc lies next to /sys.
             let beside = tree.strip_suffix("/sys").map(|root| files.text(&format!("{root}/proc/cpuinfo")));
             let processor = beside.and_then(Result::ok).map_or_else(Processor::default, |info| Processor::of(&info));
             return Ok(Machine::of_topology(&name, topology, &source, How::Measured, &processor));
@@ -159,7 +160,7 @@ impl Machine {
         Machine::parse_over(&text, path, description::bases(&text, path, &find)?)
     }
 
-    /// For the JSON of a comparison.
+    /// The machine in the JSON of a comparison.
     pub fn to_json(&self) -> Value {
         let topology = self.description.topology();
         json!({
@@ -177,7 +178,7 @@ impl Machine {
     }
 }
 
-/// What there is to say of kinds of CPUs that a topology tells apart, but not by what they do.
+/// The notice for a topology that distinguishes kinds of CPUs although nothing tells how their speeds differ.
 fn kinds_alike(machine: &Description) -> Option<String> {
     let topology = machine.topology();
     let mut speeds = topology.cpus().map(|(_, of)| of.speed);
@@ -203,20 +204,21 @@ pub fn host_topology(sysfs: &dyn Fn(&str) -> Option<String>) -> Result<Topology,
     Ok(from_sysfs(sysfs).map_err(|error| error.below("", "/"))?)
 }
 
-/// The machine that ships whose idle states and interrupts are a hypervisor's.
+/// The machine that ships with a hypervisor's idle states and interrupts.
 const VIRTUAL: &str = "cloud-vm-2";
 
-/// What a computer tells of its processor.
+/// What a computer tells about its processor.
 #[derive(Clone, Debug, Default)]
 pub struct Processor {
-    /// As Linux calls it.
+    /// The name that Linux gives it.
     pub model: Option<String>,
-    /// A hypervisor is below.
+    /// Whether a hypervisor runs below.
     pub virtual_machine: bool,
 }
 
 impl Processor {
-    /// From /proc/cpuinfo, where it is called `model name` on x86, on POWER and SPARC `cpu`, on arm `Hardware` where there is one.
+    /// Reads /proc/cpuinfo, where the name is `model name` on x86, `cpu` on POWER and SPARC, and `Hardware` on arm, if
+    /// it is there at all.
     fn of(info: &str) -> Processor {
         let lines = || info.lines().filter_map(|line| line.split_once(':'));
         let named =
@@ -226,7 +228,7 @@ impl Processor {
         Processor { model, virtual_machine: flags.split_whitespace().any(|flag| flag == "hypervisor") }
     }
 
-    /// The machine that ships whose prices suit it, and why.
+    /// The machine that ships whose prices suit this processor, and why.
     fn prices(&self, topology: &Topology) -> (&'static str, String) {
         let model = self.model.as_deref();
         if let Some((model, prices)) = model.and_then(|model| Some((model, prices_of_processor(model, topology)?))) {
@@ -244,7 +246,7 @@ impl Processor {
     }
 }
 
-/// The folder at `path` or in it that holds `devices/system/cpu` of some computer.
+/// The folder, `path` or one in it, that contains a computer's `devices/system/cpu`.
 fn sysfs_below(path: &str, files: &dyn Files) -> Option<String> {
     let folder = path.trim_end_matches('/');
     let lists = ["online", "present", "possible"];
@@ -262,21 +264,21 @@ fn is_path(text: &str) -> bool {
     matches!(text, "." | "..") || text.contains(['/', '\\']) || lower.ends_with(".xml") || lower.ends_with(".toml")
 }
 
-/// `path`, if it is relative, seen from `folder`.
+/// `path` as seen from `folder`, if it is relative.
 pub fn within(folder: &str, path: &str) -> String {
     if Path::new(path).is_absolute() { path.to_string() } else { format!("{folder}{path}") }
 }
 
-/// A file's name without folder and ending.
+/// A file's name without folder and extension.
 pub fn stem(path: &str) -> String {
     Path::new(path).file_stem().map_or_else(|| path.to_string(), |stem| stem.to_string_lossy().into_owned())
 }
 
-/// CPUs are numbered as Linux on x86 does, first threads first, unless `indexes=` says how.
+/// CPUs are numbered as Linux does on x86, first threads first, unless `indexes=` says otherwise.
 fn synthetic(written: &Written) -> Result<Topology, Mistake> {
     let numbering = if written.text.contains("indexes=") { Numbering::AsListed } else { Numbering::LinuxX86 };
     from_synthetic(&written.text, &written.at.input, numbering).map_err(|error| {
-        // Inside a file, the column within the text is not one of the file.
+        // In a file, the column within the text is not the column within the file.
         let at = if written.at.line.is_some() { written.at.clone() } else { error.at };
         Mistake::new(&at, error.found, error.expected)
     })
@@ -319,9 +321,9 @@ pub(crate) mod tests {
         let synthetic = choose("pack:2 l3:1 core:12 pu:2").unwrap();
         let topology = synthetic.description.topology();
         assert_eq!(topology.nr_cpus(), 48);
-        // The first threads of all cores come first.
+        // The first threads of all cores are numbered first.
         assert!(topology.cores()[0].cpus.contains(units::CpuId(24)));
-        // What is stored is all there is.
+        // The stored text is complete by itself.
         let again = Machine::parse(&synthetic.text, "x").unwrap();
         assert_eq!(
             crate::prices::prices(&again.description).paths,
@@ -358,7 +360,7 @@ pub(crate) mod tests {
         assert_eq!(of("copies/big/"), expected("big", 3, "a copy of sysfs, copies/big/", How::Measured));
         assert_eq!(of("root/"), expected("root", 4, "a copy of sysfs, root/", How::Measured));
         assert_eq!(of("./"), expected("sysfs", 1, "a copy of sysfs, ./", How::Measured));
-        // What is wrong with a copy is told with the way to it; a CPU that says nothing of its core is told of.
+        // An error in a copy gives the path to its file. A CPU that does not tell its core is reported.
         files.0.insert("root/sys/devices/system/cpu/cpu1/topology/core_id", "1\n".to_string());
         files.0.insert("root/sys/devices/system/cpu/cpu1/topology/thread_siblings_list", "1\n".to_string());
         let load = |files: &Table| Machine::choose(&Written::option("--machine", "root/"), "", files);
@@ -405,27 +407,28 @@ pub(crate) mod tests {
         assert!(said.ends_with(same), "{said}");
         files.0.insert("/proc/cpuinfo", info("Some CPU"));
         assert!(note(&files).1.ends_with("cache: no machine that ships has its processor, Some CPU"));
-        // A virtual machine leaves idleness and sends interrupts as one, whatever its shape.
+        // A virtual machine leaves idle states and sends interrupts as a virtual machine does, whatever its topology.
         files.0.insert("/proc/cpuinfo", format!("{}flags\t\t: fpu hypervisor lahf_lm\n", info("Some CPU")));
         let (about, said) = note(&files);
         assert!(about.ends_with(" Prices of cloud-vm-2.") && said.contains("which is a virtual machine"), "{said}");
-        // Of Intel's kinds the names are enough, where a machine that has such kinds lends its prices.
+        // For Intel's kinds of cores their names suffice, if the machine that lends its prices has such kinds.
         files.0.insert("/proc/cpuinfo", info("Some CPU"));
         files.0.insert("sys/devices/cpu_core/cpus", "0\n".to_string());
         files.0.insert("sys/devices/cpu_atom/cpus", "1\n".to_string());
         let (about, said) = note(&files);
         assert!(about.ends_with(" Prices of core-i9-12900k."), "{about}");
         assert!(said.contains("12900k, which has CPUs of several kinds too: no machine that ships"), "{said}");
-        // One of another shape knows nothing of them.
+        // A machine of another shape has no prices for these kinds.
         files.0.insert("sys/devices/system/cpu/cpu0/topology/package_cpus_list", "0\n".to_string());
         files.0.insert("sys/devices/system/cpu/cpu1/topology/package_cpus_list", "1\n".to_string());
         let kinds = note(&files).1;
         assert!(kinds.starts_with("CPUs of the kinds ") && kinds.contains(" run alike"), "{kinds}");
-        // Once they tell their frequencies, they have speeds.
+        // Once they tell their frequencies, their speeds are known.
         files.0.insert("sys/devices/system/cpu/cpu0/cpufreq/cpuinfo_max_freq", "5200000\n".to_string());
         files.0.insert("sys/devices/system/cpu/cpu1/cpufreq/cpuinfo_max_freq", "3900000\n".to_string());
         assert!(!note(&files).1.contains(" run alike"));
-        // What lstopo writes may name the processor, and a topology that is written down has the shape of a machine.
+        // lstopo's output may name the processor, and a topology in hwloc's notation may have the shape of a machine
+        // that ships.
         let named = "<object type=\"Package\"><info name=\"CPUModel\" value=\"AMD EPYC 7742 64-Core Processor\"/>";
         assert_eq!(processor_of_hwloc_xml(named), None, "it ends in the middle");
         assert_eq!(
@@ -451,7 +454,7 @@ pub(crate) mod tests {
         assert_eq!(bases, ["dir/base.toml", "machines/core-i7-3770.toml", "machines/bases/linux-x86.toml"]);
         assert_ne!(machine.sha256(), choose(&base.replace("0.7,", "0.71,")).unwrap().sha256());
 
-        // A record needs none of the files.
+        // A record does not need the files.
         let setup = MachineSetup::of(&machine);
         let json = serde_json::to_string(&setup).unwrap();
         let again = serde_json::from_str::<MachineSetup>(&json).unwrap();
@@ -468,7 +471,7 @@ pub(crate) mod tests {
         assert!(error.starts_with("dir/base.toml:1:11: found `./none.toml`: No such file"), "{error}");
     }
 
-    /// Each one's own prices, under an old kernel and a new one.
+    /// Each machine's own prices, under an old kernel and a new one.
     #[test]
     fn every_machine_that_ships_runs() {
         for name in names() {

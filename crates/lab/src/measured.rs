@@ -1,8 +1,8 @@
-//! What a real benchmark did on a real computer, stored beside the records of simulations but never as one of them: it has a host
-//! where they have a setup, and time that has passed where they have simulated time.
+//! What a real benchmark did on a real computer. It is stored next to the records of simulations, but never as one of
+//! them: it has a host instead of a setup, and elapsed time instead of simulated time.
 //!
-//! [`MeasuredRecord`] is one run, [`report`] what `fairground measure` prints, [`Measured`] the runs that a comparison sets its
-//! predictions against.
+//! [`MeasuredRecord`] is one run; [`report`] makes what `fairground measure` prints; [`Measured`] holds the runs that a
+//! comparison sets its predictions against.
 
 use crate::experiment::{Experiment, Job, WorkloadTable};
 use crate::json::TableResult;
@@ -19,7 +19,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::json;
 use std::fmt::Write;
 
-/// The shape of stored measurements; another number is not read.
+/// The format of stored measurements; no other is read.
 pub const FORMAT: u32 = 1;
 
 /// One run of a real benchmark.
@@ -34,51 +34,51 @@ pub struct MeasuredRecord {
     pub outcome: MeasuredOutcome,
 }
 
-/// The computer that it ran on.
+/// The computer that the benchmark ran on.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Host {
     pub cpu_model: String,
     /// Its release and version, as `uname -rv` prints them.
     pub kernel: String,
-    /// CPUs that the benchmark could use, as a list of numbers.
+    /// The CPUs that the benchmark could use, as a list of numbers.
     pub cpus: String,
     pub virtual_machine: bool,
-    /// CONFIG_HZ, where it can be told.
+    /// CONFIG_HZ, if it can be determined.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub hz: Option<u64>,
-    /// Its preemption model, where it can be told.
+    /// Its preemption model, if it can be determined.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub preempt: Option<String>,
-    /// Driver and governor of idle states, where there are any.
+    /// Driver and governor of idle states, if there are any.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub idle: Option<String>,
-    /// How long the governor haltpoll may poll, in nanoseconds, where that is the governor.
+    /// How long the governor haltpoll may poll, in nanoseconds, if it is in use.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub halt_poll_ns: Option<u64>,
 }
 
-/// What it brought forth.
+/// The results of a run.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct MeasuredOutcome {
-    /// For each row, in whole parts of the workload's unit, as in a simulation's [`Outcome`].
+    /// The samples of each row, as integers in the unit's parts, as in a simulation's [`Outcome`].
     pub samples: Vec<Vec<u64>>,
     pub elapsed_ns: u64,
     /// When it began: UTC, to the minute.
     pub began: String,
-    /// Share of the CPUs' time that others used just before, in thousandths.
+    /// Share of the CPUs' time that other programs used just before the run, in thousandths.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub others_busy_permille: Option<u64>,
     /// Share of the CPUs' time that a hypervisor took during the run, in thousandths.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub stolen_permille: Option<u64>,
-    /// In what the program differs from the simulated one.
+    /// How the program differs from the simulated one.
     pub differs: String,
 }
 
 impl Host {
-    /// One line.
+    /// A summary in one line.
     pub fn summary(&self) -> String {
         let kind = if self.virtual_machine { ", a virtual machine" } else { "" };
         format!("{}{kind}, CPUs {}, Linux {}", self.cpu_model, self.cpus, self.kernel)
@@ -90,14 +90,14 @@ impl MeasuredRecord {
         MeasuredRecord { format: FORMAT, engine: Engine::this(), host, workload, iteration, outcome }
     }
 
-    /// One line of JSON.
+    /// The record as one line of JSON.
     pub fn to_json(&self) -> String {
         let mut text = serde_json::to_string(self).expect("a record of plain values serialises");
         text.push('\n');
         text
     }
 
-    /// Reads a stored one; `path` names it in messages.
+    /// Reads a stored record; `path` names it in messages.
     pub fn parse(text: &str, path: &str) -> Result<MeasuredRecord, Mistake> {
         let wrong = |error: serde_json::Error| {
             let at = Location {
@@ -121,16 +121,16 @@ impl MeasuredRecord {
     }
 }
 
-/// A report on measurements alone, as `fairground run` prints one on simulations.
+/// A report on measurements alone, like the one that `fairground run` prints on simulations.
 pub struct MeasuredReport {
     pub text: String,
     pub json: String,
 }
 
-/// The report on what was measured of `tables` on one host. Tables and rows without samples are left out.
+/// The report on the measurements of `tables` on one host. Tables and rows without samples are left out.
 ///
 /// # Panics
-/// Without records.
+/// If there are no records.
 pub fn report(tables: &[WorkloadTable], records: &[MeasuredRecord]) -> MeasuredReport {
     let host = &records.first().expect("something was measured").host;
     let iterations = records.iter().map(|record| record.iteration + 1).max().unwrap_or(1);
@@ -158,7 +158,7 @@ pub fn report(tables: &[WorkloadTable], records: &[MeasuredRecord]) -> MeasuredR
     MeasuredReport { text, json }
 }
 
-/// What was in the way of measurements, in one line.
+/// What disturbed the measurements, in one line.
 fn disturbance(records: &[MeasuredRecord]) -> String {
     let busiest = records.iter().filter_map(|record| record.outcome.others_busy_permille).max();
     let stolen = records.iter().filter_map(|record| record.outcome.stolen_permille).max();
@@ -171,7 +171,7 @@ fn percent_text(permille: u64) -> String {
     format!("{}.{}%", permille / 10, permille % 10)
 }
 
-/// Samples of one row of a point, by iteration, in the table's unit.
+/// The samples of one row of a point, by iteration, in the table's unit.
 fn samples(records: &[MeasuredRecord], of: &WorkloadTable, point: usize, row: usize) -> Iterations {
     let wanted = of.workload(point);
     let mut found: Vec<&MeasuredRecord> = records.iter().filter(|record| same(&record.workload, &wanted)).collect();
@@ -181,7 +181,7 @@ fn samples(records: &[MeasuredRecord], of: &WorkloadTable, point: usize, row: us
     rows.filter(|samples| !samples.is_empty()).collect()
 }
 
-/// A workload as `--workload` takes it.
+/// A workload in the form that `--workload` takes.
 fn option(of: &WorkloadSetup) -> String {
     let values = of.parameters.iter().map(|(name, value)| format!("{name}={value}"));
     let file = of.file.iter().map(|file| format!("file={}", file.path));
@@ -189,13 +189,13 @@ fn option(of: &WorkloadSetup) -> String {
     format!("{}:{}", of.name, values.join(","))
 }
 
-/// Whether both are of one workload; where its file lies does not matter, what stands in it does.
+/// Whether both are the same workload. For a file its text counts, not its path.
 fn same(a: &WorkloadSetup, b: &WorkloadSetup) -> bool {
     let text = |of: &WorkloadSetup| of.file.as_ref().map(|file| file.text.clone());
     a.name == b.name && a.parameters == b.parameters && text(a) == text(b)
 }
 
-/// A table of those rows of which every arm has samples: `samples(point, row, arm)`.
+/// A table of those rows that have samples in every arm: `samples(point, row, arm)`.
 fn table_of(
     of: &WorkloadTable,
     arms: Vec<String>,
@@ -215,10 +215,10 @@ fn table_of(
 /// Measurements that predictions are set against.
 #[derive(Clone, Debug)]
 pub struct Measured {
-    /// Where they were read.
+    /// Where the measurements were read.
     pub from: String,
     pub records: Vec<MeasuredRecord>,
-    /// What was being measured when it was interrupted: of its iterations a part is missing.
+    /// What was being measured when the measuring was interrupted: some of its iterations are missing.
     pub unfinished: Vec<WorkloadSetup>,
 }
 
@@ -229,7 +229,7 @@ pub struct PredictedRow {
     pub workload: String,
     pub label: String,
     pub unit: String,
-    /// Mean of what was measured, its least and its greatest iteration.
+    /// The mean of the measurements, and their least and greatest iteration.
     pub measured: f64,
     pub measured_low: f64,
     pub measured_high: f64,
@@ -238,13 +238,13 @@ pub struct PredictedRow {
 }
 
 impl PredictedRow {
-    /// What it is called where rows of several workloads stand together.
+    /// Its title where rows of several workloads are listed together.
     pub fn title(&self) -> String {
         format!("{} {} ({})", self.workload, self.label, self.unit)
     }
 }
 
-/// Predictions beside measurements, for the forms of a report.
+/// Predictions next to measurements, for all forms of the report.
 pub struct Beside<'m> {
     pub measured: &'m Measured,
     pub rows: Vec<PredictedRow>,
@@ -252,21 +252,21 @@ pub struct Beside<'m> {
     pub unfinished: Vec<(String, usize)>,
 }
 
-/// What an arm predicts of it.
+/// An arm's prediction of the row.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Prediction {
     pub arm: String,
     pub predicted: f64,
-    /// Of the prediction from the measurement, in per cent of the latter; of nothing there is no share.
+    /// By how many per cent of the measurement the prediction differs; `None` if the measurement is zero.
     pub difference_percent: Option<f64>,
 }
 
 impl Measured {
-    /// Whether there is a measurement for every row of the experiment.
+    /// Checks that there is a measurement for every row of the experiment.
     ///
     /// # Errors
-    /// A row without one, and the command that brings it forth; or measurements of several computers.
+    /// A row without one, with the command that makes it; or measurements of several computers.
     pub fn check(&self, experiment: &Experiment) -> Result<(), Mistake> {
         let at = Location::of(&self.from);
         if let Some(other) = self.records.iter().find(|record| record.host != self.records[0].host) {
@@ -287,7 +287,7 @@ impl Measured {
         Ok(())
     }
 
-    /// The rows of which there are both; an arm without a run of a row yet leaves it out.
+    /// The rows that have both. A row is left out as long as an arm has no run of it.
     pub fn rows<'o>(
         &self,
         experiment: &Experiment,
@@ -328,7 +328,7 @@ impl Measured {
         rows
     }
 
-    /// Those workloads of the experiment that were not measured to the end, and how many iterations there are of each.
+    /// The workloads of the experiment whose measuring was not finished, and how many iterations of each there are.
     pub fn unfinished(&self, experiment: &Experiment) -> Vec<(String, usize)> {
         let points = experiment.tables.iter().flat_map(|of| (0..of.points.len()).map(|point| of.workload(point)));
         let of_these = points.filter(|wanted| self.unfinished.iter().any(|it| same(it, wanted)));
@@ -336,23 +336,23 @@ impl Measured {
         of_these.map(|of| (option(&of), count(&of))).collect()
     }
 
-    /// Rows and what is unfinished.
+    /// The rows, and what is unfinished.
     pub fn beside<'o>(&self, experiment: &Experiment, outcome: &dyn Fn(&Job) -> Option<&'o Outcome>) -> Beside<'_> {
         Beside { measured: self, rows: self.rows(experiment, outcome), unfinished: self.unfinished(experiment) }
     }
 
-    /// On what it was measured, and where that was read.
+    /// The computer that was measured, and where the measurements were read.
     pub fn place(&self) -> String {
         let host = self.records.first().map_or(String::new(), |record| record.host.summary());
         format!("{host}; {}", self.from)
     }
 
-    /// What was in the way of the measurements, in one line.
+    /// What disturbed the measurements, in one line.
     pub fn disturbance(&self) -> String {
         disturbance(&self.records)
     }
 
-    /// A line for each workload that is unfinished, with the command that goes on.
+    /// A line for each unfinished workload, with the command that continues it.
     pub fn going_on(&self, unfinished: &[(String, usize)]) -> Vec<String> {
         let line = |(workload, count): &(String, usize)| {
             let plural = if *count == 1 { "" } else { "s" };
@@ -372,7 +372,7 @@ impl Measured {
         let _ = writeln!(text, "measured while {}", self.disturbance());
         let width = rows.iter().map(|row| row.title().chars().count()).max().unwrap_or(0);
         let arms: Vec<&str> = rows.first().iter().flat_map(|row| &row.predictions).map(|it| it.arm.as_str()).collect();
-        // Two blanks at least before each head.
+        // At least two blanks before each head.
         let widths: Vec<usize> = arms.iter().map(|arm| (arm.chars().count() + 2).max(14)).collect();
         let head = |(arm, width): (&&str, &usize)| format!("{arm:>width$}{:>12}", "difference");
         let heads: String = arms.iter().zip(&widths).map(head).collect();
@@ -392,7 +392,7 @@ impl Measured {
         text
     }
 
-    /// For the JSON document of a comparison.
+    /// The measurements in the JSON document of a comparison.
     pub fn to_json(&self, rows: &[PredictedRow], unfinished: &[(String, usize)]) -> serde_json::Value {
         let unfinished =
             unfinished.iter().map(|(workload, count)| json!({ "workload": workload, "iterations": count }));
@@ -465,7 +465,7 @@ pub(crate) mod tests {
             let error = MeasuredRecord::parse(text, "m.json").unwrap_err().to_string();
             assert!(error.starts_with(message), "{error}");
         }
-        // Nor is a measurement taken for a simulation.
+        // Nor is a measurement mistaken for a simulation.
         let error = crate::record::Record::parse(&record.to_json(), "m.json").unwrap_err().to_string();
         assert!(error.contains("found a measurement on a real kernel"), "{error}");
     }
@@ -510,7 +510,7 @@ pub(crate) mod tests {
         assert!((difference - (1.0 / 1.05 - 1.0) * 100.0).abs() < 1e-9);
         let text = measured.text(&rows, &[]);
         assert!(text.contains("hackbench-pipes 4 (s)") && text.contains("-2.4%"), "{text}");
-        // However long an arm's name, heads stand apart and above their columns.
+        // However long an arm's name is, the heads are apart, and above their columns.
         let mut long = rows.clone();
         long.iter_mut().for_each(|row| row.predictions[0].arm = "a".repeat(60));
         let text = measured.text(&long, &[]);
@@ -518,7 +518,7 @@ pub(crate) mod tests {
         assert!(lines[1].starts_with("measured while others used up to 1.2% of the CPUs"), "{text}");
         assert!(lines[2].ends_with(&format!("  {}  difference", "a".repeat(60))), "{text}");
         assert_eq!(lines[2].len(), lines[3].len(), "{text}");
-        // Nothing was measured, which is a measurement.
+        // A measurement of zero is still a measurement.
         for record in measured.records.iter_mut().filter(|it| same(&it.workload, &experiment.tables[0].workload(0))) {
             record.outcome.samples = vec![vec![0]];
         }
@@ -527,7 +527,7 @@ pub(crate) mod tests {
         let text = measured.text(&rows, &[]);
         let zero = text.lines().nth(3).expect("the first row");
         assert!(zero.contains(" 0.0000 .. 0.0000 (2) ") && zero.ends_with("1.0000           -"), "{text}");
-        // A run that is missing leaves its row out.
+        // A missing run leaves its row out.
         let rows = measured.rows(&experiment, &|job| (job.point == 0).then_some(&one));
         assert_eq!(rows.len(), 1);
     }

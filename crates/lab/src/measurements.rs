@@ -1,4 +1,4 @@
-//! From the outcomes of an experiment's runs to the tables that are made of them.
+//! From the outcomes of an experiment's runs to tables.
 
 use crate::experiment::{Experiment, Job};
 use crate::record::Outcome;
@@ -6,12 +6,12 @@ use crate::shares;
 use crate::tables::{Operation, Table};
 use units::Prng;
 
-/// The measurements, of those iterations that every arm has. Rows, and tables, without any are left out.
+/// The tables of those iterations that every arm has. Rows and tables without samples are left out.
 pub fn tables<'o>(experiment: &Experiment, outcome: &dyn Fn(&Job) -> Option<&'o Outcome>) -> Vec<Table> {
     numbered_tables(experiment, outcome).into_iter().map(|(_, table)| table).collect()
 }
 
-/// The same, each with its place in the experiment, where it is not one of shares of functions.
+/// The same tables, each with its index in the experiment (`None` for tables of shares of functions).
 pub fn numbered_tables<'o>(
     experiment: &Experiment,
     outcome: &dyn Fn(&Job) -> Option<&'o Outcome>,
@@ -25,7 +25,7 @@ pub fn numbered_tables<'o>(
     (0..experiment.tables.len()).flat_map(tables).collect()
 }
 
-/// The rows of some points of a table; `None` where there are none.
+/// The rows of some points of a table; `None` if there are none.
 pub(crate) fn table_of_points<'o>(
     experiment: &Experiment,
     table: usize,
@@ -43,7 +43,7 @@ pub(crate) fn table_of_points<'o>(
     of.table(arms, operations, of.published.clone())
 }
 
-/// Fresh sources of the numbers that an experiment's intervals are drawn with, always the same ones.
+/// Makes fresh sources of the random numbers for an experiment's intervals; all sources give the same numbers.
 pub(crate) fn generator(seed: u64) -> impl Fn() -> Box<dyn FnMut(u64) -> u64> {
     move || {
         let mut chance = Prng::stream(seed, "interval", 0);

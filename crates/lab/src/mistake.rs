@@ -1,4 +1,4 @@
-//! A user's mistake: where, what was found, what would be right.
+//! A mistake of the user: where it is, what was found, and what would be right.
 
 use machine::description::{DescriptionError, nearest_name};
 use machine::topology::TopologyError;
@@ -16,10 +16,11 @@ pub struct Mistake {
     pub wording: Wording,
 }
 
-/// Letters of either part of a message: more than any list of names that is worth reading.
+/// The most letters of each part of a message: more than any list of names that is worth reading.
 const LONGEST_PART: usize = 1_000;
 
-/// A text with the numbers of those characters that nobody sees, or takes for a blank: with them a wrong word looks right.
+/// Replaces invisible characters, and those that look like a blank, by their numbers: otherwise a wrong word would look
+/// right.
 fn visible(text: String) -> String {
     let unseen = |c: char| match c {
         '\u{ad}' | '\u{61c}' | '\u{180e}' | '\u{200b}'..='\u{200f}' | '\u{202a}'..='\u{202e}' => true,
@@ -32,23 +33,23 @@ fn visible(text: String) -> String {
     text.chars().map(|c| if unseen(c) { format!("<U+{:04X}>", u32::from(c)) } else { c.to_string() }).collect()
 }
 
-/// How a mistake's two parts are worded.
+/// The wording of a mistake's two parts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Wording {
-    /// What follows "found" and "expected".
+    /// Phrases that follow "found" and "expected".
     Phrases,
-    /// A clause each: `"run" is true; it should be a whole number`.
+    /// Two clauses: `"run" is true; it should be a whole number`.
     Clauses,
 }
 
 impl Mistake {
-    /// What is longer than a message should be is cut.
+    /// Parts that are longer than a message should be are cut.
     pub fn new(at: &Location, found: impl Into<String>, expected: impl Into<String>) -> Mistake {
         let [found, expected] = [found.into(), expected.into()].map(|text| excerpt(&visible(text), LONGEST_PART));
         Mistake { at: at.clone(), found, expected, wording: Wording::Phrases }
     }
 
-    /// Something that cannot be opened, read or written.
+    /// A file that cannot be opened, read or written.
     pub fn file(path: &str, error: Unreadable, expected: &str) -> Mistake {
         let (line, column) = error.place.unzip();
         Mistake::new(&Location { input: path.to_string(), line, column }, error.why, expected)
@@ -57,7 +58,7 @@ impl Mistake {
 
 impl fmt::Display for Mistake {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        // Names that users give stand in all of these, places among them.
+        // All of these may contain names that users give, even the place.
         let [at, found, expected] = [self.at.to_string(), self.found.clone(), self.expected.clone()]
             .map(|text| excerpt(&text, LONGEST_PART + 3));
         match self.wording {
@@ -69,11 +70,11 @@ impl fmt::Display for Mistake {
 
 impl std::error::Error for Mistake {}
 
-/// Why a file has no text.
+/// Why the text of a file cannot be had.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Unreadable {
     pub why: String,
-    /// Line and column, counted from 1, where the file itself is at fault.
+    /// Line and column, counted from 1, if the file's content is at fault.
     pub place: Option<(u32, u32)>,
 }
 
@@ -113,7 +114,7 @@ impl From<RtAppError> for Mistake {
     }
 }
 
-/// A piece of what the user wrote, and where.
+/// A piece of the user's text, with its place.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Written {
     pub text: String,
@@ -121,7 +122,7 @@ pub struct Written {
 }
 
 impl Written {
-    /// The value of a command-line option, called by what the user typed: `--machine xeon`.
+    /// The value of a command-line option; its place is named by what the user typed: `--machine xeon`.
     pub fn option(option: &str, text: &str) -> Written {
         Written { text: text.to_string(), at: Location::of(&format!("{option} {}", excerpt(text, 60))) }
     }
@@ -132,7 +133,7 @@ impl Written {
         Written { text: text.to_string(), at: Location { column: Some(column), ..self.at.clone() } }
     }
 
-    /// What it says, short enough to be quoted.
+    /// The text, shortened for quoting.
     pub fn quoted(&self) -> String {
         format!("`{}`", excerpt(&self.text, 60))
     }
@@ -141,7 +142,7 @@ impl Written {
         Mistake::new(&self.at, found, expected)
     }
 
-    /// A name that is not among `known`: says what it should be the name of, and the nearest.
+    /// The mistake of a name that is not among `known`: it says what the name should be of, and gives the nearest.
     pub fn unknown<'n>(&self, what: &str, known: impl IntoIterator<Item = &'n str> + Clone) -> Mistake {
         let expected = match nearest_name(&self.text, known.clone()) {
             Some(nearest) => format!("`{nearest}`, perhaps"),
@@ -150,7 +151,7 @@ impl Written {
         self.mistake(format!("the unknown {what} {}", self.quoted()), expected)
     }
 
-    /// A whole number within bounds; `_` may stand between digits.
+    /// An integer within bounds; `_` may stand between digits.
     pub fn whole(&self, what: &str, low: u64, high: u64) -> Result<u64, Mistake> {
         let digits = self.text.replace('_', "");
         let plain = !digits.is_empty() && digits.bytes().all(|b| b.is_ascii_digit());
@@ -172,7 +173,7 @@ impl Written {
     }
 }
 
-/// Names in a sentence, the first of very many.
+/// Names in a sentence; if there are very many, only the first ones.
 pub fn listed<'n>(names: impl IntoIterator<Item = &'n str>) -> String {
     const SHOWN: usize = 32;
     let mut names: Vec<&str> = names.into_iter().collect();

@@ -1,4 +1,4 @@
-//! MMTests' comparison table, to the character, as a kernel changelog shows it.
+//! MMTests' comparison table, character for character, as a kernel changelog shows it.
 //!
 //! ```text
 //!                         4.5.0-rc1             4.5.0-rc1
@@ -8,10 +8,10 @@
 //! ```
 //!
 //! MMTests changed over the years: rows, formulas and widths follow one of three of its states ([`Vintage`]). The rules
-//! were read in its source (names of files in `bin/lib/MMTests`: `Compare.pm`, `Summarise*.pm`, `PrintGeneric.pm`,
-//! `Stat.pm`), and the tests hold the output of that source on made-up samples.
+//! were taken from its source (files in `bin/lib/MMTests`: `Compare.pm`, `Summarise*.pm`, `PrintGeneric.pm`,
+//! `Stat.pm`). The tests contain the output of that source for made-up samples.
 //!
-//! Differs, on purpose:
+//! Deliberate differences:
 //! - a title stands above the table (changelogs carry one; the scripts print none);
 //! - a name without a hyphen stands whole in the first line of the head (the scripts cut its last letter there and
 //!   repeat the name in the second); `-rc10` and above stay together; `-rcN` counts only where it directly follows the
@@ -44,17 +44,17 @@ pub enum Vintage {
     Now,
 }
 
-/// Whether asterisks may replace the parentheses of a main mean's change.
+/// Whether a main mean's change may be printed in asterisks instead of parentheses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Stars {
-    /// As the vintage has it: in the present one only.
+    /// As in the vintage's own tables: only those of the present one have asterisks.
     OfTheVintage,
     /// Where the change is significant by MMTests' rule, whatever the vintage.
     Significant,
     Never,
 }
 
-/// What a vintage does in its own way. One value per vintage; the code below matches these, never the vintage.
+/// How a vintage differs from others. Code below matches these fields, never the vintage itself.
 struct Rules {
     /// Digits, sign and point of a percentage: c in ` (%<c>.2f%%)`.
     percent_width: usize,
@@ -63,7 +63,7 @@ struct Rules {
     stars: bool,
     deviation: Deviation,
     best: BestMean,
-    /// Samples are summed in the order of measurement, or sorted with the best first.
+    /// Whether samples are summed with the best first, or in the order of measurement.
     sorted_sums: bool,
     /// Digits after the point for dbench and tbench, where these have their own (`shellpack_src/src/dbench/shellpack.yaml`, which is tbench's too).
     skewed_decimals: Option<usize>,
@@ -121,7 +121,7 @@ impl Vintage {
     }
 }
 
-/// Width of a value: `%12.<p>f`.
+/// The width of a value: `%12.<p>f`.
 const VALUE_WIDTH: usize = 12;
 
 /// A space, an opening mark, a per cent sign and a closing mark around the percentage.
@@ -156,8 +156,8 @@ pub fn render(table: &Table, vintage: Vintage, stars: Stars) -> String {
     format!("{}\n{}", table.title(), lay_out(&table.arms, &lines, rules.percent_width, decimals))
 }
 
-/// The rows that [`render`] shows of a Variabletime table in a vintage, each with its value of every iteration; of another table, its
-/// operations ([`Table::series`]).
+/// For a Variabletime table, the rows that [`render`] shows in a vintage, each with its value in every iteration; for
+/// any other table, its operations ([`Table::series`]).
 pub fn series(table: &Table, vintage: Vintage) -> Vec<Series> {
     table.check();
     if table.class != Class::Variabletime {
@@ -166,7 +166,7 @@ pub fn series(table: &Table, vintage: Vintage) -> Vec<Series> {
     let rules = vintage.rules();
     let alone = table.operations.len() == 1;
     let of = |row: &Row, operation: &Operation| {
-        // As in the table, what does not exist (a deviation of one sample) is 0.
+        // As in the table, a value that does not exist (the deviation of one sample) is 0.
         let value = |run: &Vec<f64>| row.value(table, &rules, &vec![run.clone()]).unwrap_or(0.0);
         Series {
             label: if alone { row.label.clone() } else { format!("{} {}", row.label, operation.label) },
@@ -176,12 +176,13 @@ pub fn series(table: &Table, vintage: Vintage) -> Vec<Series> {
     rows::of(table, vintage).iter().flat_map(|row| table.operations.iter().map(move |o| of(row, o))).collect()
 }
 
-/// Whether a table of times has a row in a vintage of which a change is [told](compared).
+/// Whether a table of times has this row in a vintage, and its change is [told](compared).
 pub fn compares_time(vintage: Vintage, label: &str) -> bool {
     rows::variabletime(vintage).iter().any(|row| row.label == label && !row.is_spread())
 }
 
-/// Those of the [rows](series) of which a change says how much faster or slower something was: all but deviations and their coefficients.
+/// The [rows](series) whose change says how much faster or slower something became: all but deviations and their
+/// coefficients.
 pub fn compared(table: &Table, vintage: Vintage) -> Vec<Series> {
     let mut rows = series(table, vintage);
     if table.class == Class::Variabletime {
@@ -192,7 +193,7 @@ pub fn compared(table: &Table, vintage: Vintage) -> Vec<Series> {
     rows
 }
 
-/// One line of the table before it is laid out.
+/// One line of the table, before it is laid out.
 struct Line {
     statistic: String,
     operation: String,
@@ -201,7 +202,7 @@ struct Line {
 
 struct Cell {
     value: f64,
-    /// Change against the first cell of the line, in per cent.
+    /// The change relative to the first cell of the line, in per cent.
     percent: f64,
     starred: bool,
 }
@@ -262,7 +263,7 @@ fn lay_out(arms: &[String], lines: &[Line], percent_width: usize, decimals: usiz
     text
 }
 
-/// The columns of the arms: `narrow`, or as wide as a part of a name with two blanks before it.
+/// The widths of the arms' columns: `narrow`, or more if a part of a name with two blanks before it needs more.
 fn widths(arms: &[String], narrow: usize) -> Vec<usize> {
     let longest = |arm: &String| {
         let (first, second) = split_name(arm);
@@ -271,19 +272,19 @@ fn widths(arms: &[String], narrow: usize) -> Vec<usize> {
     arms.iter().map(|arm| narrow.max(longest(arm) + 2)).collect()
 }
 
-/// The two lines of the head for a kernel's name: parted at its first hyphen, but a `-rcN` that follows directly stays
-/// in the first line (`4.5.0-rc1` / `vanilla`).
+/// The two lines of the head for a kernel's name. The name is split at its first hyphen, but a `-rcN` directly after it
+/// stays in the first line (`4.5.0-rc1` / `vanilla`).
 fn split_name(name: &str) -> (&str, &str) {
     let Some(first) = name.find('-') else { return (name, "") };
     let candidate = name[first..].strip_prefix("-rc").unwrap_or("");
     let digits = candidate.bytes().take_while(u8::is_ascii_digit).count();
     let end = if digits > 0 { first + "-rc".len() + digits } else { first };
-    // No letter is lost when something other than a hyphen follows the number (`-rc1+`): it opens the second line.
+    // If another character than a hyphen follows the number (`-rc1+`), it is kept at the beginning of the second line.
     let rest = &name[end..];
     (&name[..end], rest.strip_prefix('-').unwrap_or(rest))
 }
 
-/// The class's rows need the name of the figure where there is only one.
+/// If a class has only one figure, its rows are named after it.
 fn figure(class: &Class) -> &str {
     match class {
         Class::Singleops { figure } => figure,

@@ -1,4 +1,4 @@
-//! The workload of a setup: what its tasks are, and what came of them in a run.
+//! The workload of a setup: its tasks, and the results of its run.
 
 use crate::mistake::Mistake;
 use crate::programs::{RT_APP, SCRIPT, TRACE, application, gave_up, refusal, replay, script};
@@ -68,7 +68,7 @@ impl Model {
         }
     }
 
-    /// How many of what a user would count.
+    /// How many units of what a user would count the run did.
     pub fn operations(&self, reported: &[Sample]) -> Option<(u64, &'static str)> {
         match self {
             Model::Registered(instance) => instance.operations(reported),
@@ -76,7 +76,8 @@ impl Model {
         }
     }
 
-    /// What the user should know of a run. `whole`: it came to its end, so what is not there would not have come.
+    /// What the user should know of a run. With `whole` the run came to its end, so what is missing would never have
+    /// come.
     pub fn warnings(
         &self,
         kernel: &Kernel,
@@ -105,7 +106,8 @@ impl Model {
     }
 }
 
-/// What the kernel refused to tasks whose programs do not look at its answers: a line for each request and answer.
+/// Requests that the kernel refused to tasks whose programs do not check the result: one line for each request and
+/// error.
 fn unheard(refused: &[RefusedRequest]) -> Vec<Warning> {
     let line = |RefusedRequest { at, comm, request, refusal, times }: &RefusedRequest| {
         let (errno, meaning, why) = (refusal.errno.name(), refusal.errno.meaning(), refusal.why);
@@ -116,7 +118,7 @@ fn unheard(refused: &[RefusedRequest]) -> Vec<Warning> {
     refused.iter().map(line).collect()
 }
 
-/// A workload by its name.
+/// A workload from the registry, by name.
 fn registered(setup: &Setup, at: &Location) -> Result<Box<dyn Instance>, Mistake> {
     let of = &setup.workload;
     let Some(workload) = workloads::workload(&of.name) else {
@@ -142,7 +144,7 @@ mod tests {
     use machine::topology::Location;
     use units::Ns;
 
-    /// Warnings of a workload on four CPUs, of which CPU 1 goes offline. `until`: the run ends there.
+    /// The warnings of a workload on four CPUs, of which CPU 1 goes offline. The run ends at `until`.
     fn warnings(workload: &str, offline_at: &str, until: Option<Ns>) -> Vec<String> {
         let text = format!(
             "machine = \"pack:1 core:4 pu:1\"\n[[workload]]\n{workload}\n[[arm]]\nname = \"a\"\nkernel = \"v6.1\"\n\

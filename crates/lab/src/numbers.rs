@@ -1,8 +1,9 @@
-//! Numbers as text. What rounds to zero has no sign: `-0.00` says nothing but that somebody computed it.
+//! Numbers as text. A value that rounds to zero gets no sign: `-0.00` would only say that somebody computed it.
 //!
-//! MMTests's own tables ([`crate::mmtests`]) do not come here: its scripts print such zeros, and they are printed to the character.
+//! MMTests's own tables ([`crate::mmtests`]) do not use this module: the scripts print such zeros, and the tables match
+//! them exactly.
 
-/// With so many digits after the point.
+/// With `decimals` digits after the point.
 pub(crate) fn plain(value: f64, decimals: usize) -> String {
     let text = format!("{value:.decimals$}");
     match text.strip_prefix('-') {
@@ -11,12 +12,12 @@ pub(crate) fn plain(value: f64, decimals: usize) -> String {
     }
 }
 
-/// The same with the sign of what is above zero, too.
+/// The same, with a plus sign for values above zero.
 pub(crate) fn signed(value: f64, decimals: usize) -> String {
     if is_zero(value, decimals) { plain(value, decimals) } else { format!("{value:+.decimals$}") }
 }
 
-/// Whether it is printed as zero.
+/// Whether it prints as zero.
 pub(crate) fn is_zero(value: f64, decimals: usize) -> bool {
     is_nothing(&plain(value, decimals))
 }

@@ -1,5 +1,6 @@
-//! What a run shows of the machine and the kernel beside the benchmark's samples: CPUs used, idle states, frequencies, migrations and
-//! the functions in which time went. From the workload's start to the end; whole numbers, so that they are stored as they are.
+//! What a run shows about the machine and the kernel besides the benchmark's samples: CPUs used, idle states,
+//! frequencies, migrations, and the functions where time went. It covers the time from the workload's start to the end.
+//! All numbers are integers, so they are stored exactly.
 
 use crate::energy::EnergyTaken;
 use crate::idle::IdleTimes;
@@ -13,35 +14,36 @@ use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
 use units::{CpuId, Ps};
 
-/// Functions that are kept, of those with the most time of their own and of those with the most below them.
+/// How many functions are kept, of those with the most time of their own, and of those with the most time including
+/// callees.
 const MOST_FUNCTIONS: usize = 60;
 
-/// What the machine itself counted, from boot on.
+/// What the machine itself has counted since boot.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct HardwareTotals {
     pub idle: IdleTimes,
-    /// Of each core, by its first CPU; empty where frequencies are fixed.
+    /// One entry for each core, by its first CPU; empty if frequencies are fixed.
     pub frequencies: Vec<CoreFrequency>,
-    /// `None`: the machine file does not tell what every CPU draws in every state, or the cost model is off.
+    /// `None` if the machine file does not say what every CPU draws in every state, or if the cost model is off.
     pub energy: Option<EnergyUse>,
-    /// `None`: nothing limits what packages draw.
+    /// `None` if nothing limits what packages draw.
     pub power_limit: Option<LimitTotals>,
 }
 
-/// How a core was clocked over a run, from boot on.
+/// The clock of a core over a run, from boot on.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CoreFrequency {
     pub cpu: CpuId,
-    /// Time at each frequency, busy or not.
+    /// The time at each frequency, busy or not.
     pub time: FrequencyTime,
-    /// Of it that in which its threads executed, of all of them together: the unhalted time of `counters`.
+    /// The part of it in which its threads executed, summed over the threads: the unhalted time of `counters`.
     pub executed: FrequencyTime,
-    /// Of all its threads together.
+    /// The sum over all its threads.
     pub counters: Counters,
 }
 
 impl HardwareTotals {
-    /// Up to `end`.
+    /// Counts up to `end`.
     pub fn of<const COSTS: bool>(hardware: &Hardware<COSTS>, end: Ps) -> HardwareTotals {
         HardwareTotals {
             idle: IdleTimes::of(hardware, end),
@@ -52,7 +54,7 @@ impl HardwareTotals {
     }
 }
 
-/// Of each core, up to `end`.
+/// One entry for each core, up to `end`.
 pub(crate) fn core_frequencies<const COSTS: bool>(hardware: &Hardware<COSTS>, end: Ps) -> Vec<CoreFrequency> {
     let Some(frequency) = hardware.frequency() else { return Vec::new() };
     let core = |core: &Part| {
@@ -69,27 +71,27 @@ pub(crate) fn core_frequencies<const COSTS: bool>(hardware: &Hardware<COSTS>, en
     hardware.topology.cores().iter().filter_map(core).collect()
 }
 
-/// How one run used its machine. Times in nanoseconds of simulated time.
+/// How one run used its machine. Times are nanoseconds of simulated time.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Observed {
     pub duration_ns: u64,
-    /// Time in which each CPU executed.
+    /// How long each CPU executed.
     pub busy_ns: Vec<u64>,
-    /// Each idle state's name, time of all CPUs in it, and how often it was entered.
+    /// For each idle state its name, the time of all CPUs in it, and how often it was entered.
     pub idle: Vec<(String, u64, u64)>,
-    /// Time of all cores at each frequency in kHz, the lowest first; empty where frequencies are fixed.
+    /// The time of all cores at each frequency in kHz, the lowest first; empty if frequencies are fixed.
     pub frequencies: Vec<(u32, u64)>,
-    /// The average while something was executed, in kHz; 0 where frequencies are fixed.
+    /// The average frequency while CPUs executed, in kHz; 0 if frequencies are fixed.
     pub busy_khz: u64,
-    /// Absent where nobody reckons with energy.
+    /// Absent if energy is not computed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub energy: Option<EnergyTaken>,
-    /// How often a task went to another CPU, and how often one was woken and switched to.
+    /// How often a task moved to another CPU, and how often a task was woken, and switched to.
     pub migrations: u64,
     pub wakeups: u64,
     pub context_switches: u64,
-    /// Time of all CPUs that the profile is about, without idle states; 0 where there was none.
+    /// The time of all CPUs that the profile covers, without idle states; 0 if there was no profile.
     pub profiled_ns: u64,
     /// Functions by name, the kernel's and, as `main`, the tasks' own.
     pub functions: Vec<FunctionTime>,
@@ -101,11 +103,11 @@ pub struct Observed {
 pub struct FunctionTime {
     pub name: String,
     pub self_ns: u64,
-    /// With what it called.
+    /// Including what it called.
     pub children_ns: u64,
 }
 
-/// What is counted in other places.
+/// Counts that are kept elsewhere.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Counts {
     pub migrations: u64,
@@ -114,7 +116,7 @@ pub(crate) struct Counts {
 }
 
 impl Observed {
-    /// Between two moments of a machine. `profile` holds no idle states.
+    /// The difference between two moments of a machine. `profile` contains no idle states.
     pub(crate) fn between(
         before: &HardwareTotals,
         after: &HardwareTotals,
@@ -156,18 +158,18 @@ impl Observed {
         }
     }
 
-    /// CPUs that executed for more than a hundredth of the time.
+    /// The number of CPUs that executed for more than a hundredth of the time.
     pub fn cpus_used(&self) -> usize {
         self.busy_ns.iter().filter(|&&busy| busy * 100 > self.duration_ns).count()
     }
 
-    /// Share of the CPUs' time in which they executed.
+    /// The share of the CPUs' time in which they executed.
     pub fn busy_share(&self) -> f64 {
         share(self.busy_ns.iter().sum(), self.duration_ns * self.busy_ns.len() as u64)
     }
 }
 
-/// `part / whole`; nothing of nothing is nothing.
+/// `part / whole`; 0 if `whole` is 0.
 pub fn share(part: u64, whole: u64) -> f64 {
     part as f64 / whole.max(1) as f64
 }
@@ -176,14 +178,14 @@ fn sum(times: &[Ps]) -> u64 {
     times.iter().map(|time| time.0).sum()
 }
 
-/// Cycles in a picosecond are a billion kHz. To the nearest; nothing where nothing was executed.
+/// A cycle per picosecond is a billion kHz. Rounded to the nearest; 0 if nothing was executed.
 fn khz(counters: &Counters) -> u64 {
     let unhalted = u128::from(counters.unhalted.0);
     let cycles = u128::from(counters.cycles) * 1_000_000_000 + unhalted / 2;
     cycles.checked_div(unhalted).unwrap_or(0) as u64
 }
 
-/// Time in all functions, and in those that matter, by name.
+/// The time in all functions, and in the most important ones by name.
 fn functions(profile: &Profile) -> (u64, Vec<FunctionTime>) {
     let mut all: BTreeMap<&str, (u64, u64)> = BTreeMap::new();
     for stack in &profile.stacks {
@@ -197,7 +199,7 @@ fn functions(profile: &Profile) -> (u64, Vec<FunctionTime>) {
     }
     let most = |time: fn(&(u64, u64)) -> u64| {
         let mut names: Vec<(u64, &str)> = all.iter().map(|(name, times)| (time(times), *name)).collect();
-        // Of equal ones the first by name.
+        // Equal times are ordered by name.
         names.sort_by(|a, b| b.0.cmp(&a.0).then(a.1.cmp(b.1)));
         names.truncate(MOST_FUNCTIONS);
         names

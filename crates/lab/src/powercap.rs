@@ -1,7 +1,9 @@
-//! What packages may draw: what a machine file and an arm say, as the kernel's powercap framework calls it, and what came of it.
+//! The power limits of packages: a machine file's and an arm's settings, in the terms of the kernel's powercap
+//! framework, and their effect.
 //!
-//! The limit and its window are the arm's, else the machine file's (`power_limit`, `power_window` in `[frequency]`). It holds for each
-//! package, and needs powers of every state and a driver of cpufreq, whose clocks it bounds. With the cost model off nothing is limited.
+//! The limit and its window are the arm's, else the machine file's (`power_limit`, `power_window` in `[frequency]`). It
+//! applies to each package. It needs the power of every state, and a cpufreq driver whose clocks it bounds. With the
+//! cost model off nothing is limited.
 
 use crate::cpufreq::{Settings, value};
 use crate::mistake::{Mistake, Written};
@@ -16,7 +18,7 @@ use units::Ps;
 const LIMIT: &str = "constraint_0_power_limit_uw";
 const WINDOW: &str = "constraint_0_time_window_us";
 
-/// What an arm may set, as the files of a package below `/sys/class/powercap` are called, and what each is.
+/// The settings of an arm, named as a package's files below `/sys/class/powercap`, and what each means.
 pub const FILES: &[(&str, &str)] = &[
     (LIMIT, "what each package may draw, as a moving mean, in microwatts"),
     (WINDOW, "the time constant of that mean, in microseconds"),
@@ -31,10 +33,11 @@ const BEGINS_AT: &[(&str, BeginsAt)] = &[("limit", BeginsAt::Limit), ("idle", Be
 
 const PS_PER_US: u64 = 1_000_000;
 
-/// What each package may draw; `None`: everything. `governed`: a driver moves the machine's frequencies.
+/// The power limit of each package; `None` if there is none. `governed` says whether a driver moves the machine's
+/// frequencies.
 ///
 /// # Errors
-/// Settings that are wrong, or that the machine has nothing for.
+/// Settings that are wrong, or that this machine does not support.
 pub fn choose(machine: &Description, governed: bool, settings: &Settings) -> Result<Option<PowerLimit>, Mistake> {
     for (name, _) in settings {
         if !FILES.iter().any(|file| file.0 == name.text) {
@@ -53,7 +56,7 @@ pub fn choose(machine: &Description, governed: bool, settings: &Settings) -> Res
         let expected = format!("powercap.{LIMIT} beside it, or a machine file with `power_limit` in [frequency]");
         return Err(name.mistake(found, expected));
     }
-    // Where to point, and what to call it.
+    // The place to point at, and its name.
     let (at, what) = match settings.iter().find(|setting| setting.0.text == LIMIT) {
         Some((name, _)) => (name.at.clone(), format!("powercap.{LIMIT}")),
         None => (Location::of(&format!("{}, [frequency]", machine.name())), "power_limit".to_string()),
@@ -92,7 +95,7 @@ pub fn choose(machine: &Description, governed: bool, settings: &Settings) -> Res
     Ok(enabled.then_some(PowerLimit { limit_uw, window, interval, begins_at }))
 }
 
-/// What an arm sets as limit, where packages draw `least` if all their cores execute as slowly as they can.
+/// The limit that an arm sets, where packages draw `least` if all their cores execute as slowly as they can.
 fn limit(machine: &Description, written: &Written, least: u64) -> Result<u64, Mistake> {
     let what = format!("powercap.{LIMIT}");
     let highest = key_of("frequency.power_limit").map_or(u64::MAX, |key| key.bounds.1);
@@ -104,27 +107,27 @@ fn limit(machine: &Description, written: &Written, least: u64) -> Result<u64, Mi
     Ok(limit)
 }
 
-/// What a run's limit did, for the JSON document of `run`: as [`text`] tells it.
+/// What a run's limit did, for the JSON document of `run`, with the same content as [`text`].
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct PowerLimitResult {
     pub limit_uw: u64,
     pub window_us: u64,
-    /// In their order.
+    /// In the order of the packages.
     pub packages: Vec<PackageLimitResult>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct PackageLimitResult {
-    /// In control intervals in which something executed more slowly than without the limit.
+    /// The time of the control intervals in which something executed more slowly than without the limit.
     pub held_ns: u64,
-    /// What it drew, from boot to the end.
+    /// The package's average power, from boot to the end.
     pub mean_uw: u64,
 }
 
 impl PowerLimitResult {
-    /// `None`: nothing was limited.
+    /// `None` if nothing was limited.
     pub fn of(totals: &HardwareTotals) -> Option<PowerLimitResult> {
         let (limit, energy) = totals.power_limit.as_ref().zip(totals.energy.as_ref())?;
         let duration = u128::from(energy.duration.0.max(1));
@@ -140,7 +143,7 @@ impl PowerLimitResult {
     }
 }
 
-/// For how long each package was held by its limit, and what it drew; nothing where nothing was limited.
+/// How long each package was held by its limit, and what it drew; empty if nothing was limited.
 pub fn text(totals: &HardwareTotals) -> String {
     let Some(result) = PowerLimitResult::of(totals) else { return String::new() };
     let watts = |uw: u64| uw as f64 / 1e6;

@@ -1,17 +1,17 @@
-//! From a machine file's figures to the plain integers that a simulation pays.
+//! From a machine file's figures to the integers that a simulation pays.
 
 use crate::mistake::Mistake;
-use crate::symbols;
 use machine::description::{Description, Figure};
 use machine::lines::LinePrices;
 use machine::prices::{IdleState, NR_PATHS, Prices};
 use machine::topology::Distance;
+use observe::HALTED;
 use os::paths;
 use sched::access::Path;
 use units::{Cycles, Ps};
 
-/// Checks what a machine file says of functions: the scheduler's stand in `[paths]`, those of the rest of the kernel
-/// in `[os]`, `[net]`, `[fs]` and `[idle_loop]`.
+/// Checks the functions of a machine file: the scheduler's belong in `[paths]`, those of the rest of the kernel in
+/// `[os]`, `[net]`, `[fs]` and `[idle_loop]`.
 pub fn check(machine: &Description) -> Result<(), Mistake> {
     machine.check_names("paths", Path::NAMES)?;
     machine.check_names("os", paths::NAMES)?;
@@ -20,7 +20,7 @@ pub fn check(machine: &Description) -> Result<(), Mistake> {
     Ok(machine.check_names("idle_loop", paths::NAMES)?)
 }
 
-/// A function's name, by its number.
+/// The name of a function, by its number.
 pub fn path_name(path: Path) -> &'static str {
     let number = path.0 as usize;
     let name = match number.checked_sub(Path::FIRST_OS as usize) {
@@ -30,11 +30,12 @@ pub fn path_name(path: Path) -> &'static str {
     name.copied().unwrap_or_else(|| panic!("path number {number} has no name"))
 }
 
-/// What `machine` costs; its file has passed [`check`]. Functions that it does not list take its `default_path_cycles`; the
-/// reschedule interrupt, if it is not listed, what the machine says of receiving an interrupt.
+/// The prices of `machine`, whose file has passed [`check`]. Functions that it does not list cost its
+/// `default_path_cycles`; the reschedule interrupt, if it is not listed, costs what the machine says of receiving an
+/// interrupt.
 ///
-/// Frequency is the file's `frequency.fixed`, unless a driver governs it ([`crate::cpufreq`]); memory is the local node's; copying loses what is below a picosecond for
-/// each byte.
+/// The frequency is the file's `frequency.fixed`, unless a driver governs it ([`crate::cpufreq`]). Memory is the local
+/// node's. The price of copying a byte drops fractions of a picosecond.
 pub fn prices(machine: &Description) -> Prices {
     let mut cycles = vec![Cycles(0); NR_PATHS];
     for (number, name) in Path::NAMES.iter().enumerate() {
@@ -77,7 +78,7 @@ pub fn prices(machine: &Description) -> Prices {
             .map(|(cpus, states)| (cpus, states.into_iter().map(idle_state).collect()))
             .collect(),
         mwait: machine.wakes_by_mwait(),
-        halts_in: symbols::halts_in(machine.vendor(), machine.wakes_by_mwait()),
+        halts_in: halts_in(machine.vendor(), machine.wakes_by_mwait()),
         packages_together: machine.packages_sleep_together(),
         line_bytes: machine.line_bytes(),
         l1_bytes: l1d[biggest],
@@ -94,7 +95,23 @@ pub fn prices(machine: &Description) -> Prices {
     }
 }
 
-/// Drivers declare whole microseconds.
+/// The idle driver's function in which a CPU of this vendor halts, from drivers/idle/intel_idle.c or
+/// drivers/acpi/processor_idle.c; on POWER from drivers/cpuidle/cpuidle-powernv.c. On ARM it is the function that waits
+/// for an interrupt on behalf of any driver; on SPARC, which has no driver, the architecture's. (A guest's haltpoll
+/// halts in a function of its own, which is not distinguished.)
+fn halts_in(vendor: Option<&str>, mwait: bool) -> &'static str {
+    let name = match vendor {
+        Some("intel") | None if mwait => "intel_idle",
+        Some("arm") => "cpu_do_idle",
+        Some("ibm") => "stop_loop",
+        Some("oracle") => "arch_cpu_idle",
+        _ => "acpi_idle_enter",
+    };
+    debug_assert!(HALTED.contains(&name), "{name} counts as work in a profile's shares");
+    name
+}
+
+/// Drivers declare idle states in whole microseconds.
 fn idle_state(state: machine::description::IdleState) -> IdleState {
     let us = |time: Ps| u32::try_from(time.0 / 1_000_000).expect("at most ten seconds, as the loader has checked");
     IdleState {
@@ -118,7 +135,7 @@ mod tests {
         for (name, text) in builtin() {
             let machine = parse(text, name).unwrap_or_else(|error| panic!("{error}"));
             check(&machine).unwrap_or_else(|error| panic!("{error}"));
-            // `default_path_cycles` is for machine files that list a few functions only.
+            // `default_path_cycles` is only for machine files that list a few functions.
             let paths = Path::NAMES.iter().filter(|name| machine.listed_path(name).is_none());
             let missing: Vec<_> =
                 paths.chain(paths::NAMES.iter().filter(|name| machine.listed_os(name).is_none())).collect();

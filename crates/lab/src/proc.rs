@@ -25,7 +25,7 @@ use sim::engine::LinuxSim;
 use std::ops::RangeInclusive;
 use units::{CpuId, Ns};
 
-/// A file, and whose.
+/// A file, and the task or group that it belongs to.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ProcFile {
     Schedstat,
@@ -47,11 +47,11 @@ pub enum ProcFile {
     Softirqs,
     /// `/proc/pressure/cpu`, `/proc/pressure/io`
     Pressure(PsiRes),
-    /// A group's file: its directory, and the file's name.
+    /// A file of a group: the group's directory, and the file's name.
     Group(Written, Written),
 }
 
-/// A file that can be read.
+/// A kind of file that can be read.
 struct Row {
     /// `PID` stands for a pid or a task's name, `GROUP` for a group's path.
     name: &'static str,
@@ -59,12 +59,12 @@ struct Row {
     file: fn(Written) -> ProcFile,
 }
 
-/// Where groups have their directories.
+/// The directory of groups.
 const CGROUP: &str = "/sys/fs/cgroup";
 
 const ALL: RangeInclusive<Formats> = Formats::V4_5..=Formats::V7_2;
 
-/// What can be read, in which kernels.
+/// What can be read, and in which kernels.
 const FILES: &[Row] = &[
     Row { name: "/proc/schedstat", kernels: ALL, file: |_| ProcFile::Schedstat },
     Row { name: "/proc/PID/sched", kernels: ALL, file: ProcFile::TaskSched },
@@ -81,7 +81,7 @@ const FILES: &[Row] = &[
         file: |_| ProcFile::Pressure(PsiRes::Cpu),
     },
     Row { name: "/proc/pressure/io", kernels: Formats::V6_1..=Formats::V7_2, file: |_| ProcFile::Pressure(PsiRes::Io) },
-    // Moved there in v5.13.
+    // The file moved there in v5.13.
     Row {
         name: "/sys/kernel/debug/sched/debug",
         kernels: Formats::V6_1..=Formats::V7_2,
@@ -89,11 +89,11 @@ const FILES: &[Row] = &[
     },
 ];
 
-/// The same for help and messages: `cpu.stat`, `cpu.pressure` and whatever else the kernel has.
+/// Stands for group files in help and messages: `cpu.stat`, `cpu.pressure`, and whatever else the kernel has.
 const GROUP_FILE: &str = "/sys/fs/cgroup/GROUP/cpu.stat";
 
 impl Row {
-    /// The part of `path` that stands for `PID`; an empty one where the name has none.
+    /// The part of `path` in the place of `PID`; empty if the name has none.
     fn matches(&self, path: &Written) -> Option<Written> {
         let text = path.text.as_str();
         let Some((before, after)) = self.name.split_once("PID") else {
@@ -112,10 +112,10 @@ pub struct Reading {
 }
 
 impl ProcFile {
-    /// A path; in the place of PID a task's name may stand.
+    /// A path; a task's name may replace PID.
     ///
     /// # Errors
-    /// No path of a file, or of one that this kernel does not have.
+    /// A path that is no known file, or a file that this kernel does not have.
     pub fn parse(path: &Written, build: &Build) -> Result<ProcFile, Mistake> {
         let there = |row: &&Row| row.kernels.contains(&build.formats);
         let names = || listed(FILES.iter().filter(there).map(|row| row.name).chain([GROUP_FILE]));
@@ -139,7 +139,7 @@ impl ProcFile {
     }
 }
 
-/// The kernel's count of ticks at `now`; a real one begins at -300 seconds' worth.
+/// The kernel's count of ticks at `now`; a real kernel's begins at -300 seconds.
 fn jiffies<const COSTS: bool>(sim: &LinuxSim<COSTS>, now: Ns) -> u64 {
     now.0 / sim.sched.tick_nsec
 }
@@ -157,10 +157,10 @@ pub(crate) fn schedstat<const COSTS: bool>(sim: &LinuxSim<COSTS>, formats: Forma
     file.to_string()
 }
 
-/// Reads a file of a simulation that has come to `now`. `cpu_khz`: the clock that the kernel took for the CPUs' at boot.
+/// Reads a file of a simulation that has reached `now`. `cpu_khz` is the CPU clock that the kernel determined at boot.
 ///
 /// # Errors
-/// A task that does not live then.
+/// A task that does not live at that time.
 pub(crate) fn read<const COSTS: bool>(
     sim: &LinuxSim<COSTS>,
     file: &ProcFile,
@@ -210,7 +210,7 @@ pub(crate) fn read<const COSTS: bool>(
     }
 }
 
-/// The text of `/proc/interrupts`, of what interrupts here.
+/// The text of `/proc/interrupts`, with the interrupts that are modelled.
 fn interrupts<const COSTS: bool>(sim: &LinuxSim<COSTS>) -> String {
     let cpus: Vec<CpuId> = sim.sched.cpu_online_mask.iter().collect();
     let irq = &sim.os.irq;
@@ -243,7 +243,7 @@ fn latency<const COSTS: bool>(sim: &LinuxSim<COSTS>, records: &[LatencyRecord]) 
     latency_text(records, |place| symbols.asleep(place))
 }
 
-/// The function of the kernel that a sleep in `path` is in.
+/// The kernel function that a sleep in `path` is in.
 fn innermost(symbols: &Symbols<'_>, path: Path) -> String {
     match path {
         Path::schedule => "schedule".to_string(),
@@ -255,7 +255,7 @@ fn pressure<const COSTS: bool>(sim: &LinuxSim<COSTS>, group: TgId, res: PsiRes, 
     sim.sched.psi_show(group, res, now.0).map(|lines| pressure_text(&lines))
 }
 
-/// Every group with its path but the root: those that the workload made.
+/// Every group but the root, with its path: the groups that the workload made.
 fn groups<const COSTS: bool>(sched: &Sched<Hardware<COSTS>>) -> impl Iterator<Item = (String, TgId)> {
     let made = sched.tg.iter().map(|(tg, _)| tg).filter(|&tg| tg != ROOT_TASK_GROUP && !sched.is_autogroup(tg));
     made.map(|tg| (sched.cgroup_path(tg), tg))
@@ -271,7 +271,7 @@ fn group_file<const COSTS: bool>(
     let all: Vec<(String, TgId)> = [("/".to_string(), ROOT_TASK_GROUP)].into_iter().chain(groups(sched)).collect();
     let res = [("cpu.pressure", PsiRes::Cpu), ("io.pressure", PsiRes::Io)];
     let Some(tg) = all.iter().find(|(path, _)| *path == group.text).map(|(_, tg)| *tg) else {
-        // The root has these alone.
+        // The root group has only these files.
         let root_has = res.iter().any(|(name, _)| *name == file.text);
         let paths: Vec<&str> = all.iter().map(|(path, _)| path.as_str()).skip(usize::from(!root_has)).collect();
         if paths.is_empty() {
@@ -281,7 +281,7 @@ fn group_file<const COSTS: bool>(
         return Err(group.unknown("group", paths));
     };
     if let Some((_, res)) = res.into_iter().find(|(name, _)| *name == file.text) {
-        // Of cgroup v1 there is the whole system's alone.
+        // With cgroup v1 only the whole system has pressure files.
         return pressure(sim, tg, res, now).map_err(|refused| {
             file.mistake(format!("{}: {refused}", file.quoted()), "a kernel that has it, without psi=0")
         });
@@ -306,7 +306,7 @@ fn living<const COSTS: bool>(sched: &Sched<Hardware<COSTS>>) -> impl Iterator<It
     sched.task.iter().filter(|(_, task)| task.alive).map(|(id, _)| id)
 }
 
-/// The task of that pid, or the oldest of that name.
+/// The task with that pid, or the oldest task of that name.
 fn find<const COSTS: bool>(sched: &Sched<Hardware<COSTS>>, of: &Written) -> Result<TaskId, Mistake> {
     let pid = of.text.parse().ok();
     let mut found = living(sched).filter(|&task| {

@@ -1,4 +1,5 @@
-//! Workloads that are read from a file, as a setup has them: rt-app's descriptions, scripts, recorded traces.
+//! Workloads that are read from a file, in the form that a setup has them: rt-app's descriptions, scripts, recorded
+//! traces.
 
 use crate::mistake::{Location, Mistake};
 use crate::setup::FileSetup;
@@ -8,17 +9,17 @@ use workloads::rt_app::{Application, Duplicates, RtAppError, parse};
 use workloads::script::{Refused, Script};
 use workloads::trace::{self, Replay};
 
-/// Their names.
+/// The names of these workloads.
 pub const RT_APP: &str = "rt-app";
 pub const SCRIPT: &str = "script";
 pub const TRACE: &str = "trace";
 
-/// A stored file, parsed. Repeated names are kept, as workgen does before rt-app reads the file.
+/// Parses a stored file. Repeated names are kept, as workgen does before rt-app reads the file.
 pub fn application(file: &FileSetup) -> Result<Application, RtAppError> {
     parse(&file.text, &file.path, Duplicates::Workgen)
 }
 
-/// A stored script, parsed.
+/// Parses a stored script.
 pub fn script(file: &FileSetup) -> Result<Script, Mistake> {
     Script::parse(&file.text, 1).map_err(|error| {
         let at = Location { input: file.path.clone(), line: Some(error.line), column: Some(error.column) };
@@ -26,7 +27,7 @@ pub fn script(file: &FileSetup) -> Result<Script, Mistake> {
     })
 }
 
-/// What the kernel refused of a script's task, as a warning.
+/// The warning for a request of a script's task that the kernel refused.
 pub fn refusal(script: &Script, refused: &Refused) -> Warning {
     let task = &script.tasks[refused.task];
     let (name, line) = (&task.name, task.place.0);
@@ -51,7 +52,7 @@ pub fn gave_up(app: &Application, reported: &[Sample]) -> impl Iterator<Item = W
     most_forks.into_iter().chain(refused)
 }
 
-/// The scripts that are stored of a recording.
+/// The scripts that are stored for a recording.
 pub fn replay(file: &FileSetup, nr_cpus: usize) -> Result<Replay, Mistake> {
     let replay = trace::read(file.text.as_bytes()).map_err(|error| mistake(&file.path, error))?;
     if replay.nr_cpus() > nr_cpus {

@@ -1,4 +1,4 @@
-//! What a run leaves behind: its whole setup and everything it brought forth, as one line of JSON.
+//! What a run leaves behind: its whole setup and all its results, as one line of JSON.
 
 use crate::mistake::Mistake;
 use crate::observed::Observed;
@@ -7,7 +7,7 @@ use crate::warning::Warning;
 use machine::topology::Location;
 use serde::{Deserialize, Serialize};
 
-/// The shape of stored records; another number is not read.
+/// The format of stored records; no other is read.
 pub const FORMAT: u32 = 1;
 
 /// A stored run. `docs/experiments.md` describes its members.
@@ -17,22 +17,22 @@ pub struct Record {
     pub format: u32,
     pub engine: Engine,
     pub setup: Setup,
-    /// `None`: the run broke off, by a fault of the program.
+    /// `None` if the run broke off because of a bug in the program.
     pub outcome: Option<Outcome>,
-    /// CPU time of the host that the run took, in nanoseconds. Nothing that a second run must bring forth again.
+    /// CPU time of the host that the run took, in nanoseconds. A replay need not reproduce it.
     pub host_cpu_ns: u64,
-    /// How the run used its machine, of the first iteration of each row; nothing that a replay compares.
+    /// How the run used its machine, for the first iteration of each row. A replay does not compare it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub observed: Option<Observed>,
 }
 
-/// What a run brought forth: the same setup gives the same outcome, byte for byte.
+/// The results of a run: the same setup gives the same outcome, byte for byte.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Outcome {
     pub end: Ending,
-    /// The benchmark's samples, for each row that a run measures, in whole parts of its unit (`per_unit` of the workload
-    /// to one).
+    /// The benchmark's samples for each row that a run measures, as integers in parts of its unit (the workload's
+    /// `per_unit` make one).
     pub samples: Vec<Vec<u64>>,
     /// What its programs reported: simulated nanoseconds, series, value.
     pub reported: Vec<(u64, u32, u64)>,
@@ -53,9 +53,9 @@ pub struct Outcome {
 pub enum Ending {
     /// Every task exited.
     Finished,
-    /// The time limit, or the end of what was asked for, came first.
+    /// The time limit, or the end that was asked for, came first.
     Time,
-    /// Tasks are left that nothing will ever wake.
+    /// Tasks remain that nothing will ever wake.
     Deadlock { sleeping: u64 },
 }
 
@@ -96,13 +96,13 @@ impl Record {
 }
 
 impl Outcome {
-    /// One line of JSON: what two runs of one setup must agree in.
+    /// One line of JSON, in which two runs of the same setup must agree.
     pub fn to_json(&self) -> String {
         serde_json::to_string(self).expect("an outcome of plain values serialises")
     }
 
-    /// In what another outcome of the same setup differs, for the user's eyes; `None` where the bytes agree, but for warnings' moments, which
-    /// older records have in their text.
+    /// How another outcome of the same setup differs, for the user; `None` if the bytes agree. The times of warnings
+    /// may differ, because older records have them in the text.
     pub fn difference(&self, other: &Outcome) -> Option<String> {
         let texts = |of: &Outcome| of.warnings.iter().map(Warning::to_string).collect::<Vec<_>>();
         let same_form = |of: &Outcome| {
@@ -171,7 +171,7 @@ mod tests {
     fn a_warning_is_the_same_however_its_record_holds_the_moment() {
         let with = |warning: Warning| Outcome { warnings: vec![warning], ..outcome() };
         let moment = |us: u64| with(Warning::timed("moved at ", units::Ns(us * 1_000), "; it goes on"));
-        // As records had it that are older than moments.
+        // Records from before warnings had a time of their own have it in the text.
         let older = with(Warning::Plain("moved at 1.500 ms; it goes on".to_string()));
         assert_eq!(older.difference(&moment(1_500)), None);
         let expected =

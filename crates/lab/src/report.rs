@@ -49,27 +49,27 @@ pub struct Report {
     pub document: Document,
     pub json: String,
     pub csv: String,
-    /// Of a comparison.
+    /// Only for a comparison.
     pub html: Option<String>,
     pub samples: Samples,
     pub progress: Progress,
-    /// Whether there is a table in it: while runs are missing, there may be none.
+    /// Whether it contains a table; it may not while runs are missing.
     pub has_tables: bool,
 }
 
-/// What came of the runs of an experiment.
+/// The results of an experiment's runs.
 pub struct Runs<'r, 'o> {
     pub outcome: &'r dyn Fn(&Job) -> Option<&'o Outcome>,
     pub observed: &'r dyn Fn(&Job) -> Option<&'o Observed>,
-    /// What they took on the host.
+    /// CPU time that they took on the host.
     pub cpu_seconds: f64,
 }
 
-/// What came of a run that did not end as its workload should.
+/// The message about a run that did not end as its workload should.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Unfinished {
     pub message: String,
-    /// Whose fault it is: a benchmark that hangs is ours, a limit or a user's program is the user's.
+    /// Whether it is our fault: a benchmark that hangs is; a limit or a user's program is the user's.
     pub ours: bool,
 }
 
@@ -110,13 +110,13 @@ pub fn unfinished(experiment: &Experiment, job: &Job, outcome: &Outcome) -> Opti
     }
 }
 
-/// The parameter that says how long a run of a benchmark measures, and its value.
+/// The parameter for how long a run of a benchmark measures, and its value.
 fn time_parameter(experiment: &Experiment, job: &Job) -> Option<(&'static str, u64)> {
     let values = &experiment.tables[job.table].points[job.point].values;
     ["runtime", "milliseconds"].into_iter().find_map(|name| Some((name, *values.get(name)?)))
 }
 
-/// What to say of an rt-app file whose run brought no sample.
+/// The message about an rt-app file whose run brought no sample.
 fn nothing_measured(file: &FileSetup, title: &str, outcome: &Outcome) -> String {
     let app = application(file).expect("it has just been run");
     let samples = outcome.reported.iter().map(|&(at, series, value)| Sample { at: Ns(at), series, value });
@@ -134,7 +134,7 @@ fn nothing_measured(file: &FileSetup, title: &str, outcome: &Outcome) -> String 
     Mistake::new(&at, found, expected).to_string()
 }
 
-/// A comparison's report, beside `measured` where there is something.
+/// A comparison's report, next to `measured` if there is any.
 pub fn comparison(experiment: &Experiment, measured: Option<&Measured>, plan: &Plan, runs: &Runs) -> Report {
     let jobs = plan.jobs(experiment);
     let text = |table: &Table, result: &TableResult| match table.arms.len() {
@@ -160,7 +160,7 @@ pub fn comparison(experiment: &Experiment, measured: Option<&Measured>, plan: &P
     report
 }
 
-/// The report on a single arm: the benchmark's figures without anything to compare them with.
+/// The report on a single arm: the benchmark's figures, without anything to compare them with.
 pub fn single<'o>(
     experiment: &Experiment,
     outcome: &dyn Fn(&Job) -> Option<&'o Outcome>,
@@ -175,7 +175,7 @@ pub fn single<'o>(
     report
 }
 
-/// The report, and of each table its place in the experiment and its text.
+/// The report, and for each table its index in the experiment and its text.
 fn report(
     experiment: &Experiment,
     beside: Option<&Beside>,
@@ -225,7 +225,7 @@ fn document(experiment: &Experiment, tables: &[Table], events: u64, cpu_seconds:
     Document::new(crate::VERSION, subject, tables, generator(experiment.seed), events, cpu_seconds)
 }
 
-/// The published column beside the first arm's means, where the experiment has one; how many rows come near it.
+/// The published column next to the first arm's means, if the experiment has one, and how many rows come near it.
 fn beside_published(table: &Table, result: &TableResult) -> String {
     let Some(published) = &table.published else { return String::new() };
     let simulated = |label: &str| {
@@ -252,7 +252,7 @@ fn verdict(table: &Table, result: &TableResult) -> String {
     format!("{} ({better} is better)", result.verdict)
 }
 
-/// What was run, in a few lines, and every warning with how many runs had it.
+/// What was run, in a few lines, and every warning with the number of runs that had it.
 fn head(experiment: &Experiment, done: &[&Outcome]) -> String {
     let Experiment { machine, arms, iterations, adaptive, seed, .. } = experiment;
     let mut text = String::new();
@@ -279,7 +279,7 @@ fn head(experiment: &Experiment, done: &[&Outcome]) -> String {
     text
 }
 
-/// What the machine counted in a run, below the scheduler's statistics.
+/// What the machine counted in a run, printed below the scheduler's statistics.
 pub fn hardware_text(setup: &Setup, machine: &Description, run: &Run) -> String {
     let mut text = String::new();
     let totals = &run.hardware;

@@ -1,5 +1,5 @@
-//! How long CPUs and packages were in which idle state and cores at which frequency: as text, and for the JSON document of `run`, which has
-//! beside it what that took of energy.
+//! How long CPUs and packages were in which idle state, and cores at which frequency: as text, and for the JSON
+//! document of `run`, which adds the energy that this took.
 
 use crate::cpu_rows::{by_cpu, width_by_cpu};
 use crate::energy::EnergyResult;
@@ -15,25 +15,25 @@ use serde::{Deserialize, Serialize};
 use std::fmt::Write;
 use units::{CpuId, CpuMask, NR_CPUS, Ps};
 
-/// One run's times, from boot to the end.
+/// The times of one run, from boot to the end.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct RunResidency {
-    /// Which run: workload, arm and iteration.
+    /// Identifies the run: workload, arm and iteration.
     pub run: String,
     /// From boot to the end.
     pub duration_ns: u64,
     pub cpus: Vec<CpuResidency>,
-    /// In the packages' order; absent where they have no state of their own.
+    /// In the order of the packages; absent if they have no state of their own.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub packages: Vec<PackageTimes>,
     /// Whether frequencies changed: `governed` by cpufreq, or `fixed`.
     pub clock: Clock,
     pub cores: Vec<CoreResidency>,
-    /// Absent where nobody reckons with energy.
+    /// Absent if energy is not computed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub energy: Option<EnergyResult>,
-    /// Absent where nothing limits what packages draw.
+    /// Absent if nothing limits what packages draw.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub power_limit: Option<PowerLimitResult>,
 }
@@ -45,12 +45,12 @@ pub enum Clock {
     Fixed,
 }
 
-/// How a CPU spent a run.
+/// How a CPU spent the time of a run.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct CpuResidency {
     pub cpu: u32,
-    /// In no idle state.
+    /// The time in no idle state.
     pub executing_ns: u64,
     pub idle: Vec<StateResidency>,
 }
@@ -71,16 +71,16 @@ pub struct PackageTimes {
     pub entries: u64,
 }
 
-/// How a core was clocked.
+/// The clock of a core.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct CoreResidency {
-    /// Its first.
+    /// The core's first CPU.
     pub cpu: u32,
-    /// The mean while one of its threads executed.
+    /// The average frequency while one of its threads executed.
     pub busy_khz: u64,
     pub changes: u64,
-    /// Busy or not; the lowest first.
+    /// Times whether busy or not, the lowest frequency first.
     pub frequencies: Vec<FrequencyResidency>,
 }
 
@@ -88,15 +88,16 @@ pub struct CoreResidency {
 #[serde(deny_unknown_fields)]
 pub struct FrequencyResidency {
     pub khz: u32,
-    /// In deep idle states too, where the clock stands at what it showed last.
+    /// This includes deep idle states, where the clock stays at its last value.
     pub ns: u64,
-    /// What its threads executed meanwhile, or polled, the sum of all; absent where clocks are fixed.
+    /// How long its threads executed, or polled, at that frequency, summed over the threads; absent if clocks are
+    /// fixed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub executed_ns: Option<u64>,
 }
 
 impl RunResidency {
-    /// Of a run of `setup` on `machine`, with the run's name.
+    /// The residency of a run of `setup` on `machine`; `name` identifies the run.
     pub fn of(name: String, setup: &Setup, machine: &Description, run: &Run) -> RunResidency {
         let totals = &run.hardware;
         let duration = totals.idle.duration;
@@ -145,7 +146,7 @@ fn governed_core(core: &CoreFrequency) -> CoreResidency {
     }
 }
 
-/// Cores whose clocks nobody changes.
+/// The cores of a machine whose clocks are fixed.
 fn fixed_cores(machine: &Description, costs: bool, duration: Ps) -> Vec<CoreResidency> {
     let khz = fixed(machine, costs);
     let firsts = machine.topology().cores().iter().filter_map(|core| core.cpus.iter().next());
@@ -157,13 +158,14 @@ fn fixed_cores(machine: &Description, costs: bool, duration: Ps) -> Vec<CoreResi
     firsts.map(core).collect()
 }
 
-/// The frequency of each CPU where nobody governs it.
+/// The frequency of each CPU if nothing governs it.
 fn fixed(machine: &Description, costs: bool) -> Vec<u32> {
     if costs { fixed_khz(machine) } else { vec![1_000_000; machine.topology().nr_cpus()] }
 }
 
 impl CoreFrequency {
-    /// The mean while it executed, to the nearest: of frequencies and not of cycles, of which short times show no fractions.
+    /// The average while it executed, rounded. It is computed from frequencies, not from cycles, whose fractions are
+    /// lost over short times.
     fn busy_khz(&self) -> u64 {
         let whole = u128::from(self.executed.whole().0);
         let sum: u128 = self.executed.iter().map(|(khz, time)| u128::from(khz) * u128::from(time.0)).sum();
@@ -171,12 +173,13 @@ impl CoreFrequency {
     }
 }
 
-/// A head of [`frequency_text`], rounded as the mean beside it.
+/// A column head of [`frequency_text`], rounded like the mean next to it.
 fn mhz(khz: u32) -> String {
     format!("{:.0}", f64::from(khz) / 1e3)
 }
 
-/// Share of the time that each core executed at each frequency, from boot on, and how fast it was then; one line where clocks are fixed.
+/// The share of time that each core executed at each frequency, from boot on, and its average frequency then; one line
+/// if clocks are fixed.
 pub fn frequency_text(cores: &[CoreFrequency], machine: &Description, costs: bool) -> String {
     let executed = cores.iter().flat_map(|core| core.executed.iter().filter(|entry| entry.1 > Ps::ZERO));
     let mut all: Vec<u32> = executed.map(|entry| entry.0).collect();
@@ -209,7 +212,7 @@ pub fn frequency_text(cores: &[CoreFrequency], machine: &Description, costs: boo
     text
 }
 
-/// Why there is no residency of frequencies, and which there is.
+/// Why there is no residency of frequencies, and what the fixed frequencies are.
 fn fixed_text(machine: &Description, costs: bool) -> String {
     let all = fixed(machine, costs);
     let mut speeds: Vec<(u32, CpuMask)> = Vec::new();

@@ -1,8 +1,8 @@
-//! One run: a setup goes in, an outcome comes out, and whoever listens hears it pass.
+//! One run: a setup goes in, an outcome comes out, and listeners hear its events.
 //!
-//! The seed decides what a real machine leaves to chance: on which CPU the first task is started, how long the machine idles
-//! before (up to [`LONGEST_START`], so that the phase of the tick varies), and in which slice of the last level cache each
-//! line lives.
+//! The seed decides what chance decides on a real machine: on which CPU the first task starts, how long the machine
+//! idles before (up to [`LONGEST_START`], so that the phase of the tick varies), and in which slice of the last level
+//! cache each line lies.
 
 use crate::cpufreq;
 use crate::deadlock;
@@ -48,27 +48,28 @@ use workloads::{GroupError, GroupSpec, Groups};
 
 /// The longest idle time before the first task.
 pub const LONGEST_START: Ns = Ns::from_ms(10);
-/// Simulated time, and events, between two looks at whether the user has lost patience: some take no time.
+/// The simulated time, and the number of events, between two checks for an interruption. Events are limited too,
+/// because some take no time.
 const SLICE: Ns = Ns::from_ms(1);
 const SLICE_EVENTS: u64 = 1 << 21;
 
-/// What is wanted of a run beside its outcome.
+/// What a caller wants from a run besides its outcome.
 pub struct Wanted<'a> {
     /// Hears every tracepoint.
     pub sink: Option<Box<dyn Sink>>,
-    /// It hears bare ones too.
+    /// Whether the sink hears bare tracepoints too.
     pub bare_tracepoints: bool,
     pub profile: bool,
-    /// How it used its machine; with `profile` the functions in which time went, too.
+    /// How the run used its machine; with `profile` also the functions where time went.
     pub observed: bool,
-    /// Who touches which cache line.
+    /// Which functions touch which cache line.
     pub lines: bool,
     pub schedstat: bool,
     /// Files of procfs and debugfs.
     pub reading: Option<Reading>,
-    /// End here, if the workload has not ended before.
+    /// The run ends here, unless the workload has ended before.
     pub until: Option<Ns>,
-    /// Asked now and then; true ends the run.
+    /// Polled now and then; true ends the run.
     pub interrupted: &'a dyn Fn() -> bool,
 }
 
@@ -100,29 +101,30 @@ pub struct Run {
     /// The texts of the files that were asked for, in their order.
     pub files: Vec<String>,
     pub hardware: HardwareTotals,
-    /// Cache lines that moved from the workload's start on, and what was waited for them.
+    /// Cache lines that moved from the workload's start on, and how long accesses waited for them.
     pub lines_moved: LineTotals,
-    /// From the workload's start on; `None` as of [`HardwareTotals::energy`].
+    /// From the workload's start on; `None` as in [`HardwareTotals::energy`].
     pub energy: Option<RunEnergy>,
-    /// Paths and `cpu.stat` at the end of the groups that have a quota.
+    /// The path of each group that has a quota, and its `cpu.stat` at the end.
     pub group_stats: Vec<(String, String)>,
-    /// Files that the benchmark itself would write, one for each thread: its number, the name and the text.
+    /// Files that the benchmark itself would write, one for each thread: the thread's number, the file's name and its
+    /// text.
     pub logs: Vec<(u32, String, String)>,
     /// When the workload's first task was started, in simulated time.
     pub start: Ns,
 }
 
-/// When a setup's first task is started, and where.
+/// When and on which CPU a setup's first task is started.
 pub fn start(setup: &Setup, nr_cpus: usize) -> (Ns, CpuId) {
     let mut chance = Prng::stream(setup.seed, "start", 0);
     let cpu = CpuId::new(chance.below(nr_cpus as u64) as usize);
     (Ns(chance.below(LONGEST_START.0)), cpu)
 }
 
-/// Runs a setup. `None` when it was interrupted. `at` is where the setup stands, should it not fit this program.
+/// Runs a setup. `None` if interrupted. `at` is the setup's place, for the message if it does not fit this program.
 ///
 /// # Errors
-/// A setup that names what does not exist, which one made from an experiment does not.
+/// A setup that names things which do not exist. A setup made from an experiment never does.
 pub fn run(setup: &Setup, wanted: Wanted, at: &Location) -> Result<Option<Run>, Mistake> {
     let (machine, prices, model) = prepare(setup, at)?;
     if setup.costs {
@@ -132,7 +134,7 @@ pub fn run(setup: &Setup, wanted: Wanted, at: &Location) -> Result<Option<Run>, 
     }
 }
 
-/// Whether a setup can be run by this program: all that [`run`] looks at before something runs.
+/// Checks whether this program can run a setup: everything that [`run`] checks before something runs.
 ///
 /// # Errors
 /// As of [`run`].
@@ -145,7 +147,7 @@ pub fn check(setup: &Setup, at: &Location) -> Result<(), Mistake> {
 fn prepare(setup: &Setup, at: &Location) -> Result<(Description, Prices, Model), Mistake> {
     let machine = setup.machine.machine()?.description;
     let prices = if setup.costs { prices(&machine) } else { Prices::free() };
-    // Work that is told in microseconds is of the highest frequency.
+    // Work given in microseconds is at the highest frequency.
     let ps_per_cycle = match governed(setup, &machine, at)? {
         Some((model, ..)) => 1_000_000_000 / u64::from(model.max_khz()),
         None => prices.ps_per_cycle,
@@ -154,10 +156,10 @@ fn prepare(setup: &Setup, at: &Location) -> Result<(Description, Prices, Model),
     Ok((machine, prices, model))
 }
 
-/// The hardware's frequencies, who governs them, and what limits power.
+/// The hardware's frequencies, their driver and governor, and the power limit.
 type Governed = (machine::frequency::Model, Policy, Option<PowerLimit>);
 
-/// How the frequencies of a run are governed, and what limits its packages' power; `None`: they are fixed.
+/// How the frequencies of a run are governed, and what limits its packages' power; `None` if frequencies are fixed.
 fn governed(setup: &Setup, machine: &Description, at: &Location) -> Result<Option<Governed>, Mistake> {
     if !setup.costs {
         return Ok(None);
@@ -178,7 +180,8 @@ pub fn groups(setup: &Setup, at: &Location) -> Result<Vec<GroupSpec>, Mistake> {
     Ok(prepare(setup, at)?.2.instance().groups())
 }
 
-/// Goes through the timeline of a setup on its machine without its tasks. The first change that the kernel refuses, and its answer.
+/// Applies the timeline of a setup on its machine, without its tasks. Returns the first change that the kernel refuses,
+/// and its answer.
 ///
 /// # Errors
 /// As of [`run`].
@@ -199,7 +202,7 @@ pub fn rehearse(setup: &Setup, at: &Location) -> Result<Option<(usize, Refusal)>
     Ok(None)
 }
 
-/// What a kernel said to a group of a workload, as the mistake of whoever wrote it.
+/// The kernel's refusal of a workload's group, as a mistake at the place where the user wrote it.
 fn refused_group<A: Arch>(setup: &Setup, model: &Model, sched: &Sched<A>, error: &GroupError) -> Mistake {
     let kernel = &setup.kernel.name;
     let path = &model.instance().groups()[error.group].path;
@@ -217,7 +220,7 @@ fn refused_group<A: Arch>(setup: &Setup, model: &Model, sched: &Sched<A>, error:
     groups::refused_file(&at, sched, kernel, path, written, error.refusal)
 }
 
-/// Gives the sink that is wanted to the machine, and says how fast each CPU is.
+/// Gives the machine the caller's sink, and announces the frequency of each CPU to it.
 fn listen<const COSTS: bool>(hardware: &mut Hardware<COSTS>, machine: &Description, wanted: &mut Wanted) {
     let Some(sink) = wanted.sink.take() else { return };
     hardware.set_sink(sink);
@@ -231,8 +234,8 @@ fn listen<const COSTS: bool>(hardware: &mut Hardware<COSTS>, machine: &Descripti
     }
 }
 
-/// Lets frequencies move where they are governed, reckons with energy where powers are known, and limits those where they are limited.
-/// Returns who governs.
+/// Lets frequencies move if they are governed, computes energy if powers are known, and limits power if there is a
+/// limit. Returns the governor.
 fn power<const COSTS: bool>(
     hardware: &mut Hardware<COSTS>,
     machine: &Description,
@@ -274,7 +277,7 @@ fn boot<const COSTS: bool>(
     let polls = !COSTS || hardware.prices.idle_states.first().is_some_and(|state| state.polling);
     hardware.set_idle_options(&idle::options(setup, machine, &build.idle, polls, at)?);
     let governor = power(&mut hardware, machine, governed(setup, machine, at)?);
-    // Before the scheduler is born: it announces its own tasks.
+    // This must come before the scheduler is created, because the scheduler announces its own tasks.
     listen(&mut hardware, machine, wanted);
     let mut cpu_topology = topology.cpu_topology();
     let llcs = machine.llc_bytes();
@@ -322,7 +325,7 @@ fn boot<const COSTS: bool>(
     Ok((sim, build))
 }
 
-/// Lets whoever governs frequencies be told of utilization.
+/// Reports utilization to the governor, if it wants that.
 fn follow<const COSTS: bool>(sched: &mut Sched<Hardware<COSTS>>, governor: Option<Governor>) {
     let Some(frequency) = sched.arch.frequency() else { return };
     if governor == Some(Governor::Schedutil) {
@@ -343,7 +346,7 @@ fn simulate<const COSTS: bool>(
 ) -> Result<Option<Run>, Mistake> {
     let (mut sim, build) = boot::<COSTS>(setup, machine, prices, &mut wanted, at)?;
     let (start, cpu) = start(setup, sim.sched.nr_cpus());
-    // Whoever starts the workload has init's affinity: not on CPUs that are set aside.
+    // The process that starts the workload has init's affinity, which excludes isolated CPUs.
     let cpus = || sim.sched.cpu_online_mask.iter().filter(|&other| !sim.sched.isolated.contains(other));
     let cpu = cpus().find(|&other| other >= cpu).or_else(|| cpus().next()).expect("a CPU is not isolated");
     sim.idle(start);
@@ -377,7 +380,7 @@ fn simulate<const COSTS: bool>(
         }
     };
     let _ = sim.sched.arch.take_sink();
-    // What was to be read after the end is not there, nor are the tasks.
+    // Files to be read after the end are not there; by then the tasks are gone too.
     if let Some(wanted) = reading.filter(|wanted| wanted.at.is_none_or(|at| at <= end_of(&sim))) {
         files = read_all(&sim, machine, &wanted, build.formats, end_of(&sim))?;
     }
@@ -404,7 +407,7 @@ fn simulate<const COSTS: bool>(
     }))
 }
 
-/// Starts the workload at that time, on that CPU. What an administrator will do meanwhile.
+/// Starts the workload at the given time on the given CPU. Returns the administrator's future changes.
 fn begin<const COSTS: bool>(
     sim: &mut LinuxSim<COSTS>,
     setup: &Setup,
@@ -426,7 +429,7 @@ fn begin<const COSTS: bool>(
     Ok(changes)
 }
 
-/// Books time on kernel functions from `start` on, and who touches which line.
+/// Books time on kernel functions from `start` on, and records who touches which line.
 fn book<const COSTS: bool>(sim: &mut LinuxSim<COSTS>, functions: bool, lines: bool, start: Ns) {
     if functions || lines {
         sim.sched.arch.start_profile(start.into());
@@ -443,12 +446,12 @@ fn read_all<const COSTS: bool>(
     formats: Formats,
     now: Ns,
 ) -> Result<Vec<String>, Mistake> {
-    // x86 takes the nominal frequency, which its time stamps count at, whatever governs and however fast a core turns.
+    // On x86 this is the nominal frequency, the rate of the time stamp counter, whatever the governor and the clocks.
     let cpu_khz = machine.base_hertz() / 1000;
     wanted.files.iter().map(|file| proc::read(sim, file, formats, cpu_khz, now)).collect()
 }
 
-/// What the user should know of a run, where it was not cut short by what was wanted of it.
+/// What the user should know of a run, unless the caller asked for an early end.
 fn warnings<const COSTS: bool>(
     setup: &Setup,
     model: &Model,
@@ -467,7 +470,7 @@ fn warnings<const COSTS: bool>(
     warnings
 }
 
-/// As the kernel's log has it of a task that lost its last CPU, and what that means.
+/// The line in the kernel's log about a task that lost its last CPU, and what it means.
 fn no_longer_affine(NoLongerAffine { comm, cpu, at, times }: &NoLongerAffine) -> Warning {
     let more = if *times > 1 { format!(", and {} more after it", times - 1) } else { String::new() };
     Warning::timed(
@@ -502,7 +505,8 @@ fn outcome<const COSTS: bool>(
     }
 }
 
-/// Everything that a run's decisions end in: what was reported and when, and of each CPU its clock, its work and its switches.
+/// A hash over everything that shows a run's decisions: what was reported and when, and each CPU's clock, work and
+/// switches.
 fn digest<const COSTS: bool>(sim: &LinuxSim<COSTS>, end: Ending) -> String {
     let mut text = format!("{end:?} {} {} {}\n", end_of(sim).0, sim.events, sim.sched.nr_wakeups);
     for sample in &sim.samples {
@@ -529,7 +533,7 @@ fn digest<const COSTS: bool>(sim: &LinuxSim<COSTS>, end: Ending) -> String {
     sha256(text.as_bytes())
 }
 
-/// From `start` on, when the machine had counted `before`.
+/// What was observed from `start` on; `before` is what the machine had counted by then.
 fn observed<const COSTS: bool>(
     sim: &LinuxSim<COSTS>,
     setup: &Setup,

@@ -34,7 +34,7 @@ pub struct Samples {
     row: Texts,
     arm: Texts,
     iteration: Vec<i64>,
-    /// As Parquet has it: 64 bits without a sign.
+    /// In Parquet's type: 64 bits, unsigned.
     seed: Vec<u64>,
     sample: Vec<i64>,
     value: Vec<f64>,
@@ -42,7 +42,7 @@ pub struct Samples {
     better: Texts,
 }
 
-/// Whose samples these are.
+/// The run and row that samples belong to.
 struct Row<'a> {
     table: &'a WorkloadTable,
     job: &'a Job,
@@ -52,7 +52,7 @@ struct Row<'a> {
     better: Better,
 }
 
-/// All parameters of a point by name, those of its workload and those that only its table has.
+/// All parameters of a point by name: those of its workload, and those of its table.
 fn parameters(table: &WorkloadTable, point: usize) -> String {
     let said = |value: &Value| value.as_str().map_or_else(|| value.to_string(), str::to_string);
     let shared = table.parameters.iter().map(|(name, value)| (name.as_str(), said(value)));
@@ -63,7 +63,7 @@ fn parameters(table: &WorkloadTable, point: usize) -> String {
 }
 
 impl Samples {
-    /// Of those `jobs` that are done, in their tables' order: by table, row, arm and iteration.
+    /// The samples of those `jobs` that are done, ordered by table, row, arm and iteration.
     pub fn of<'o>(experiment: &Experiment, jobs: &[Job], outcome: &dyn Fn(&Job) -> Option<&'o Outcome>) -> Samples {
         let mut all = Samples::default();
         let mut jobs: Vec<&Job> = jobs.iter().collect();
@@ -118,7 +118,7 @@ impl Samples {
         ]
     }
 
-    /// With a head; numbers in the fewest digits that read back as the same double.
+    /// CSV with a head; numbers have the fewest digits that read back as the same double.
     pub fn csv(&self) -> String {
         let columns = self.columns();
         let names: Vec<&str> = columns.iter().map(|column| column.0).collect();

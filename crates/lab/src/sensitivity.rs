@@ -1,8 +1,10 @@
-//! What a result rests on: each uncertain number of an experiment's machine, moved to the ends of its range, one at a time.
+//! What a result rests on: each uncertain number of an experiment's machine is moved to the ends of its range, one at a
+//! time.
 //!
-//! A number is uncertain that is a guess, or was fitted, and has a range; others with a range are varied if asked for by name. Every variation meets the same chance as the machine as it
-//! is: run *i* of each has the same seed. A variation whose runs of the first iteration are, bit for bit, those of the machine as
-//! it is has no influence; its other iterations are not run.
+//! A number is uncertain if it is a guess or was fitted, and it is varied if it has a range. Other numbers with a range
+//! are varied if the user names them. Every variation meets the same chance as the unvaried machine: run *i* of each
+//! has the same seed. If the runs of a variation's first iteration equal the unvaried machine's bit for bit, the number
+//! has no influence, and the other iterations are not run.
 
 mod ranking;
 
@@ -20,7 +22,7 @@ use machine::description::{Description, Figure, How, nearest_name};
 use machine::topology::Location;
 use std::collections::BTreeMap;
 
-/// What arms run at that say no `hz`.
+/// The tick of arms that give no `hz`.
 const TICK: &str = "tick.rate";
 
 /// An end of a range.
@@ -30,7 +32,7 @@ pub enum End {
     High,
 }
 
-/// A number of the machine that could be another.
+/// A number of the machine that may have another value.
 #[derive(Clone, Debug)]
 pub struct Uncertain {
     pub name: String,
@@ -45,7 +47,7 @@ struct Variation {
     experiment: Experiment,
 }
 
-/// One run: of the machine as it is (`None`), or of a variation.
+/// One run: on the unvaried machine (`None`), or of a variation.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub struct Trial {
     variation: Option<usize>,
@@ -54,24 +56,24 @@ pub struct Trial {
 
 pub type Results = BTreeMap<Trial, Outcome>;
 
-/// What is to be run, and what came of it.
+/// What is to be run.
 pub struct Plan {
     experiment: Experiment,
     pub uncertain: Vec<Uncertain>,
     variations: Vec<Variation>,
-    /// Ends of ranges at which the machine would be none, why, and which value is run instead.
+    /// Ends of ranges that do not make a valid machine, why not, and which value is run instead.
     pub impossible: Vec<String>,
-    /// Uncertain figures whose range is their value alone, so that nothing can be said of them.
+    /// Uncertain figures whose range is a single value, so that nothing can be said about them.
     pub without_room: Vec<String>,
 }
 
 impl Plan {
-    /// `patterns` choose among the figures that have room in their range (`line.*`); none chooses those that are uncertain. Each end is a
-    /// machine to make, which takes a while where there are hundreds: `go_on` is told how many figures are done, of how many, and may end
-    /// it; then there is no plan.
+    /// `patterns` choose among the figures whose range has room (`line.*`); without patterns, all uncertain ones are
+    /// chosen. Each end needs a machine, which takes a while if there are hundreds. So `go_on` is told how many figures
+    /// are done, and of how many, and may stop; then there is no plan.
     ///
     /// # Errors
-    /// If a pattern fits no figure with room.
+    /// If a pattern matches no figure with room.
     pub fn new(
         experiment: Experiment,
         patterns: &[Written],
@@ -101,7 +103,8 @@ impl Plan {
         let machine = |value: u64| {
             let mut varied = description.clone();
             varied.replace(name, Figure { value, ..figure.clone() });
-            // As a text, so that what is run is a setup like any other, and that the rules of machine files hold.
+            // It goes through the text form, so that the runs have setups like any other, and the rules of machine
+            // files apply.
             on(Machine::parse(&varied.to_toml(), name)?, &self.experiment, name == TICK)
         };
         let text = |value: u64| format!("{} {}", figure.unit.text(value), figure.unit.name);
@@ -117,12 +120,12 @@ impl Plan {
         self.variations.extend(experiment.map(|experiment| Variation { figure: index, end, experiment }));
     }
 
-    /// What its results are named after.
+    /// The name for its results.
     pub fn name(&self) -> &str {
         &self.experiment.name
     }
 
-    /// Rankings of one identity may share a folder, whichever figures they vary.
+    /// Rankings with the same identity may share a folder, whichever figures they vary.
     pub fn identity(&self) -> String {
         sha256(format!("sensitivity of {}", self.experiment.identity()).as_bytes())
     }
@@ -132,7 +135,7 @@ impl Plan {
         self.variations.len()
     }
 
-    /// What is run first: the machine as it is, whole, and the first iteration of each variation.
+    /// The runs that come first: all on the unvaried machine, and the first iteration of each variation.
     pub fn first(&self) -> Vec<Trial> {
         let jobs = self.experiment.jobs();
         let base = jobs.iter().map(|&job| Trial { variation: None, job });
@@ -143,7 +146,7 @@ impl Plan {
         base.chain((0..self.variations.len()).flat_map(first)).collect()
     }
 
-    /// What is run then: the other iterations of the variations that made a difference.
+    /// The runs that come next: the other iterations of the variations that made a difference.
     pub fn rest(&self, results: &Results) -> Vec<Trial> {
         let jobs = self.experiment.jobs();
         let differing = (0..self.variations.len()).filter(|&variation| self.differs(variation, results) == Some(true));
@@ -154,7 +157,8 @@ impl Plan {
         differing.flat_map(others).collect()
     }
 
-    /// Whether a variation's first iteration is another than that of the machine as it is; `None` while runs are missing that could say so.
+    /// Whether a variation's first iteration differs from the unvaried machine's; `None` while runs that could show it
+    /// are missing.
     fn differs(&self, variation: usize, results: &Results) -> Option<bool> {
         let first = self.experiment.jobs().into_iter().filter(|job| job.iteration == 0);
         let digest = |variation, job| results.get(&Trial { variation, job }).map(|outcome| &outcome.digest);
@@ -166,7 +170,7 @@ impl Plan {
         (!compared.contains(&None)).then_some(false)
     }
 
-    /// The experiment that a trial is a run of.
+    /// The experiment that a trial belongs to.
     pub fn experiment(&self, trial: &Trial) -> &Experiment {
         trial.variation.map_or(&self.experiment, |variation| &self.variations[variation].experiment)
     }
@@ -179,7 +183,7 @@ impl Plan {
         trial.job
     }
 
-    /// One line that says which run this is.
+    /// One line that identifies the run.
     pub fn title(&self, trial: &Trial) -> String {
         let title = self.experiment.title(&trial.job);
         match trial.variation.map(|variation| &self.variations[variation]) {
@@ -192,8 +196,8 @@ impl Plan {
     }
 }
 
-/// What there is as far as possible on the way from `value` to `end`, where there is nothing: rules between figures allow one of them all up to
-/// some value. Looks at 64ths of the way.
+/// The farthest value from `value` towards `end` that works, if `end` itself does not: rules between figures allow one
+/// of them all values up to some limit. It tries 64ths of the way.
 fn farthest<T>(value: u64, end: u64, at: impl Fn(u64) -> Option<T>) -> Option<(u64, T)> {
     const STEPS: u64 = 64;
     let step = |number: u64| {
@@ -212,21 +216,21 @@ fn farthest<T>(value: u64, end: u64, at: impl Fn(u64) -> Option<T>) -> Option<(u
     found.filter(|&(found, _)| found != value)
 }
 
-/// The experiment on another machine, whose tick may be another.
+/// The experiment on another machine, whose tick may differ.
 fn on(machine: Machine, experiment: &Experiment, ticks: bool) -> Result<Experiment, Mistake> {
     let mut varied = Experiment { machine, ..experiment.clone() };
     if ticks {
         let (description, at) = (&varied.machine.description, Location::of(TICK));
         for arm in varied.arms.iter_mut().filter(|arm| !arm.says_hz) {
             arm.hz = description.tick_hertz() as u32;
-            // Governors look no more often than a tick lets them.
+            // A governor looks no more often than the tick allows.
             cpufreq::choose(description, &arm.kernel, &arm.build, arm.hz, &settings_of(&arm.cpufreq, &at))?;
         }
     }
     Ok(varied)
 }
 
-/// The figures that are to be varied.
+/// The figures to vary.
 fn choose(experiment: &Experiment, patterns: &[Written]) -> Result<Vec<Uncertain>, Mistake> {
     let description = &experiment.machine.description;
     let told = experiment.arms.iter().all(|arm| arm.says_hz);
@@ -249,20 +253,21 @@ fn fits_any(patterns: &[Written], name: &str) -> bool {
     patterns.iter().any(|pattern| fits(pattern.text.trim(), name))
 }
 
-/// The uncertain figures that no range lets move, of those that the patterns choose: of all if there are none.
+/// The uncertain figures without room in their range, among those that the patterns choose, or among all without
+/// patterns.
 fn without_room(description: &Description, patterns: &[Written]) -> Vec<String> {
     let fixed = description.figures().filter(|(_, figure)| is_uncertain(figure) && figure.range.0 == figure.range.1);
     let names = fixed.map(|(name, _)| name.to_string());
     names.filter(|name| patterns.is_empty() || fits_any(patterns, name)).collect()
 }
 
-/// The numbers of a machine that could be others.
+/// The numbers of a machine whose range has room.
 fn with_room(description: &Description) -> impl Iterator<Item = Uncertain> {
     let figures = description.figures().filter(|(_, figure)| figure.range.0 < figure.range.1);
     figures.map(|(name, figure)| Uncertain { name: name.to_string(), figure: figure.clone() })
 }
 
-/// `told`: all arms say their own `hz`.
+/// Checks a pattern. `told` says that all arms give their own `hz`.
 fn check(pattern: &Written, description: &Description, with_room: &[Uncertain], told: bool) -> Result<(), Mistake> {
     let text = pattern.text.trim();
     if with_room.iter().any(|figure| fits(text, &figure.name)) {
@@ -331,7 +336,7 @@ mod tests {
         assert!(!ranking.rows.is_empty() && !ranking.partial);
         let moves = |name: &str| ranking.figures.iter().any(|figure| figure.figure == name);
         assert!(moves("cycles_per_instruction.os") && moves("os.pipe_write"), "{}", ranking.to_text(99));
-        // Nobody of the deadline class runs here.
+        // No task of the deadline class runs here.
         assert!(ranking.without_influence.iter().any(|name| name == "paths.dl_server_start"));
         let text = ranking.to_text(1);
         let line = text.lines().find(|line| line.contains(" (") && line.contains(" to ")).expect("a figure");
@@ -344,7 +349,7 @@ mod tests {
     #[test]
     fn one_arm_is_ranked_by_its_level() {
         let plan = plan(&["only=v6.12"], &["idle_loop.menu_select", "line.llc"]).unwrap();
-        // A published figure is varied if asked for.
+        // A published figure is varied if the user asks for it.
         assert_eq!((plan.uncertain.len(), plan.variations()), (2, 4));
         let unasked = choose(&plan.experiment, &[]).unwrap();
         assert!(unasked.len() > 100 && unasked.iter().all(|it| matches!(it.figure.how, How::Guess | How::Fitted)));
@@ -353,7 +358,7 @@ mod tests {
         let line = ranking.figures.iter().find(|figure| figure.figure == "line.llc").expect("a figure that moves it");
         assert_eq!(line.how, plan.uncertain.iter().find(|it| it.name == "line.llc").unwrap().figure.how.name());
         assert!(ranking.figures.iter().all(|figure| figure.low.change.is_none() && figure.high.change.is_none()));
-        // A level has no other level beside it.
+        // A ranking by level has no second column for levels.
         assert!(!ranking.to_text(9).contains("level low"), "{}", ranking.to_text(9));
     }
 
@@ -370,7 +375,7 @@ mod tests {
         };
         let left = |ranking: &Ranking| (ranking.without_influence.len(), ranking.not_tried.len());
 
-        // The machine as it is, and no more.
+        // Only runs on the unvaried machine.
         let partial = Ranking::new(&plan, &only(&|trial| trial.variation.is_none()));
         assert!(partial.partial && partial.figures.is_empty() && left(&partial) == (0, 3), "{partial:?}");
         let text = partial.to_text(9);
@@ -380,23 +385,24 @@ mod tests {
         let json: serde_json::Value = serde_json::from_str(&partial.to_json()).unwrap();
         assert_eq!(json["not_tried"].as_array().map(Vec::len), Some(3));
 
-        // Nor does anything differ from what is not there.
+        // If those are missing, no difference can be seen either.
         let partial = Ranking::new(&plan, &only(&|trial| trial.variation.is_some()));
         assert!(partial.figures.is_empty() && left(&partial) == (0, 3), "{partial:?}");
 
-        // Of a variation whose second iteration is missing, the third stands beside the third of the machine as it is.
+        // If a variation's second iteration is missing, its third is still paired with the unvaried machine's third.
         let second = |trial: &Trial| trial.variation.is_some() && trial.job.iteration == 1;
         let by_third = Ranking::new(&plan, &only(&|trial| trial.job.iteration != 1));
         let partial = Ranking::new(&plan, &only(&|trial| !second(trial)));
         assert!(partial.partial && partial.figures == by_third.figures, "{partial:?}");
 
-        // Both ends make a figure one without influence; one end, that moves something, a line.
+        // A figure counts as without influence only if both ends were run. If one end moves something, the figure has a
+        // line.
         let partial = Ranking::new(&plan, &only(&|trial| name(trial).is_none_or(|name| name.starts_with("paths."))));
         assert_eq!((left(&partial), partial.figures.len()), ((1, 2), 0));
         let low = |trial: &Trial| trial.variation.is_none_or(|it| plan.variations[it].end == End::Low);
         let partial = Ranking::new(&plan, &only(&low));
         assert!(partial.partial && left(&partial) == (0, 1), "{partial:?}");
-        // The highest value of the one is the machine's own.
+        // For one of the figures, the highest value is the machine's own.
         let highs: Vec<(&str, bool)> =
             partial.figures.iter().map(|figure| (figure.figure.as_str(), figure.high.not_tried)).collect();
         assert_eq!(highs, [("cycles_per_instruction.os", false), ("line.llc", true)]);
@@ -421,7 +427,7 @@ mod tests {
         let ends: Vec<_> = plan.variations.iter().map(at).collect();
         assert_eq!(ends, [(12, 19, 19), (18, 19, 19), (17, 18, 18), (17, 60, 60)]);
         assert!(plan.impossible.is_empty());
-        // Who interrupts it between two figures has no plan, and has been told how far it was.
+        // Interrupting between two figures gives no plan; the callback has heard how far it was.
         let mut told = Vec::new();
         let mut interrupt = |done, all| {
             told.push((done, all));
@@ -467,7 +473,7 @@ mod tests {
         let hz = |experiment: &Experiment| experiment.arms.iter().map(|arm| arm.hz).collect::<Vec<_>>();
         let ends: Vec<_> = plan.variations.iter().map(|it| (it.end, hz(&it.experiment))).collect();
         assert_eq!(ends, [(End::Low, vec![300, 100]), (End::High, vec![300, 1000])]);
-        // Only the arm that ticks otherwise runs otherwise.
+        // Only the arm with another tick runs differently.
         let results = run_all(&plan);
         let digest = |variation, arm| {
             let of = |trial: &&Trial| trial.variation == variation && trial.job.arm == arm && trial.job.iteration == 0;

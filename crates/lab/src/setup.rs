@@ -1,4 +1,4 @@
-//! Everything one run depends on, as a value: same setup, same bytes out.
+//! Everything that one run depends on, as a value: the same setup gives the same bytes.
 
 use crate::boot::{PARAMETERS, is_hz};
 use crate::hash::sha256;
@@ -33,7 +33,7 @@ impl Engine {
     }
 }
 
-/// One run's setup. Nothing else decides what the run does, but the engine.
+/// The setup of one run. Apart from the engine, nothing else decides what the run does.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Setup {
@@ -41,7 +41,7 @@ pub struct Setup {
     pub kernel: KernelSetup,
     pub workload: WorkloadSetup,
     pub seed: u64,
-    /// The cost model is on.
+    /// Whether the cost model is on.
     pub costs: bool,
     /// Simulated time after which the run is given up, in nanoseconds.
     pub time_limit_ns: u64,
@@ -50,11 +50,11 @@ pub struct Setup {
     pub timeline: Vec<ChangeSetup>,
 }
 
-/// What an administrator does while a run is on.
+/// A change that an administrator makes during a run.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ChangeSetup {
-    /// From the start of the workload, in nanoseconds.
+    /// Nanoseconds from the start of the workload.
     pub at_ns: u64,
     pub change: ChangeKind,
 }
@@ -87,7 +87,7 @@ pub enum ChangeKind {
 #[serde(deny_unknown_fields)]
 pub struct MachineSetup {
     pub name: String,
-    /// The machine file, whole.
+    /// The whole machine file.
     pub file: Arc<str>,
     /// The files that it extends, the nearest first.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -103,24 +103,24 @@ pub struct KernelSetup {
     pub behaviours: BTreeMap<String, String>,
     pub features: BTreeMap<String, bool>,
     pub sysctls: BTreeMap<String, u64>,
-    /// Its preemption model, where that is another than the kernel's own: `none`, `voluntary` or `full`.
+    /// Its preemption model, if it differs from the kernel's own: `none`, `voluntary` or `full`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub preempt: Option<String>,
-    /// The governor of idle states, where the arm names one; else the machine's, or the kernel's own.
+    /// The governor of idle states, if the arm names one; otherwise it is the machine's, or the kernel's own.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub idle_governor: Option<String>,
-    /// Of the kernel's command line, what sets neither a tunable nor the preemption model.
+    /// Parameters of the kernel's command line that set neither a tunable nor the preemption model.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub parameters: BTreeMap<String, String>,
-    /// Lists of CPUs, where they stand on its command line.
+    /// Lists of CPUs, if its command line gives them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub nohz_full: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub isolcpus: Option<String>,
-    /// Files below `/sys/devices/system/cpu/cpufreq` that are set.
+    /// The files below `/sys/devices/system/cpu/cpufreq` that are set.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub cpufreq: BTreeMap<String, String>,
-    /// Files of packages below `/sys/class/powercap` that are set.
+    /// The files of packages below `/sys/class/powercap` that are set.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub powercap: BTreeMap<String, String>,
 }
@@ -130,10 +130,10 @@ pub struct KernelSetup {
 pub struct WorkloadSetup {
     pub name: String,
     pub parameters: BTreeMap<String, u64>,
-    /// What the workload was read from, if it was.
+    /// The file that the workload was read from, if it was.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub file: Option<FileSetup>,
-    /// Kernel functions whose shares of the time are measured beside its own figures: see [`crate::shares`].
+    /// Kernel functions whose shares of the time are measured too: see [`crate::shares`].
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub profile: Vec<String>,
 }
@@ -158,7 +158,7 @@ impl Setup {
 }
 
 impl KernelSetup {
-    /// `nohz_full=` and `isolcpus=` of a machine with so many CPUs.
+    /// `nohz_full=` and `isolcpus=` on a machine with `nr_cpus` CPUs.
     pub fn isolation(&self, nr_cpus: usize, at: &Location) -> Result<(CpuMask, CpuMask), Mistake> {
         let list = |name: &str, text: &Option<String>| match text.as_deref().map(parse_list) {
             None => Ok(CpuMask::default()),
@@ -168,7 +168,7 @@ impl KernelSetup {
         Ok((list("nohz_full", &self.nohz_full)?, list("isolcpus", &self.isolcpus)?))
     }
 
-    /// What its command line says of scheduling domains.
+    /// What its command line says about scheduling domains.
     pub fn domain_parameters(&self) -> DomainParameters {
         DomainParameters {
             relax_domain_level: self.parameters.get("relax_domain_level").and_then(|level| level.parse().ok()),
@@ -176,7 +176,7 @@ impl KernelSetup {
         }
     }
 
-    /// The kernel that a run is booted with. `at` is where the setup stands.
+    /// The kernel that a run boots with these settings. `at` is the setup's place, for messages.
     pub fn build(&self, nr_cpus: usize, at: &Location) -> Result<(Build, Features, Sysctl), Mistake> {
         let Some(mut build) = Build::named(&self.name) else {
             let expected = format!("one of {}", listed(crate::kernels::names()));
@@ -234,7 +234,7 @@ impl MachineSetup {
         MachineSetup { name: machine.name.clone(), file: machine.text.clone(), bases }
     }
 
-    /// The machine that the files tell of.
+    /// The machine that the files describe.
     pub fn machine(&self) -> Result<Machine, Mistake> {
         let base = |base: &FileSetup| Base { file: base.path.clone(), text: base.text.clone() };
         Machine::parse_over(&self.file, &self.name, self.bases.iter().map(base).collect())
@@ -246,7 +246,7 @@ impl MachineSetup {
     }
 }
 
-/// The seed of iteration `iteration`, the same for every arm and workload, so that they meet the same chance.
+/// The seed of iteration `iteration`. It is the same for every arm and workload, so that all meet the same chance.
 pub fn iteration_seed(seed: u64, iteration: u32) -> u64 {
     Prng::stream(seed, "iteration", u64::from(iteration)).next_u64()
 }

@@ -1,5 +1,5 @@
-//! Shares of kernel functions as figures of a run: its samples behind the workload's own, two rows for each function, with what it calls
-//! and by itself.
+//! Shares of kernel functions as figures of a run. Their samples follow the workload's own, two rows for each function:
+//! including what it calls, and by itself.
 
 use crate::experiment::{Experiment, Job, ProfileTable, WorkloadTable, profile_rows};
 use crate::record::Outcome;
@@ -8,10 +8,11 @@ use crate::tables::{Class, Operation, Published, Table};
 
 /// Parts of one per cent in a sample.
 const PER_PERCENT: f64 = 1e6;
-/// Tables of a profile.
+/// The number of tables that a profile makes.
 const KINDS: usize = 2;
 
-/// The tables of a workload's profile, in the place of its own among the experiment's: the rows of some of its points.
+/// The tables of the profile of a workload, which is at index `place` of the experiment, with the rows of some of its
+/// points.
 pub fn tables<'o>(
     experiment: &Experiment,
     place: usize,
@@ -34,7 +35,7 @@ pub fn tables<'o>(
     (0..KINDS).filter_map(table).collect()
 }
 
-/// Where a function's share stands among the samples of a run of a point.
+/// The index of a function's share among the samples of a point's run.
 fn place_of(of: &WorkloadTable, profile: &ProfileTable, point: usize, kind: usize, function: usize) -> usize {
     of.points[point].operations.len() + kind * profile.functions.len() + function
 }
@@ -49,7 +50,7 @@ fn title(profile: &ProfileTable, kind: usize) -> String {
     if kind == 0 { profile.title.clone() } else { format!("{}-self", profile.title) }
 }
 
-/// What the samples of a run of a point are that stand behind the workload's own, in their order: table and row.
+/// What the samples after the workload's own are, in their order: table and row.
 pub fn rows_of(of: &WorkloadTable, point: usize) -> Vec<(String, String)> {
     let Some(profile) = &of.profile else { return Vec::new() };
     let label = |function: &String| profile_rows(of, function).swap_remove(point);
@@ -79,7 +80,7 @@ fn shares(
     }
 }
 
-/// The samples of a table's point at a place of its runs' rows, under `label`.
+/// The samples of a table's point in row number `row` of its runs, under `label`.
 pub(crate) fn operation<'o>(
     experiment: &Experiment,
     (table, point, row): (usize, usize, usize),

@@ -1,12 +1,12 @@
 //! The arithmetic behind the tables: means, deviations, quantiles and percentages as MMTests defines them, and our own
 //! paired intervals ([`interval`]).
 //!
-//! Formulas were read in MMTests at its states of 2016-01-27 (bbf651f4), 2018-01-22 (34e07f62) and 2026-06-24
-//! (638401e0). Only `+ - * /` and `sqrt` of `std` are used, all exactly rounded, so every figure has the same bits on
-//! every machine; what needs more (the geometric mean, the tails of distributions) takes it from `libm`.
+//! The formulas were read in MMTests at its states of 2016-01-27 (bbf651f4), 2018-01-22 (34e07f62) and 2026-06-24
+//! (638401e0). Only `+ - * /` and `sqrt` of `std` are used. All of these round exactly, so every figure has the same
+//! bits on every machine. What needs more (the geometric mean, the tails of distributions) takes it from `libm`.
 //!
-//! Samples carry the unit of the table they stand in; a mean or a deviation has the same unit, a coefficient or a
-//! change is in per cent. Sums run in the order of the slice.
+//! Samples have the unit of their table; so have means and deviations, while coefficients and changes are in per cent.
+//! Sums run in the order of the slice.
 
 pub mod interval;
 pub(crate) mod student;
@@ -14,8 +14,8 @@ pub(crate) mod student;
 use serde::{Deserialize, Serialize};
 use units::Prng;
 
-/// The normal distribution's quantile of 0.975.
-const NORMAL_95: f64 = 1.959_963_984_540_054;
+/// The normal distribution's quantile of 0.975, to the precision of a double: on both sides of the mean 5% lie beyond it.
+const NORMAL_975: f64 = 1.959_963_984_540_054;
 
 /// Which way a figure improves.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -33,7 +33,7 @@ pub enum Mean {
 }
 
 impl Mean {
-    /// `None` without samples; the harmonic mean also when a sample is zero or negative.
+    /// `None` without samples; for the harmonic mean also if a sample is zero or negative.
     pub fn of(self, samples: &[f64]) -> Option<f64> {
         match self {
             Mean::Arithmetic => amean(samples),
@@ -146,7 +146,7 @@ pub fn quantile(sorted: &[f64], q: f64) -> f64 {
     sorted[((sorted.len() - 1) as f64 * q + 0.5) as usize]
 }
 
-/// int(n * percent / 100): how many of `count` samples a BestX%Mean or a BHmean-X is about.
+/// int(n * percent / 100): how many of `count` samples a BestX%Mean or a BHmean-X covers.
 fn share(count: usize, percent: usize) -> usize {
     count * percent / 100
 }
@@ -180,9 +180,10 @@ pub fn best_mean(samples: &[f64], percent: usize, mean: Mean, better: Better) ->
     mean.of(&sorted[..share(sorted.len(), percent).max(1).min(sorted.len())])
 }
 
-/// SubAmean and SubAmeanCI of January 2018 (`bin/lib/R/subselection-confidence-interval.R`): of 100 draws of 80% of the samples each, with
-/// replacement, the median of their means; and of 100 more the median of their variances, as half the width of a 95% interval around
-/// that mean. From a stream of chance that is the same for all. `None` where a draw has fewer than two samples.
+/// SubAmean and SubAmeanCI of January 2018 (`bin/lib/R/subselection-confidence-interval.R`). It makes 100 draws, each
+/// of 80% of the samples with replacement, and takes the median of their means. From the median variance of 100 more
+/// draws it takes half the width of a 95% interval around that mean. Here the draws always come from the same stream of
+/// chance. `None` if a draw has fewer than two samples.
 pub fn subselection(samples: &[f64]) -> Option<(f64, f64)> {
     const DRAWS: usize = 100;
     let size = share(samples.len(), 80);
@@ -197,7 +198,7 @@ pub fn subselection(samples: &[f64]) -> Option<(f64, f64)> {
         let sorted = ascending(&drawn);
         (sorted[DRAWS / 2 - 1] + sorted[DRAWS / 2]) / 2.0
     };
-    let half = NORMAL_95 * (median(variances?) / size as f64).sqrt();
+    let half = NORMAL_975 * (median(variances?) / size as f64).sqrt();
     Some((median(means?), half))
 }
 
@@ -218,8 +219,8 @@ pub fn percent_change(better: Better, base: f64, new: f64) -> f64 {
     }
 }
 
-/// The change of `new` against `base` in per cent, positive is better: [`percent_change`] without its conventions for zeros. From 0 there is
-/// none in per cent (`None`), and a rate that falls to 0 has lost all of it.
+/// The change of `new` relative to `base` in per cent, positive is better: [`percent_change`] without its conventions
+/// for zeros. From a base of 0 there is no change in per cent (`None`), and a rate that falls to 0 has lost all of it.
 pub fn true_change(better: Better, base: f64, new: f64) -> Option<f64> {
     match better {
         _ if base == 0.0 && new != 0.0 => None,
@@ -240,8 +241,6 @@ impl MeanInterval {
     /// deviation is the sample one for the arithmetic mean and HStddev for the harmonic. MMTests asks R for the product
     /// and reads seven digits of the answer; so do we. `None` for fewer than two samples or an invalid mean.
     pub fn of(samples: &[f64], mean: Mean) -> Option<MeanInterval> {
-        // qnorm(0.975) to the precision of a double.
-        const NORMAL_975: f64 = 1.959_963_984_540_054;
         let deviation = match mean {
             Mean::Arithmetic => sample_stddev(samples),
             Mean::Harmonic => harmonic_stddev(samples),
@@ -264,16 +263,16 @@ impl MeanInterval {
     }
 }
 
-/// `value` after a trip through decimal text of so many significant digits: what Perl or R hand on when they print a
+/// `value` after a trip through decimal text of that many significant digits: what Perl or R pass on when they print a
 /// number.
 pub fn through_text(value: f64, digits: usize) -> f64 {
     format!("{:.*e}", digits - 1, value).parse().expect("a formatted float parses")
 }
 
 /// Which of the tested hypotheses to reject so that, on average, at most `rate` of the rejected ones are true
-/// (Benjamini and Hochberg 1995: the largest k with p(k) <= k / m * rate). Holds for independent tests and for
-/// positively dependent ones (Benjamini and Yekutieli 2001), such as quantiles of the same samples. Same order as
-/// `p_values`.
+/// (Benjamini and Hochberg 1995: the largest k with p(k) <= k / m * rate). This holds for independent tests, and for
+/// positively dependent ones (Benjamini and Yekutieli 2001), such as quantiles of the same samples. The result has the
+/// order of `p_values`.
 pub fn benjamini_hochberg(p_values: &[f64], rate: f64) -> Vec<bool> {
     let sorted = ascending(p_values);
     let tests = sorted.len() as f64;

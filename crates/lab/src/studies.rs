@@ -1,14 +1,14 @@
-//! The published studies that are predicted: each one's experiments, as they ship in `experiments/`.
+//! The published studies that fairground predicts: the experiments of each, as they ship in `experiments/`.
 
 use crate::experiment::{Draft, parse};
 use crate::json::Document;
 use crate::mistake::{Mistake, Written};
 
-/// A change of the kernel, and the tables that were published of it.
+/// A change of the kernel, and the tables that were published about it.
 pub struct Study {
     pub name: &'static str,
     pub about: &'static str,
-    /// File names and texts, each on a machine of its own.
+    /// Names and texts of files; each experiment has its own machine.
     pub experiments: &'static [(&'static str, &'static str)],
 }
 
@@ -41,7 +41,7 @@ pub const STUDIES: &[Study] = &[
     },
 ];
 
-/// The study of that name.
+/// The study with that name.
 ///
 /// # Errors
 /// An unknown name, with the nearest.
@@ -51,7 +51,7 @@ pub fn choose(name: &Written) -> Result<&'static Study, Mistake> {
 }
 
 impl Study {
-    /// Its experiments as written.
+    /// Its experiments, unchecked.
     pub fn drafts(&self) -> impl Iterator<Item = Result<Draft, Mistake>> {
         self.experiments.iter().map(|(path, text)| {
             let mut draft = parse(text, path)?;
@@ -62,7 +62,7 @@ impl Study {
     }
 }
 
-/// One document of several: the first's subject, the tables of all.
+/// Merges several documents: the first one's subject, and the tables of all.
 pub fn merged(documents: impl IntoIterator<Item = Document>) -> Option<Document> {
     documents.into_iter().reduce(|mut all, next| {
         all.tables.extend(next.tables);
@@ -98,7 +98,7 @@ mod tests {
         }
     }
 
-    /// The published tables: the study, a table's name, the keys of its rows. Of a profile the keys are functions.
+    /// The published tables: the study, a table's name, and the keys of its rows. For a profile the keys are functions.
     const PUBLISHED: &str = "\
 schedstats netperf-tcp 64 128 256 1024 2048 3312 4096 8192 16384
 schedstats tbench4 1 2 4 8 16 32 64 128 256 512 1024 2048 3072

@@ -1,9 +1,11 @@
-//! How a profile's frames read: the call chain that `perf report` shows for each priced function, by kernel version.
+//! The names of a profile's frames: the call chain that `perf report` shows for each priced function, by kernel
+//! version.
 //!
-//! A price often covers several functions of the kernel that call each other, and their names change from version to version. Here
-//! stands, for each, the chain as the source calls it; static functions with one caller are left out, as compilers fold them.
-//! Names of `kernel/`, `net/`, `fs/pipe.c` and `fs/select.c` are looked up in the trees; those of the x86 entry code, of the VFS, of
-//! futexes and of cpuidle drivers are known from real profiles, not looked up.
+//! A price often covers several functions of the kernel that call each other, and their names change from version to
+//! version. This module gives the chain of each as the source calls it; static functions with one caller are left out,
+//! because compilers inline them. Names of `kernel/`, `net/`, `fs/pipe.c` and `fs/select.c` were looked up in the
+//! trees. Those of the x86 entry code, the VFS, futexes and cpuidle drivers are known from real profiles, and were not
+//! looked up.
 //!
 //! Known gaps: CPU 0's idle task stands below `cpu_startup_entry` like every other, not below `start_kernel`; a poller or a parent
 //! in `wait4` is woken through `autoremove_wake_function` like every other sleeper, and an epoll file's callback stands below it; preemption on the way to user mode shows
@@ -18,16 +20,18 @@ use sched::access::Path;
 use std::collections::BTreeSet;
 use units::Ps;
 
-/// Below which frame, which priced function: its chain, the outermost first. The star marks the frame that the function's own time
-/// is booked on; what stands behind it is passed on the way to what the function calls. Below `""`: anywhere else. `task`, `idle` and
-/// `stopper` are the bottoms of stacks; a `prefix` row is set before each chain there that has no row of its own.
+/// A caller's frame, a priced function called from it, and the function's chain, the outermost frame first. A star
+/// marks the frame that the function's own time is booked on; frames after it are passed on the way to what the
+/// function calls. A caller of `""` stands for any other. `task`, `idle` and `stopper` are the bottoms of stacks. A
+/// `prefix` row is put before each chain at that bottom that has no row of its own.
 type Row = (&'static str, &'static str, &'static str);
 
-/// Each version's chains, where they differ from the one before it.
+/// The chains of each version, where they differ from the version before.
 const VERSIONS: &[(&str, &[Row])] =
     &[("v4.5-rc1", V4_5), ("v4.15", V4_15), ("v4.16", V4_16), ("v6.1", V6_1), ("v6.12", V6_12), ("v7.2", V7_2)];
 
-/// Priced functions that a version's source declares inline, or calls from one place alone: their time is their callers'.
+/// Priced functions that a version's source declares inline, or calls from only one place: their time counts as their
+/// callers'.
 const INLINED: &[(&str, &[&str])] = &[("v4.5-rc1", &["entity_tick", "update_load_avg"])];
 
 const PREFIX: &str = "prefix";
@@ -180,40 +184,26 @@ const V7_2: &[Row] = &[
     ("", "do_renameat2", "filename_renameat2*"),
 ];
 
-/// Work in user space that has a price of its own: its function, and the library that it is in.
+/// Work in user space that has a price of its own: its function, and the library that contains it.
 const USER: (Path, &str, &str) = (paths::USER_LOCK, "pthread_mutex_lock", "libpthread.so.0");
-/// Threads meet in user space first, so what they ask of the kernel comes without its callers: these.
+/// Threads try to synchronize in user space first, so a call of the kernel for that is recorded without its callers.
+/// These are the callers.
 const IMPLIED: &[(Path, &[Path])] = &[
     (paths::FUTEX_WAIT, &[paths::ENTRY_SYSCALL]),
     (paths::FUTEX_WAKE, &[paths::ENTRY_SYSCALL]),
     (Path::try_to_wake_up, &[paths::ENTRY_SYSCALL, paths::FUTEX_WAKE]),
 ];
 
-/// Where a CPU idles that polls.
+/// The function in which a polling CPU idles.
 const POLLS_IN: &str = "poll_idle";
 
-/// The function of the idle driver in which a CPU of this vendor halts: drivers/idle/intel_idle.c, drivers/acpi/processor_idle.c, on POWER
-/// drivers/cpuidle/cpuidle-powernv.c, on ARM what waits for an interrupt on behalf of any driver, on SPARC, which has none, the architecture's.
-/// (A guest's haltpoll halts in a function of its own, and is not told from the rest.)
-pub(crate) fn halts_in(vendor: Option<&str>, mwait: bool) -> &'static str {
-    let name = match vendor {
-        Some("intel") | None if mwait => "intel_idle",
-        Some("arm") => "cpu_do_idle",
-        Some("ibm") => "stop_loop",
-        Some("oracle") => "arch_cpu_idle",
-        _ => "acpi_idle_enter",
-    };
-    debug_assert!(HALTED.contains(&name), "{name} counts as work in a profile's shares");
-    name
-}
-
-/// The versions up to the kernel of that name, or up to the newest.
+/// The versions up to the kernel of that name, or all if the name is unknown.
 fn up_to(kernel: &str) -> &'static [(&'static str, &'static [Row])] {
     let last = VERSIONS.iter().position(|(version, _)| *version == kernel).unwrap_or(VERSIONS.len() - 1);
     &VERSIONS[..=last]
 }
 
-/// As the last of the versions has it, or the last one before it that says something.
+/// The row of the newest of the versions that has one.
 fn row(versions: &[(&str, &'static [Row])], below: &str, name: &str) -> Option<&'static str> {
     let rows = versions.iter().rev().flat_map(|(_, rows)| rows.iter());
     rows.filter(|row| row.0 == below && row.1 == name).map(|row| row.2).next()
@@ -224,7 +214,8 @@ fn priced() -> impl Iterator<Item = &'static str> {
     Path::NAMES.iter().chain(paths::NAMES).copied().filter(move |name| *name != user)
 }
 
-/// The frame that the own time of a priced function is booked on; `None` where nothing special is said of it below that frame.
+/// The frame that a priced function's own time is booked on, if called below that frame; `None` if that caller has no
+/// row of its own.
 fn booked_on(kernel: &str, below: &str, name: &'static str) -> Option<&'static str> {
     match row(up_to(kernel), below, name) {
         Some(chain) => chain.split_whitespace().find_map(|frame| frame.strip_suffix('*')),
@@ -232,7 +223,7 @@ fn booked_on(kernel: &str, below: &str, name: &'static str) -> Option<&'static s
     }
 }
 
-/// Kernel functions that frames of this kernel's profiles can be of.
+/// The kernel functions that may occur in this kernel's profiles.
 pub fn functions(kernel: &str) -> BTreeSet<&'static str> {
     let versions = up_to(kernel);
     let inlined = INLINED.iter().find(|(of, _)| *of == kernel).map_or(&[][..], |(_, names)| names);
@@ -242,7 +233,8 @@ pub fn functions(kernel: &str) -> BTreeSet<&'static str> {
     bare.chain(chains.map(|frame| frame.trim_end_matches('*'))).chain([POLLS_IN]).chain(HALTED).collect()
 }
 
-/// What this kernel calls a function that some kernel calls so. `None` where it has none by itself.
+/// This kernel's name for a function that some kernel calls `function`. `None` if this kernel has no such function by
+/// itself.
 pub fn called(function: &str, kernel: &str) -> Option<&'static str> {
     let functions = functions(kernel);
     if let Some(known) = functions.get(function) {
@@ -257,7 +249,7 @@ pub fn called(function: &str, kernel: &str) -> Option<&'static str> {
     if names.len() == 1 { names.first().copied() } else { None }
 }
 
-/// The names of one kernel's frames on one machine.
+/// Names the frames of one kernel on one machine.
 pub struct Symbols<'a> {
     versions: &'static [(&'static str, &'static [Row])],
     prices: &'a Prices,
@@ -265,12 +257,12 @@ pub struct Symbols<'a> {
 }
 
 impl Symbols<'_> {
-    /// Those of the kernel of that name, or of the newest. `name` says what a path is called here.
+    /// For the kernel of that name, or for the newest. `name` gives the name of a path.
     pub fn of<'a>(kernel: &str, prices: &'a Prices, name: fn(Path) -> &'static str) -> Symbols<'a> {
         Symbols { versions: up_to(kernel), prices, name }
     }
 
-    /// A stack of the profile, by the names of its tasks.
+    /// A stack of the profile; `comms` are the names of its tasks.
     pub fn stack(&self, frames: &[Frame], comms: &[String], time: Ps) -> Stack {
         let [Frame::Comm(comm), above @ ..] = frames else { panic!("a stack begins with who ran") };
         let task = comms[*comm as usize].clone();
@@ -304,18 +296,18 @@ impl Symbols<'_> {
         }
     }
 
-    /// Where a task sleeps: what stands above each other, the outermost first, up to the call of the scheduler.
+    /// The backtrace of a sleeping task, the outermost frame first, up to the call of the scheduler.
     pub fn asleep(&self, place: &[Path]) -> Vec<String> {
         let who = [Frame::Comm(1)];
         let frames: Vec<Frame> =
             who.into_iter().chain(place.iter().chain([&Path::schedule]).map(|&path| Frame::Kernel(path))).collect();
         let mut frames = self.stack(&frames, &[String::new(), String::new()], Ps::ZERO).frames;
-        // What of kernel/sched stands in it no backtrace of a sleeper shows (in_sched_functions()).
+        // A backtrace of a sleeper leaves out the functions of kernel/sched (in_sched_functions()).
         frames.retain(|frame| !["io_schedule", "schedule", "__schedule"].contains(&frame.as_str()));
         frames
     }
 
-    /// The driver's function, on the way that every idle state is entered.
+    /// The chain to the driver's function, through which every idle state is entered.
     fn idle(&self, state: u8) -> Vec<&'static str> {
         let mut chain = self.chain("idle", &[paths::CPUIDLE_ENTER]);
         chain.push(match &self.prices.idle_states[usize::from(state)] {
@@ -335,13 +327,13 @@ impl Symbols<'_> {
         for (depth, &path) in paths.iter().enumerate() {
             let name = (self.name)(path);
             let row = self.row(below, name);
-            // A call that goes on pays its function again, in itself.
+            // A function that continues within itself appears only once.
             if row.is_none() && name == below {
                 continue;
             }
             if row.is_none() && depth == 0 {
                 chain.extend(self.prefix(root));
-                // Interrupts of an idle CPU are let in where it leaves its idle state.
+                // Interrupts of an idle CPU are taken where the CPU leaves its idle state.
                 if root == "idle" && [paths::SMP_APIC_TIMER_INTERRUPT, paths::SMP_RESCHEDULE_INTERRUPT].contains(&path)
                 {
                     chain = self.chain("idle", &[paths::CPUIDLE_ENTER]);
@@ -360,7 +352,7 @@ impl Symbols<'_> {
         chain
     }
 
-    /// What the stacks of a root begin with.
+    /// The frames that the stacks of a root begin with.
     fn prefix(&self, root: &str) -> impl Iterator<Item = &'static str> {
         self.row(root, PREFIX).unwrap_or_default().split_whitespace()
     }
@@ -403,7 +395,7 @@ mod tests {
             "pipe-test entry_SYSCALL_64_after_hwframe;do_syscall_64;__x64_sys_read;ksys_read;vfs_read;anon_pipe_read;\
              prepare_to_wait_event;schedule;__schedule"
         );
-        // A function's own time is booked on its own frame, not on what it passes through.
+        // A function's own time is booked on its own frame, not on frames that it passes through.
         let own = kernel(1, &[ENTRY_SYSCALL, SYS_READ]);
         assert_eq!(named("v4.16", &own), "pipe-test entry_SYSCALL_64_after_hwframe;do_syscall_64;sys_read");
     }
@@ -448,7 +440,7 @@ mod tests {
         assert!(named("v4.15", &sender).ends_with(own_stack));
         assert!(named("v6.1", &sender).ends_with("__local_bh_enable_ip;do_softirq;__do_softirq"));
         assert!(named("v6.12", &sender).ends_with("__local_bh_enable_ip;do_softirq;handle_softirqs"));
-        // Whoever calls: transmission, an interrupt of a device, the thread, interrupts of the timer and of others.
+        // Whoever calls it: transmission, a device's interrupt, the thread, or interrupts of the timer and others.
         for caller in [&[DEV_QUEUE_XMIT][..], &[NVME_IRQ], &[], &[SMP_APIC_TIMER_INTERRUPT]] {
             let run = named("v6.12", &kernel(1, &[caller, &[DO_SOFTIRQ]].concat()));
             assert!(run.ends_with("handle_softirqs") && !run.contains("__do_softirq"), "{run}");
@@ -459,7 +451,7 @@ mod tests {
     fn what_a_fork_takes_is_taken_by_copy_process() {
         use crate::experiment::{Draft, Purpose};
         use machine::topology::Location;
-        // Where the kernel may be preempted in the middle of it, too; processes and threads.
+        // Also with a kernel that may be preempted in the middle of it; with processes and with threads.
         for (kernel, workload) in ["v4.15", "v6.12"].into_iter().flat_map(|of| [(of, "threads=0"), (of, "threads=1")]) {
             let mut draft = Draft::default();
             draft.machine_option("core-i7-3770");
@@ -528,12 +520,12 @@ mod tests {
             ("check_preempt_wakeup_fair", "v7.2", Some("wakeup_preempt_fair")),
             ("wakeup_preempt_fair", "v6.1", Some("check_preempt_wakeup")),
             ("sched_balance_newidle", "v7.2", Some("sched_balance_newidle")),
-            // A caller, which has no price and so no other name.
+            // A caller has no price, and so no other name.
             ("vfs_read", "v6.12", Some("vfs_read")),
             ("do_softirq_own_stack", "v6.1", None),
             ("__do_softirq", "v6.12", Some("handle_softirqs")),
             ("handle_softirqs", "v4.15", Some("__do_softirq")),
-            // Part of its caller there.
+            // There it is part of its caller.
             ("update_load_avg", "v4.5-rc1", None),
             ("update_load_avg", "v4.15", Some("update_load_avg")),
             ("pthread_mutex_lock", "v4.15", None),
@@ -541,7 +533,7 @@ mod tests {
         ] {
             assert_eq!(called(function, kernel), name, "{function} in {kernel}");
         }
-        // Every priced function has a name in every kernel, but for those that are part of their callers.
+        // Every priced function has a name in every kernel, except those that are part of their callers.
         for (kernel, _) in VERSIONS {
             for name in priced() {
                 let inlined = INLINED.iter().any(|(of, names)| of == kernel && names.contains(&name));

@@ -1,4 +1,4 @@
-//! What was measured, ready to be shown: one table of one workload over two or more arms. The text layout
+//! Measurements ready to be shown: one table of one workload over two or more arms. The text layout
 //! ([`crate::mmtests`]), the JSON document ([`crate::json`]) and the CSV ([`crate::csv`]) are made from it.
 
 use std::collections::BTreeMap;
@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use crate::statistics::{Better, Mean, amean, ascending, best_mean_inclusive, maximum, minimum, quantile};
 
-/// How MMTests summarises a workload. It decides the rows of the text table and what one row of the JSON stands for.
+/// How MMTests summarises a workload. This decides the rows of the text table, and what a row of the JSON stands for.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Class {
     /// Several samples per operation (netperf, tbench, dbench, hackbench): minimum, mean, deviation, maximum.
@@ -15,12 +15,12 @@ pub enum Class {
     /// JSON: one row per operation; the sample of an iteration is its only sample, or the mean of its samples. MMTests
     /// pools the samples of all iterations, and so does the text.
     Multiops,
-    /// The same where the distribution within a run matters (dbench, tbench): MMTests's present state has percentiles and means of the best
-    /// beside the mean. In 2018 it had the load files of dbench, whose times are better when lower, without a coefficient
-    /// and with the mean of a chosen part of the samples, which is not shown here.
+    /// The same where the distribution within a run matters (dbench, tbench): in its current state MMTests adds
+    /// percentiles and means of the best. In 2018 it had this for the load files of dbench, whose times are better when
+    /// lower: without a coefficient, but with the mean of samples drawn from all (SubAmean).
     LeftSkewops,
-    /// Percentiles that a benchmark prints now and then (schbench): MMTests's present state has the mean and the last of the best 95% beside
-    /// the mean.
+    /// Percentiles that a benchmark prints now and then (schbench): in its current state MMTests adds the mean, and the
+    /// last, of the best 95%.
     Normalisedops,
     /// Times whose distribution matters (pipetest, 120 batches): quantiles and means of the best; lower is better.
     ///
@@ -37,7 +37,7 @@ pub enum Class {
 /// table.
 pub type Iterations = Vec<Vec<f64>>;
 
-/// One line of the workload: a number of groups or clients, a message size, a metric.
+/// One row of the workload: a number of groups or clients, a message size, a metric.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Operation {
     /// As MMTests prints it, e.g. `48`; `Time` for pipetest.
@@ -59,7 +59,7 @@ pub struct Published {
 /// The measurements of one workload.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Table {
-    /// What the experiment calls the table, if it does.
+    /// The experiment's name for the table, if it gives one.
     pub name: Option<String>,
     /// The workload's name, e.g. `hackbench-pipes`.
     pub workload: String,
@@ -103,7 +103,7 @@ impl Table {
         }
     }
 
-    /// The word for it in the document: `Amean`, `Hmean`, `several` (each row names its own) or `value`.
+    /// The document's word for it: `Amean`, `Hmean`, `several` (each row names its own) or `value`.
     pub fn statistic(&self) -> &'static str {
         match self.class {
             Class::Multiops | Class::LeftSkewops | Class::Normalisedops => self.mean().name(),
@@ -153,7 +153,7 @@ impl Table {
         all
     }
 
-    /// Panics where the table is not one: tables are built by our own code, so a hole in one is our mistake.
+    /// Panics if the table has a hole: our own code builds tables, so a hole in one is our bug.
     pub(crate) fn check(&self) {
         assert!(!self.arms.is_empty(), "table {}: no arms", self.title());
         if self.class == Class::Variabletime {
@@ -174,11 +174,11 @@ impl Table {
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum TimeStatistic {
     Min,
-    /// Label and q of [`quantile`].
+    /// Label, and q of [`quantile`].
     Quantile(&'static str, f64),
     Max,
     Mean,
-    /// Label and share in per cent of [`best_mean_inclusive`].
+    /// Label, and share in per cent of [`best_mean_inclusive`].
     Best(&'static str, usize),
 }
 
@@ -212,7 +212,7 @@ impl TimeStatistic {
         }
     }
 
-    /// Of the samples of one iteration. Panics without samples.
+    /// The statistic of one iteration's samples. Panics without samples.
     pub fn of(self, samples: &[f64]) -> f64 {
         let value = match self {
             TimeStatistic::Min => minimum(samples),

@@ -1,4 +1,4 @@
-//! A run's timeline: what its setup says becomes what the simulated administrator does, and what came of it is told.
+//! A run's timeline: turns a setup's changes into actions of the simulated administrator, and reports their effect.
 
 use crate::mistake::Mistake;
 use crate::setup::{ChangeKind, ChangeSetup, Setup};
@@ -13,7 +13,7 @@ use sim::timeline::Change;
 use std::fmt;
 use units::{CpuId, Ns};
 
-/// The timeline of a setup for the kernel and the groups of its run.
+/// The timeline of a setup, for the kernel and the groups of its run.
 pub fn changes(
     setup: &Setup,
     kernel: &Kernel,
@@ -53,14 +53,14 @@ fn change_of(change: &ChangeKind, kernel: &Kernel, group: impl Fn(&str) -> Optio
     })
 }
 
-/// What the kernel refused, and what the end of a `whole` run came before.
+/// The changes that the kernel refused, and those that came after the end of a `whole` run.
 pub fn warnings<const COSTS: bool>(
     setup: &Setup,
     changes: &[(Ns, Change)],
     sim: &LinuxSim<COSTS>,
     whole: bool,
 ) -> Vec<Warning> {
-    // They are tried in order, so the next that is the same is meant.
+    // Changes are applied in order, so the next equal one is meant.
     let mut next = 0;
     let refused = sim.refused.iter().map(|refused| {
         let same = changes[next..].iter().position(|(_, change)| *change == refused.change);
@@ -70,7 +70,7 @@ pub fn warnings<const COSTS: bool>(
         format!("timeline: `{change}` at {} ms was refused: {}", milliseconds(Ns(*at_ns)), refused.refusal)
     });
     let refused: Vec<String> = refused.collect();
-    // What is left is the end of the list.
+    // The changes that remain are at the end of the list.
     let done = changes.len() - sim.ahead().count();
     let missed = setup.timeline[done..].iter().filter(|_| whole).map(|missed| {
         let at = milliseconds(Ns(missed.at_ns));
@@ -79,7 +79,7 @@ pub fn warnings<const COSTS: bool>(
     refused.into_iter().chain(missed).map(Warning::Plain).collect()
 }
 
-/// As few digits as there are.
+/// With as few digits as needed.
 fn milliseconds(time: Ns) -> String {
     let text = format!("{}.{:06}", time.0 / 1_000_000, time.0 % 1_000_000);
     text.trim_end_matches('0').trim_end_matches('.').to_string()
@@ -105,7 +105,7 @@ mod tests {
     use crate::machines::tests::Table;
     use crate::run::{Run, Wanted, run};
 
-    /// A run of a CPU hog of 40 ms beside another, with a timeline.
+    /// A run of a CPU hog of 40 ms next to another, with a timeline.
     fn outcome(kernel: &str, timeline: &str) -> Run {
         let text = format!(
             "machine = \"pack:1 core:2 pu:1\"\n[[workload]]\nname = \"script\"\ntasks = \"\"\"\n\
@@ -119,7 +119,7 @@ mod tests {
         run(&setup, wanted, &Location::of("x.toml")).unwrap().expect("nobody interrupted")
     }
 
-    /// Of `/proc/schedstat`: calls of schedule() on CPU 0, which only schedstats count.
+    /// Calls of schedule() on CPU 0 in `/proc/schedstat`, which only schedstats count.
     fn schedules(run: &Run) -> u64 {
         let text = run.schedstat.as_ref().unwrap();
         let cpu = text.lines().find(|line| line.starts_with("cpu0 ")).unwrap();
@@ -154,7 +154,7 @@ mod tests {
 
     #[test]
     fn tasks_that_lose_their_last_cpu_are_told_of() {
-        // It sleeps or runs on CPU 1 each time that it goes; who may use CPU 0 too, moves there as it may.
+        // "bound" sleeps or runs on CPU 1 each time CPU 1 goes offline; a task that may use CPU 0 too moves there.
         let tasks = "task bound cpus=1: 10 x (run 1ms; sleep 1ms); until 40ms; cpus 1; run 30ms\ntask free cpus=0-1: run 30ms\n";
         let text = format!(
             "machine = \"pack:1 core:2 pu:1\"\n[[workload]]\nname = \"script\"\ntasks = \"\"\"\n{tasks}\"\"\"\n\

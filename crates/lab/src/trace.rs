@@ -18,40 +18,40 @@ use std::io::{self, Write};
 use std::rc::Rc;
 use units::{CpuId, Ns, Ps};
 
-/// What a trace is written as.
+/// The format of a trace.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum TraceFormat {
     /// For ui.perfetto.dev.
     Perfetto,
     /// The text of `/sys/kernel/tracing/trace`.
     Ftrace,
-    /// A picture in letters.
+    /// A picture made of letters.
     Gantt,
 }
 
-/// A part of a run's simulated time, counted from boot. Without an end: the run's, or for a picture [`GANTT_LENGTH`] after the
-/// beginning; a picture without a beginning starts with the workload's first task.
+/// A part of a run's simulated time, counted from boot. Without an end it is the run's end, or for a picture
+/// [`GANTT_LENGTH`] after the beginning; a picture without a beginning starts with the workload's first task.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Cut {
     pub from: Option<Ns>,
     pub to: Option<Ns>,
 }
 
-/// What a trace is to show, and how.
+/// What a trace should show, and how.
 #[derive(Clone, Copy, Debug)]
 pub struct Wish {
     pub format: TraceFormat,
     pub cut: Cut,
-    /// Of a picture.
+    /// The columns of a picture.
     pub columns: usize,
-    /// `None`: every event that the kernel has in tracefs and the format can show as such.
+    /// `None`: every event that the kernel has in tracefs and that the format can show as an event.
     pub events: Option<Selection>,
 }
 
-/// The tracepoints of a list of names and patterns (`*`), divided by commas.
+/// The tracepoints of a comma-separated list of names and patterns (`*`).
 ///
 /// # Errors
-/// A name that this kernel does not have, or that is never told here; a pattern that fits none.
+/// A name that this kernel does not have, or that is never reported here; a pattern that matches none.
 pub fn events(list: &Written, build: &Build) -> Result<Selection, Mistake> {
     let known = || Tracepoint::of_kernel(build.formats);
     let mut selection = Selection::NONE;
@@ -84,7 +84,7 @@ pub fn events(list: &Written, build: &Build) -> Result<Selection, Mistake> {
     Ok(selection)
 }
 
-/// Whether a pattern fits a name: `*` stands for any letters, or none.
+/// Whether a pattern matches a name: `*` stands for any letters, or none.
 pub(crate) fn fits(pattern: &str, name: &str) -> bool {
     let mut parts = pattern.split('*');
     let first = parts.next().unwrap_or_default();
@@ -98,8 +98,8 @@ pub(crate) fn fits(pattern: &str, name: &str) -> bool {
     rest.ends_with(last)
 }
 
-/// What a kernel says, once, of tracepoints that are enabled while the statistics they need are off
-/// (fair.c: check_schedstat_required()).
+/// What a kernel says once if tracepoints are enabled while the statistics that they need are off (fair.c:
+/// check_schedstat_required()).
 pub fn schedstat_required(events: Selection, collects: bool) -> Option<String> {
     let asked: Vec<&str> = events.of_schedstats().map(Tracepoint::name).collect();
     if collects || asked.is_empty() {
@@ -115,9 +115,9 @@ pub fn schedstat_required(events: Selection, collects: bool) -> Option<String> {
     ))
 }
 
-/// How much a picture shows unless told otherwise.
+/// How much time a picture shows by default.
 pub const GANTT_LENGTH: Ns = Ns::from_ms(1);
-/// What a run goes on after the end of a cut, so that stragglers of other CPUs are in it.
+/// How long a run continues after the end of a cut, to include late events of other CPUs.
 const TAIL: Ns = Ns::from_ms(2);
 
 /// Why there is no trace.
@@ -178,7 +178,7 @@ impl<S: Sink> Sink for Shared<S> {
     }
 }
 
-/// Runs `setup` with `sink` listening and gives it back. `None` when interrupted.
+/// Runs `setup` with `sink` listening, and returns the sink. `None` if interrupted.
 pub(crate) fn listen<S: Sink + 'static>(
     setup: &Setup,
     sink: S,
@@ -191,7 +191,7 @@ pub(crate) fn listen<S: Sink + 'static>(
     Ok(run.map(|run| (sink, run)))
 }
 
-/// The same as long as `goes_on` says so of the listener; no run where it has said no.
+/// The same, for as long as `goes_on` says so about the listener; no run once it has said no.
 fn listen_while<S: Sink + 'static>(
     setup: &Setup,
     sink: S,
@@ -209,11 +209,11 @@ fn listen_while<S: Sink + 'static>(
     Ok((sink, run))
 }
 
-/// Runs `setup` and writes what happens. Gives back the writer, and where the cut was; `None` when interrupted.
+/// Runs `setup` and writes its events. Returns the writer, and the cut; `None` if interrupted.
 ///
 /// # Errors
-/// An empty cut, or one after the end of the run: then the writer has been given what every trace begins with. What the writer met;
-/// more CPUs than the format can show.
+/// An empty cut, or one after the end of the run: the writer then holds what every trace begins with. Errors of the
+/// writer. More CPUs than the format can show.
 pub fn trace<W: Write + 'static>(
     setup: &Setup,
     wish: Wish,
@@ -243,7 +243,7 @@ pub fn trace<W: Write + 'static>(
                 perfetto = perfetto.with_power(power);
             }
             let sink = Window::new(perfetto, nr_cpus, from, to);
-            // On a full disk there is nothing to go on for.
+            // With a full disk there is no point in going on.
             let goes_on = |sink: &Window<Perfetto<W>>| !interrupted() && !sink.sink().has_failed();
             let (sink, run) = listen_while(setup, sink, bare, until, &goes_on, &at)?;
             (sink.finish().finish()?, run)
@@ -277,7 +277,7 @@ pub fn trace<W: Write + 'static>(
     Ok(Some((writer, run, from, to)))
 }
 
-/// What CPUs of the setup's machine draw, where that is known and a core has one thread.
+/// The power of the CPUs of the setup's machine, if it is known and a core has one thread.
 fn power_of(setup: &Setup, at: &Location) -> Result<Option<Box<PowerOf>>, Mistake> {
     let machine = setup.machine.machine()?.description;
     let single = machine.topology().cores().iter().all(|core| core.cpus.weight() == 1);
@@ -286,7 +286,7 @@ fn power_of(setup: &Setup, at: &Location) -> Result<Option<Box<PowerOf>>, Mistak
     let polls = states.first().is_some_and(|state| state.target_residency == Ps::ZERO);
     let (build, ..) = setup.kernel.build(machine.topology().nr_cpus(), at)?;
     if matches!(idle::options(setup, &machine, &build.idle, polls, at)?.way, Way::Off | Way::Halt) {
-        // The shallowest that does not poll is the only one.
+        // CPUs then enter only the shallowest state that does not poll, so it must come first.
         states.retain(|state| state.target_residency > Ps::ZERO);
     }
     Ok(Some(Box::new(move |cpu, state, khz| {
@@ -295,12 +295,12 @@ fn power_of(setup: &Setup, at: &Location) -> Result<Option<Box<PowerOf>>, Mistak
     })))
 }
 
-/// A setup's kernel is known: it was made from an experiment.
+/// The kernel of a setup is known, because the setup was made from an experiment.
 fn formats(setup: &Setup) -> Formats {
     Build::named(&setup.kernel.name).map_or(Formats::V4_5, |build| build.formats)
 }
 
-/// Runs `setup` and adds up the scheduler's statistics, without the tasks that never ran. `None` when interrupted.
+/// Runs `setup` and adds up the scheduler's statistics, without tasks that never ran. `None` if interrupted.
 pub fn statistics(
     setup: &Setup,
     interrupted: &dyn Fn() -> bool,
@@ -330,7 +330,7 @@ mod tests {
         Ok(selection.iter().map(Tracepoint::name).collect())
     }
 
-    /// A disk with room for so many bytes.
+    /// A disk with room for this many bytes.
     struct Disk(usize);
 
     impl Write for Disk {

@@ -1,36 +1,37 @@
-//! What the user should know of a run, in a sentence, and of several runs without saying it for each.
+//! What the user should know of a run, in a sentence; and for several runs, without repeating it for each.
 
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::fmt;
 use units::Ns;
 
-/// A sentence, and the moment that it tells where it tells one: that is the seed's, so runs that differ in it alone say the same.
+/// A sentence, and its moment if it has one. The moment depends on the seed, so warnings that differ only in it are the
+/// same.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(untagged)]
 pub enum Warning {
-    /// Without a moment; of records that are older than moments here, with it in the text.
+    /// Without a moment. Records from before warnings had moments have it in the text.
     Plain(String),
     Timed(Timed),
 }
 
-/// A sentence around its moment.
+/// The parts of a sentence around its moment.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Timed {
     pub before: String,
-    /// Of the simulation's clock.
+    /// Nanoseconds of the simulated clock.
     pub at_ns: u64,
     pub after: String,
 }
 
 impl Warning {
-    /// `before` and `after` stand around the moment in milliseconds: `"x was refused at "`, `"; it goes on"`.
+    /// `before` and `after` go around the moment in milliseconds: `"x was refused at "`, `"; it goes on"`.
     pub fn timed(before: impl Into<String>, at: Ns, after: impl Into<String>) -> Warning {
         Warning::Timed(Timed { before: before.into(), at_ns: at.0, after: after.into() })
     }
 
-    /// All of it but the moment.
+    /// All of it except the moment.
     fn kind(&self) -> (&str, Option<&str>) {
         match self {
             Warning::Plain(text) => (text, None),
@@ -54,13 +55,13 @@ impl fmt::Display for Warning {
     }
 }
 
-/// Warnings of several runs, each with those of other runs that differ from it in nothing but the moment.
+/// The warnings of several runs; those that differ only in the moment are grouped.
 pub fn counted<'o>(runs: impl Iterator<Item = &'o [Warning]>) -> Vec<Vec<&'o Warning>> {
     let mut kinds: BTreeMap<_, Vec<&Warning>> = BTreeMap::new();
     for warnings in runs {
         for (at, warning) in warnings.iter().enumerate() {
             let kind = warning.kind();
-            // Two in one run are two.
+            // Two equal warnings in one run are counted as two.
             let before = warnings[..at].iter().filter(|other| other.kind() == kind).count();
             kinds.entry((kind, before)).or_default().push(warning);
         }
@@ -80,7 +81,7 @@ mod tests {
             vec![no_cpus(1_500), plain("timeline: `x` at 10 ms did not come")],
             vec![no_cpus(22_000)],
             vec![no_cpus(3_000), no_cpus(4_000), plain("timeline: `x` at 20 ms did not come")],
-            // What is no moment of the run is part of what is said, whatever it looks like.
+            // A time that is not a moment of the run is part of the text, whatever it looks like.
             vec![
                 Warning::timed("\"a at 5 ms\" moved at ", Ns(7), ""),
                 Warning::timed("\"a at 6 ms\" moved at ", Ns(7), ""),

@@ -1,4 +1,4 @@
-//! Profiles of a run: of what its workload marks as measured, and of all of it.
+//! Profiles of a run: of the part that its workload marks as measured, and of the whole.
 
 use crate::prices::path_name;
 use crate::symbols::{Symbols, called};
@@ -8,24 +8,24 @@ use sim::engine::{LinuxSim, Sample};
 use units::{Ns, Ps};
 use workloads::MEASURED;
 
-/// Takes the profile of what a workload marks as measured, or of all of its run.
+/// Takes the profile of the part that a workload marks as measured, or of its whole run.
 pub struct Window {
     functions: Vec<String>,
-    /// Samples that were looked at.
+    /// How many samples have been examined.
     seen: usize,
     began: Option<Profile>,
     measured: Option<Profile>,
 }
 
 impl Window {
-    /// `None` where nobody asks for functions, by the names of whatever kernel.
+    /// `None` if no functions are asked for; they may have the names of any kernel.
     pub fn of(functions: &[String], kernel: &str) -> Option<Window> {
         let here = |function: &String| called(function, kernel).map_or_else(|| function.clone(), str::to_string);
         let functions: Vec<String> = functions.iter().map(here).collect();
         (!functions.is_empty()).then_some(Window { functions, seen: 0, began: None, measured: None })
     }
 
-    /// Looks whether a mark has come; `now` makes the profile up to now.
+    /// Checks whether a mark has come; `now` makes the profile up to now.
     pub fn look(&mut self, samples: &[Sample], now: &dyn Fn() -> Profile) {
         for sample in samples[self.seen..].iter().filter(|sample| sample.series == MEASURED) {
             match (sample.value, &self.began) {
@@ -36,7 +36,7 @@ impl Window {
         self.seen = samples.len();
     }
 
-    /// The rows: each function's two shares. `all` is the profile of the whole run.
+    /// The rows: two shares for each function. `all` is the profile of the whole run.
     pub fn rows(self, all: &dyn Fn() -> Profile) -> Vec<Vec<u64>> {
         let profile = self.measured.unwrap_or_else(all);
         let shares: Vec<(u64, u64)> = self.functions.iter().map(|function| profile.share(function)).collect();
@@ -50,12 +50,12 @@ pub(crate) fn end_of<const COSTS: bool>(sim: &LinuxSim<COSTS>) -> Ns {
     clocks.fold(sim.now(), Ns::max)
 }
 
-/// What was booked from `start` on, by the names that this kernel has for it.
+/// What was booked from `start` on, under this kernel's names.
 pub(crate) fn profile<const COSTS: bool>(sim: &LinuxSim<COSTS>, kernel: &str, start: Ns) -> Profile {
     let hardware = &sim.sched.arch;
     let end = Ps::from(end_of(sim));
     let mut stacks = hardware.profile().expect("the profile was started").stacks();
-    // Who sleeps at the end has not booked it yet.
+    // A CPU that sleeps at the end has not booked that time yet.
     let asleep = sim.sched.rq.iter().filter_map(|(cpu, _)| hardware.idle_state(cpu));
     stacks.extend(asleep.map(|(state, since)| {
         let since = since.max(Ps::from(start));
@@ -64,7 +64,7 @@ pub(crate) fn profile<const COSTS: bool>(sim: &LinuxSim<COSTS>, kernel: &str, st
     named(sim, kernel, start, &stacks)
 }
 
-/// The same without what CPUs idled.
+/// The same without idle time.
 pub(crate) fn executed<const COSTS: bool>(sim: &LinuxSim<COSTS>, kernel: &str, start: Ns) -> Profile {
     let mut stacks = sim.sched.arch.profile().expect("the profile was started").stacks();
     stacks.retain(|(frames, _)| !matches!(frames.last(), Some(Frame::Idle(_))));

@@ -1,29 +1,29 @@
-//! The disk of a machine, as its file tells of it.
+//! A machine's disk, as the machine file describes it.
 
 use units::Ps;
 
-/// What the disk says of its cache of writes.
+/// The disk's volatile write cache.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum WriteCache {
-    /// None that a loss of power would empty.
+    /// The disk has none: a loss of power loses no write.
     Safe,
-    /// One, and it takes writes past it: NVMe.
+    /// It has one, and accepts writes that bypass it (FUA): NVMe.
     ForceUnitAccess,
-    /// One that must be flushed: SATA, whose writes past it Linux leaves off.
+    /// It has one that must be flushed: SATA, where Linux does not use FUA.
     FlushOnly,
 }
 
 /// The times of one disk.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Disk {
-    /// A write, without its bytes.
+    /// A write, without the time for its bytes.
     pub write: Ps,
-    /// What 1024 bytes take, in picoseconds, one request's after another's.
+    /// How long 1024 bytes take, in picoseconds. Requests transfer their bytes one after another.
     pub ps_per_kib: u64,
     pub flush: Ps,
-    /// Writes that it works on at a time.
+    /// How many writes it works on at a time.
     pub channels: u64,
     pub cache: WriteCache,
-    /// One CPU hears of all its requests' ends, not the one that submitted each.
+    /// One CPU handles the completions of all requests, rather than the CPU that submitted each.
     pub one_interrupt: bool,
 }

@@ -1,11 +1,12 @@
 //! The energy that a machine takes: power times time, over every stretch in which a core does one thing.
 //!
-//! A core draws what its domain's table says of its clock while one of its threads executes or polls, and otherwise what the shallowest
-//! idle state of its threads draws; the way out of a state counts as the state, as in its residency. A package draws something beside its
-//! cores, and less where it sleeps. Between two frequencies of a table power goes in proportion; below the lowest it falls with the
-//! frequency. All of it is in integers: a microwatt for a picosecond is an attojoule.
+//! While one of its threads executes or polls, a core draws what its domain's table says for its clock. Otherwise it
+//! draws the power of the shallowest idle state among its threads. The time to leave a state counts as that state, as
+//! in its residency. A package draws some power beside its cores, and less of it while it sleeps. Between two
+//! frequencies of a table power is interpolated linearly; below the lowest one it falls in proportion to the frequency.
+//! All values are integers: a microwatt for a picosecond is an attojoule.
 //!
-//! Nothing here decides anything.
+//! The simulation's decisions do not depend on anything here.
 
 use crate::description::Description;
 use crate::frequency::{FrequencyTime, fixed_khz};
@@ -14,14 +15,14 @@ use crate::prices::IdleState;
 use crate::topology::Topology;
 use units::{CpuId, CpuMask, Ps, Slots};
 
-/// What a machine draws, as plain integers: `[energy]` of its machine file. Powers in microwatts.
+/// The power that a machine draws, as plain integers: `[energy]` of its machine file. In microwatts.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Power {
-    /// What each CPU's clock shows on a machine whose clocks stand still, in kHz.
+    /// Each CPU's frequency on a machine whose clocks never change, in kHz.
     pub fixed_khz: Vec<u32>,
-    /// Each CPU in one.
+    /// Each CPU is in one domain.
     pub domains: Vec<DomainPower>,
-    /// Of a package beside its cores, awake and asleep.
+    /// What a package draws beside its cores, awake and asleep.
     pub package: (u64, u64),
 }
 
@@ -29,14 +30,14 @@ pub struct Power {
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct DomainPower {
     pub cpus: CpuMask,
-    /// kHz and what a core draws there while it executes; ascending, at least one.
+    /// Frequencies in kHz, and what a core draws at each while it executes; ascending, at least one.
     pub executing: Vec<(u64, u64)>,
-    /// By the idle state's name, of a core; polling ones are not among them.
+    /// What a core draws in each idle state, by the state's name. Polling states are not among them.
     pub idle: Vec<(String, u64)>,
 }
 
 impl Power {
-    /// What a machine file tells; `None` where it does not tell of every state of every CPU.
+    /// The powers in a machine file; `None` if it leaves out a state of a CPU.
     pub fn of(machine: &Description) -> Option<Power> {
         let value = |name: &str| machine.figure(name).map(|figure| figure.value);
         let domain = |domain: &crate::description::EnergyDomain| {
@@ -78,7 +79,7 @@ impl Power {
 }
 
 impl DomainPower {
-    /// What a core draws that executes at `khz`.
+    /// What a core draws while it executes at `khz`.
     pub fn executing_uw(&self, khz: u32) -> u64 {
         let (_, top_uw) = *self.executing.last().expect("a domain has a frequency");
         let own = u64::from(khz);
@@ -90,7 +91,7 @@ impl DomainPower {
         }
     }
 
-    /// What one draws in the idle state of that name; `None` where that polls.
+    /// What a core draws in the idle state of that name; `None` for a polling state.
     pub fn idle_uw(&self, state: &str) -> Option<u64> {
         self.idle.iter().find(|(name, _)| name == state).map(|&(_, uw)| uw)
     }
@@ -99,10 +100,10 @@ impl DomainPower {
 /// What one core has done and drawn. Energy in attojoules.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct CoreEnergy {
-    /// Time at each frequency while a thread executed or polled, and what that took.
+    /// Time at each frequency while a thread executed or polled, and the energy of that.
     pub executing: FrequencyTime,
     pub executing_aj: u128,
-    /// Time in each idle state, from the shallowest, and what that took.
+    /// Time in each idle state, from the shallowest, and the energy of that.
     pub idle: Vec<Ps>,
     pub idle_aj: Vec<u128>,
 }
@@ -113,19 +114,19 @@ impl CoreEnergy {
     }
 }
 
-/// The same in short.
+/// A summary of [`CoreEnergy`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct CoreDraw {
     pub executing: Ps,
     pub executing_aj: u128,
     pub idle_aj: u128,
-    /// A thread executes, or is about to.
+    /// Whether a thread executes, or is on the way out of its idle state.
     pub awake: bool,
 }
 
 impl CoreDraw {
-    /// What it did since `before`, which becomes what was done by now. What ran beside an idle that was counted already, and is less than
-    /// was thought then, comes off what follows.
+    /// What the core did since `before`, which is set to what it has done by now. Execution beside an idle stretch that
+    /// was already counted can make a total smaller than before; the difference then comes off what follows.
     pub fn since(&self, before: &mut CoreDraw) -> CoreDraw {
         let done = CoreDraw {
             executing: self.executing.saturating_sub(before.executing),
@@ -145,7 +146,7 @@ impl CoreDraw {
 struct Thread {
     /// `None`: it executes.
     state: Option<u8>,
-    /// When it will, if it is on the way out of its state.
+    /// When the thread will execute, if it is on the way out of its state.
     leaves: Ps,
 }
 
@@ -156,27 +157,27 @@ struct Core {
     domain: usize,
     threads: Vec<Thread>,
     khz: u32,
-    /// At that frequency.
+    /// Power while executing at that frequency.
     executing_uw: u64,
     since: Ps,
     energy: CoreEnergy,
 }
 
-/// What the cores of a machine do, and what that takes.
+/// What the cores of a machine do, and the energy that takes.
 #[derive(Clone, Debug)]
 pub struct Meter {
     power: Power,
     cores: Vec<Core>,
-    /// Of each CPU its core, and which thread of that it is.
+    /// The core of each CPU, and which of the core's threads the CPU is.
     of_cpu: Slots<(u16, u16)>,
-    /// Of each domain, by idle state.
+    /// What a core of each domain draws, by idle state.
     idle_uw: Vec<Vec<u64>>,
     package_cores: Vec<Vec<u16>>,
 }
 
 impl Core {
-    /// It did until `now` what its threads did, some of which have left their states meanwhile. A time that lies behind what was counted
-    /// already adds nothing.
+    /// Counts what the core's threads did until `now`, including threads that have left their states meanwhile. If
+    /// `now` lies before the time already counted, it adds nothing.
     fn advance(&mut self, now: Ps, idle_uw: &[Vec<u64>]) {
         loop {
             let next = self.threads.iter_mut().filter(|thread| thread.leaves <= now).min_by_key(|thread| thread.leaves);
@@ -187,7 +188,7 @@ impl Core {
         self.count(now, idle_uw);
     }
 
-    /// What its threads do they did until `now`.
+    /// Counts the time until `now`, in which the threads did what they do now.
     fn count(&mut self, now: Ps, idle_uw: &[Vec<u64>]) {
         let time = now.saturating_sub(self.since);
         if time == Ps::ZERO {
@@ -203,12 +204,13 @@ impl Core {
         }
     }
 
-    /// The shallowest of its threads' states; `None`, which comes before all states: one of them executes.
+    /// The shallowest of its threads' states; `None`, which sorts before all states, if one of them executes.
     fn state(&self) -> Option<usize> {
         self.threads.iter().map(|thread| thread.state).min().flatten().map(usize::from)
     }
 
-    /// What it will have done by `end`, if nothing else happens to it meanwhile; what was counted beyond that already counts.
+    /// What the core will have done by `end` if nothing else happens to it; what was already counted beyond `end` is
+    /// included.
     fn until(&self, end: Ps, idle_uw: &[Vec<u64>]) -> CoreDraw {
         let mut draw = CoreDraw {
             executing: self.energy.executing.iter().fold(Ps::ZERO, |sum, (_, time)| sum + time),
@@ -244,7 +246,8 @@ impl Core {
 }
 
 impl Meter {
-    /// Of a machine that has just booted, its CPUs awake, with these idle states. `khz` is what each CPU's clock is at.
+    /// The meter of a machine that has just booted, with its CPUs awake and with these idle states. `khz`: each CPU's
+    /// frequency.
     ///
     /// # Panics
     /// If `power` leaves out a CPU, or an idle state that does not poll.
@@ -304,13 +307,14 @@ impl Meter {
     pub fn resume(&mut self, cpu: CpuId, first: Ps) {
         let (core, thread) = self.of_cpu[cpu.index()];
         let thread = &mut self.cores[usize::from(core)].threads[usize::from(thread)];
-        // Polling is no state here: it may have left another one before.
+        // Polling is not a state here, so a CPU that polls may be on the way out of another state.
         if thread.state.is_some() && thread.leaves == Ps::NEVER {
             thread.leaves = first;
         }
     }
 
-    /// `cpu` executed something from `from` to `to` that is told from outside, while it stays in its idle state.
+    /// From `from` to `to` `cpu` executed something that comes from outside the simulation, while it stays in its idle
+    /// state.
     pub fn executed_beside(&mut self, cpu: CpuId, from: Ps, to: Ps) {
         let (core, thread) = self.of_cpu[cpu.index()];
         let core = &mut self.cores[usize::from(core)];
@@ -320,7 +324,7 @@ impl Meter {
         core.threads[usize::from(thread)] = state;
     }
 
-    /// The clock of `cpu` is at `khz` from `now` on.
+    /// `cpu` runs at `khz` from `now` on.
     pub fn clock(&mut self, cpu: CpuId, now: Ps, khz: u32) {
         let (core, _) = self.of_cpu[cpu.index()];
         let core = &mut self.cores[usize::from(core)];
@@ -335,7 +339,7 @@ impl Meter {
         &self.power
     }
 
-    /// Each core's, up to `end`, in the order of the topology.
+    /// Each core's energy up to `end`, in the order of the topology.
     pub fn cores(&self, end: Ps) -> Vec<CoreEnergy> {
         let until = |core: &Core| {
             let mut core = core.clone();
@@ -345,32 +349,34 @@ impl Meter {
         self.cores.iter().map(until).collect()
     }
 
-    /// The cores of a package, and what each has done by `end`, in the order of the topology. Nothing is counted by that.
+    /// The cores of a package, and what each has done by `end`, in the order of the topology. It only looks: nothing is
+    /// counted.
     pub fn package_cores(&self, package: usize, end: Ps) -> impl Iterator<Item = (usize, CoreDraw)> + '_ {
         let of = move |&core: &u16| (usize::from(core), self.cores[usize::from(core)].until(end, &self.idle_uw));
         self.package_cores[package].iter().map(of)
     }
 
-    /// What a package takes beside its cores by `end`, of which it was `slept` in its own idle state.
+    /// The energy of a package beside its cores up to `end`. It was in its own idle state for `slept`.
     pub fn package_own_aj(&self, end: Ps, slept: Ps) -> u128 {
         let (awake_uw, asleep_uw) = self.power.package;
         let own = |time: Ps, uw: u64| u128::from(time.0) * u128::from(uw);
         own(end.saturating_sub(slept), awake_uw) + own(slept.min(end), asleep_uw)
     }
 
-    /// What a package draws with all its cores in the deepest idle state, and asleep, if it can be.
+    /// What a package draws while it sleeps (if it can) with all its cores in the deepest idle state.
     pub fn package_idle_uw(&self, package: usize) -> u64 {
         let deepest = |&core: &u16| self.idle_uw[self.cores[usize::from(core)].domain].last().copied().unwrap_or(0);
         self.package_cores[package].iter().map(deepest).sum::<u64>() + self.power.package.1
     }
 
-    /// What it draws with all its cores executing at their highest frequencies.
+    /// What a package draws with all its cores executing at their highest frequencies.
     pub fn package_most_uw(&self, package: usize) -> u64 {
         let most = |&core: &u16| self.power.domains[self.cores[usize::from(core)].domain].executing_uw(u32::MAX);
         self.package_cores[package].iter().map(most).sum::<u64>() + self.power.package.0
     }
 
-    /// Everything up to `end`. `asleep`: what each package did in its own idle state; nothing where they have none.
+    /// All energy up to `end`. `asleep`: each package's residency in its own idle state; empty where packages have
+    /// none.
     pub fn read(&self, end: Ps, asleep: &[PackageResidency]) -> EnergyUse {
         let cores = self.cores(end);
         let states = self.idle_uw.first().map_or(0, Vec::len);
@@ -396,7 +402,7 @@ impl Meter {
     }
 }
 
-/// What a domain's cores took, in attojoules.
+/// The energy of a domain's cores, in attojoules.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DomainEnergy {
     pub cpus: CpuMask,
@@ -411,14 +417,14 @@ impl DomainEnergy {
     }
 }
 
-/// What a package took, in attojoules: its cores, and it beside them.
+/// The energy of a package, in attojoules: of its cores, and of the package beside them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PackageEnergy {
     pub cores_aj: u128,
     pub own_aj: u128,
 }
 
-/// What a machine took for so long.
+/// The energy that a machine took in this time.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct EnergyUse {
     pub duration: Ps,
@@ -431,7 +437,7 @@ impl EnergyUse {
         self.packages.iter().map(|package| package.cores_aj + package.own_aj).sum()
     }
 
-    /// What it has taken more than when it had taken `before`.
+    /// The energy taken since `before` was read.
     pub fn since(&self, before: &EnergyUse) -> EnergyUse {
         let mut rest = self.clone();
         rest.duration = self.duration.saturating_sub(before.duration);

@@ -44,7 +44,7 @@ pub enum Notice {
     Ipi(Ipi),
     /// A store to the flags word it monitors.
     Monitor,
-    /// Its clock event device was set to another time: nothing arrives, what it waits for has changed.
+    /// The CPU's clock event device was set to another time: nothing arrives, but what the CPU waits for has changed.
     Timer,
     /// Nothing arrives either: [`Hardware::frequency_due`] has changed.
     Frequency,
@@ -56,32 +56,33 @@ pub struct Message {
     pub at: Ps,
     pub to: CpuId,
     pub notice: Notice,
-    /// How much its sender's path had put off before: what that stalls, the message is sent later.
+    /// How many requests the sender's path had put off before it sent this: their stalls delay the message.
     pub after: usize,
 }
 
 struct Cpu {
-    /// Where the last path ended. While the CPU executes one, its clock is [`Executing`]'s.
+    /// Where the last path ended. While the CPU executes a path, [`Executing::clock`] is its clock.
     clock: Ps,
     ps_per_cycle: u64,
     /// The same while no other thread of its core is active.
     alone: u64,
     /// And while one other is, by the kind of that one's work.
     paired: [u64; 2],
-    /// What it executes in user mode; whether that asks for lines from beyond the core's caches, and what a cycle takes longer for it.
+    /// What kind of work it does in user mode, whether that work fetches lines from beyond the core's caches, and how
+    /// much longer a cycle takes because of it.
     kind: WorkKind,
     demands: bool,
     longer: Ps,
-    /// Not in an idle state: takes its share of the core.
+    /// Not in an idle state: it takes its share of the core.
     active: bool,
     idling: Idling,
-    /// Spent in interrupts and softirqs, where that is accounted apart.
+    /// Time spent in interrupts and softirqs, where that is accounted apart.
     irq_time: Ps,
     /// What the scheduler leaves to chance on this CPU.
     sched_rng: Prng,
 }
 
-/// The CPU that executes kernel code now, and what every charge to it needs to know.
+/// The CPU that executes kernel code now, with what every charge to it needs to know.
 struct Executing {
     cpu: CpuId,
     seat: Seat,
@@ -89,21 +90,22 @@ struct Executing {
     ps_per_cycle: u64,
 }
 
-/// A simulated machine. `COSTS` false is the cost model switched off: nothing takes time but what programs ask for.
+/// A simulated machine. With `COSTS` false the cost model is off: nothing takes time but what programs ask for.
 pub struct Hardware<const COSTS: bool> {
-    /// Its clock is what everybody's `sched_clock` shows.
+    /// Its clock is what every CPU's `sched_clock` shows.
     executing: Executing,
     profile: Option<Box<CallTree>>,
     lines: Directory,
-    /// Who touches which line, if somebody wants to know.
+    /// Who touches which line; `None` unless somebody wants to know.
     touched: Option<Box<LineRecord>>,
     /// Straight-line work of each path, by number.
     paths: [Cycles; NR_PATHS],
     pub topology: Topology,
     pub prices: Prices,
-    /// What lies below a file system, if somebody has said so. It takes its time with the cost model off, too.
+    /// What lies below a file system; `None` unless the machine file describes a disk. It takes its time even with the
+    /// cost model off.
     pub disk: Option<Disk>,
-    /// What a Java server takes, likewise.
+    /// What a Java server's work takes; the same holds for it.
     pub java: Option<Java>,
     cpus: Slots<Cpu>,
     cpuidles: Cpuidles,
@@ -113,31 +115,31 @@ pub struct Hardware<const COSTS: bool> {
     /// CONFIG_IRQ_TIME_ACCOUNTING.
     irq_accounting: bool,
     warmth: Warmth,
-    /// `None` until a task asks for something.
+    /// `None` until a task declares what it asks of memory.
     memory_load: Option<Box<MemoryLoad>>,
     siblings: Siblings,
-    /// Threads of a core slow each other down.
+    /// Whether the threads of a core slow each other down.
     threads_share: bool,
     layout: Layout,
     outbox: Vec<Message>,
-    /// What the path that executes leaves for the time at which it comes to it.
+    /// What the current path leaves to be done when simulated time reaches it.
     put_off: Vec<PutOff>,
     sink: Option<Box<dyn Sink>>,
-    /// It hears bare tracepoints too.
+    /// Whether the sink hears bare tracepoints too.
     bare_tracepoints: bool,
     /// `None`: one frequency for the whole run.
     frequency: Option<Box<Frequency>>,
-    /// What the run loop knows of [`Hardware::frequency_due`].
+    /// The time of [`Hardware::frequency_due`] that the run loop knows.
     frequency_told: Ps,
-    /// `None`: nobody knows what this machine draws.
+    /// `None`: the machine file does not say what this machine draws.
     meter: Option<Box<Meter>>,
-    /// `None`: nobody limits it.
+    /// `None`: nothing limits its power.
     power_limiter: Option<Box<PowerLimiter>>,
 }
 
 impl<const COSTS: bool> Hardware<COSTS> {
-    /// `seed` chooses what a real machine leaves to chance: at which slice of the last level cache each line lives, and what the
-    /// scheduler throws dice for.
+    /// `seed` decides what a real machine leaves to chance: the slice of the last level cache in which each line lies,
+    /// and the scheduler's own random numbers.
     pub fn new(topology: Topology, prices: Prices, layout: Layout, rules: IdleRules, seed: u64) -> Hardware<COSTS> {
         let cpuidles = Cpuidles::new(&topology, &prices, rules, &IdleOptions::default());
         let cpus = topology
@@ -195,7 +197,7 @@ impl<const COSTS: bool> Hardware<COSTS> {
         self.sink = Some(sink);
     }
 
-    /// The listener is to hear bare tracepoints as well.
+    /// From now on the sink hears bare tracepoints as well.
     pub fn trace_bare(&mut self) {
         self.bare_tracepoints = true;
     }
@@ -205,7 +207,7 @@ impl<const COSTS: bool> Hardware<COSTS> {
         self.sink.take()
     }
 
-    /// Books time from `now` on.
+    /// Books time into a profile from `now` on.
     pub fn start_profile(&mut self, now: Ps) {
         self.profile = Some(Box::new(CallTree::new(self.cpus.len(), now)));
     }
@@ -214,7 +216,7 @@ impl<const COSTS: bool> Hardware<COSTS> {
         self.profile.as_deref()
     }
 
-    /// The time of interrupts is accounted apart from now on.
+    /// From now on the time of interrupts is accounted apart.
     pub fn set_irq_accounting(&mut self) {
         self.irq_accounting = true;
     }
@@ -231,7 +233,7 @@ impl<const COSTS: bool> Hardware<COSTS> {
 
     // The clock of the CPU that executes.
 
-    /// `cpu` begins to execute kernel code at `now`. Whatever is charged until the next call is charged to it.
+    /// `cpu` begins to execute kernel code at `now`. All charges up to the next call are charged to it.
     #[inline]
     pub fn begin(&mut self, cpu: CpuId, now: Ps) {
         let executing = &mut self.executing;
@@ -246,13 +248,13 @@ impl<const COSTS: bool> Hardware<COSTS> {
         executing.clock = now;
     }
 
-    /// Where `cpu`'s clock stands: the end of what it executed last.
+    /// Where `cpu`'s clock stands: at the end of what it executed last.
     #[inline]
     pub fn now(&self, cpu: CpuId) -> Ps {
         if unlikely(cpu != self.executing.cpu) { self.cpus[cpu.index()].clock } else { self.executing.clock }
     }
 
-    /// Time that a function's straight-line work takes the CPU that executes.
+    /// How long a function's straight-line work takes the CPU that executes.
     #[inline(always)]
     fn work_of(&self, path: Path) -> Ps {
         Ps(self.paths[path.0 as usize].0 * self.executing.ps_per_cycle)
@@ -269,13 +271,13 @@ impl<const COSTS: bool> Hardware<COSTS> {
         }
     }
 
-    /// Picoseconds that `cpu` needs for one cycle of work now.
+    /// Picoseconds that one cycle of work takes `cpu` now.
     #[inline]
     pub fn ps_per_cycle(&self, cpu: CpuId) -> u64 {
         self.cpus[cpu.index()].ps_per_cycle
     }
 
-    /// Messages sent since this was last asked.
+    /// Messages that have been sent and not yet taken from here.
     #[inline]
     pub fn outbox(&mut self) -> &mut Vec<Message> {
         &mut self.outbox
@@ -287,7 +289,7 @@ impl<const COSTS: bool> Arch for Hardware<COSTS> {
 
     #[inline]
     fn sched_clock(&self, _cpu: CpuId) -> Ns {
-        // Every clock of the machine is synchronised, so the executing CPU's is everybody's.
+        // Every clock of the machine is synchronised, so the executing CPU's clock is everybody's.
         self.executing.clock.ns()
     }
 
@@ -406,7 +408,7 @@ impl<const COSTS: bool> Arch for Hardware<COSTS> {
         }
     }
 
-    /// The same as one by one, with what does not change on the way looked at once.
+    /// The same as reading the lines one by one, but what does not change in between is looked up once.
     #[inline]
     fn look(&mut self, by: CpuId, path: Path, lines: impl Iterator<Item = Line>) {
         if !COSTS {

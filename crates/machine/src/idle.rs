@@ -1,8 +1,8 @@
 //! Which idle state a CPU enters: drivers/cpuidle, its governors and its table of states.
 //!
-//! [`Cpuidle`] is what the CPUs of a machine have in common (the table, the kernel's rules), [`Device`] what each has of its own. The idle
-//! loop tells a governor what it knows ([`Outlook`]), and is told a state and whether the tick is to stop ([`Choice`]); after the wakeup
-//! it tells the governor how it went.
+//! [`Cpuidle`] is what the CPUs of a machine have in common (the table of states, the kernel's rules), [`Device`] what
+//! each has of its own. The idle loop tells a governor what it knows ([`Outlook`]). The governor answers with a state
+//! and whether the tick is to stop ([`Choice`]). After the wakeup the idle loop tells it what happened.
 
 mod haltpoll;
 mod ladder;
@@ -183,7 +183,8 @@ impl IdleRules {
         ..Self::V6_12
     };
 
-    /// Whether the kernel has `governor`. teo and haltpoll are younger than the governors' say about the tick; no kernel here lies between.
+    /// Whether the kernel has `governor`. teo and haltpoll came after governors began to decide about the tick; no
+    /// kernel here lies in between.
     pub fn has(&self, governor: Governor) -> bool {
         match governor {
             Governor::Ladder | Governor::Menu => true,
@@ -191,7 +192,7 @@ impl IdleRules {
         }
     }
 
-    /// Every behaviour, as a kernel has it.
+    /// Every behaviour, with this kernel's choice.
     pub fn settings(&self) -> [Setting; 11] {
         [
             self.governor.setting(),
@@ -208,7 +209,7 @@ impl IdleRules {
         ]
     }
 
-    /// Switches one alone.
+    /// Switches one behaviour alone.
     pub fn set(&mut self, key: &str, value: &str) -> Switched {
         match key {
             Governor::KEY => self.governor.switch(value),
@@ -227,8 +228,9 @@ impl IdleRules {
     }
 }
 
-/// Longest time to a timer that is told apart, in nanoseconds: the kernel's clock event devices reach a few hundred seconds. Where no timer
-/// at all is armed it stands for what is then as good as never (until v4.16 the time for which the clock may go unread, since then KTIME_MAX).
+/// The longest time to a timer that is distinguished, in nanoseconds: the kernel's clock event devices reach a few
+/// hundred seconds. If no timer is armed at all, it stands for what the kernel then uses (until v4.16 the time for
+/// which the clock may go unread, since then KTIME_MAX).
 pub const FAR_NS: u64 = 1_000_000_000_000;
 
 /// governors/gov.h: RESIDENCY_THRESHOLD_NS.
@@ -241,13 +243,13 @@ const SAFE_TIMER_TICKS: u64 = 2;
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Outlook {
     pub now_ns: u64,
-    /// From idle's begin, or its last interrupt, to the next timer, and to the next tick where that goes on whatever is chosen; at most
-    /// [`FAR_NS`].
+    /// From the begin of the idle, or its last interrupt, to the next timer. Includes the next tick only if it goes on
+    /// whatever is chosen. At most [`FAR_NS`].
     pub sleep_length_ns: u64,
-    /// From there to the next event as things stand: the tick counts as long as it runs. At most [`FAR_NS`].
+    /// From the same moment to the next event as things stand: the tick counts as long as it runs. At most [`FAR_NS`].
     pub delta_tick_ns: u64,
     pub tick_stopped: bool,
-    /// Tasks that wait for devices, having run here last.
+    /// Tasks that wait for devices and last ran here.
     pub nr_iowaiters: u32,
 }
 
@@ -256,7 +258,7 @@ pub struct Outlook {
 pub struct Choice {
     pub state: usize,
     pub stop_tick: bool,
-    /// It asked for the time to the next timer, which takes time.
+    /// Whether it asked for the time to the next timer, which takes time.
     pub looked_at_timers: bool,
 }
 
@@ -266,14 +268,14 @@ impl Choice {
     }
 }
 
-/// cpuidle.h: struct cpuidle_device, as far as governors look at it.
+/// cpuidle.h: struct cpuidle_device, as far as governors use it.
 #[derive(Clone, Debug)]
 struct Usage {
-    /// Of the last idle, the time to leave the state included; 0 if it was not entered after all.
+    /// The length of the last idle, including the time to leave the state; 0 if the state was not entered after all.
     last_residency_ns: u64,
     /// The state entered last; `None` once teo has seen it.
     last_state: Option<u8>,
-    /// Polling ended because its time was over.
+    /// Whether polling ended because its time was up.
     poll_time_limit: bool,
     /// Haltpoll's own limit.
     poll_limit_ns: u64,
@@ -314,14 +316,14 @@ impl Cpuidle {
         }
     }
 
-    /// Whether a governor is asked, and there is something to choose.
+    /// Whether a governor is asked, because there is a state to choose.
     #[inline]
     pub fn is_governed(&self) -> bool {
         self.table.way == Way::Governed && self.table.states.len() > 1
     }
 
-    /// Neither governor nor driver has a say. A CPU that is told to poll keeps its tick. `got_tick`: the idle before this one, since the
-    /// CPU went idle, ended with the tick.
+    /// The choice where neither governor nor driver has a say. A CPU that is told to poll keeps its tick. `got_tick`:
+    /// since the CPU went idle, its previous idle state was ended by the tick.
     #[inline]
     pub fn only_choice(&self, got_tick: bool) -> Choice {
         let stop_tick = match self.rules.tick_unchosen {
@@ -331,7 +333,7 @@ impl Cpuidle {
         Choice { state: 0, stop_tick, looked_at_timers: false }
     }
 
-    /// cpuidle.c: cpuidle_select(), with what cpuidle_idle_call() does where there is nothing to choose.
+    /// cpuidle.c: cpuidle_select(), with what cpuidle_idle_call() does where there is no state to choose.
     #[inline]
     pub fn select(&self, device: &mut Device, outlook: &Outlook) -> Choice {
         let Device { usage, governor } = device;
@@ -350,13 +352,12 @@ impl Cpuidle {
         }
     }
 
-    /// The state that was chosen was not entered, because the CPU had to reschedule.
+    /// The chosen state was not entered, because the CPU had to reschedule.
     pub fn reject(&self, device: &mut Device) {
         device.usage.last_residency_ns = 0;
     }
 
-    /// cpuidle.c: cpuidle_reflect(): `state` was left at `now_ns`, `residency_ns` after it was entered; the tick came or not, and polling
-    /// ended by its limit or not.
+    /// cpuidle.c: cpuidle_reflect(): `state` was left `residency_ns` after it was entered, for the reason in `woken`.
     #[inline(always)]
     pub fn reflect(&self, device: &mut Device, state: usize, residency_ns: u64, woken: Woken) {
         let Device { usage, governor } = device;
@@ -389,7 +390,7 @@ impl Cpuidle {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Woken {
     pub now_ns: u64,
-    /// The tick, which had not been stopped.
+    /// The tick ended it; the tick had not been stopped.
     pub got_tick: bool,
     pub poll_time_limit: bool,
 }

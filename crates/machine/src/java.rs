@@ -1,4 +1,4 @@
-//! What a Java server's work takes on a machine, as its file tells of it.
+//! The cost of a Java server's work on a machine, as the machine file tells it.
 
 use units::{Cycles, Ps};
 
@@ -9,9 +9,9 @@ pub struct Java {
     pub task: Cycles,
     /// Drawing a request and encoding it.
     pub issue: Cycles,
-    /// What a selector takes for a message.
+    /// A selector's work for one message.
     pub select: Cycles,
-    /// What decoding one takes.
+    /// Decoding a message.
     pub decode: Cycles,
     /// A worker's look through its pool before it parks.
     pub scan: Cycles,
@@ -21,8 +21,8 @@ pub struct Java {
     pub allocation: u64,
     /// Bytes of a young generation.
     pub young: u64,
-    /// What a collection of it stops the program for.
+    /// How long a collection of the young generation stops the program.
     pub pause: Ps,
-    /// Bytes that 1000 cycles of its work bring through a core's cache.
+    /// Bytes that 1000 cycles of the program's work bring through a core's cache.
     pub passes: u64,
 }

@@ -1,5 +1,5 @@
-//! What hardware does to a scheduler: how far its CPUs are apart, what a cache line's way costs, how long a CPU takes to wake,
-//! what a sibling thread takes away.
+//! What hardware does to a scheduler: how far its CPUs are apart, what it costs to move a cache line, how long a CPU
+//! takes to wake, how much a sibling thread takes away.
 //!
 //! Time is integer picoseconds, work is cycles. Every number comes from a machine file, with its source.
 

@@ -1,11 +1,11 @@
-//! The cache-line directory: who holds each line of kernel memory, and what it costs somebody else to get it.
+//! The cache-line directory: which cores hold each line of kernel memory, and how long another core waits to get it.
 //!
-//! One entry per line: the last writer, the cores that share it, and until when it is on its way. A read of a line that
-//! another core modified moves it; a write takes it from everybody. Requests for one line queue up, which is all there is to
-//! contention: no price depends on the number of CPUs.
+//! There is one entry per line. It names the last writer and the sharers, and says until when the line is in flight. A
+//! read of a line that another core modified fetches it from there; a write takes it from every other holder. Requests
+//! for one line queue up. This queue is the whole model of contention: no price depends on the number of CPUs.
 //!
-//! Modelled: states modified and shared, by core (the two threads of a core share its caches). Absent: eviction, so a line stays
-//! with its last users however much they run; prefetching; the ring's or mesh's own load.
+//! Modelled: the states modified and shared, per core (the two threads of a core share its caches). Absent: eviction,
+//! so a line stays with its last users however much else they run; prefetching; load on the ring or mesh itself.
 
 mod berths;
 mod crowds;
@@ -31,42 +31,44 @@ pub use totals::LineTotals;
 use units::{CpuId, Permille, Ps, Slots, prefetch, prefetch_lines};
 use ways::{Fought, Places, Ways};
 
-/// One-way trips of a lock's line from a holder to a spinner: release, look, claim. (Test-and-set, ticket and queued spin locks
-/// and the kernel's mutex spinners all need these three; queued ones touch the next waiter's own line besides.)
+/// How many one-way trips of a lock's line a handover to a spinner takes: the holder's release, the spinner's look, its
+/// claim. Test-and-set, ticket and queued spin locks and the kernel's mutex spinners all need these three. Queued locks
+/// also touch the next waiter's own line, which is charged by itself.
 const CONTENDED_HANDOVER: u64 = 3;
 
 /// [Berths](Berths) per word of a sharer set.
 const WORD: usize = 64;
 
-/// Where a CPU stands among the caches: what each of its accesses needs to know.
+/// Where a CPU stands in the cache hierarchy: what each of its accesses needs to know.
 #[derive(Clone, Copy, Debug)]
 pub struct Seat {
-    /// How a line's holder reads that this CPU's core holds alone.
+    /// [`Entry::holder`] of a line that only this CPU's core holds, modified.
     alone: Holder,
     /// The number of this CPU's core: its [berth](Berths).
     core: u16,
-    /// Its last level cache.
+    /// The number of its last level cache.
     llc: u16,
-    /// Where in the table of ways those to this CPU begin.
+    /// Where this CPU's row begins in the [table of ways](Ways).
     row: u32,
-    /// How a line's entry reads that this core has the second copy.
+    /// What an entry contains when this core has the second copy ([`mark_of`]).
     mark: u16,
-    /// The word of a sharer set that has this core's bit, that bit, and the bits in that word of the cores of its last level cache.
+    /// `word` is the word of a sharer set that has this core's bit, and `bit` that bit. `near` has the bits, in that
+    /// word, of all cores of this core's last level cache.
     word: u8,
-    /// Whether the word has the bits of all cores of its last level cache.
+    /// Whether that word has the bits of all cores of the last level cache.
     whole: bool,
     bit: u64,
     near: u64,
 }
 
 impl Seat {
-    /// The number of its last level cache.
+    /// The number of this CPU's last level cache.
     #[inline]
     pub fn llc(&self) -> usize {
         usize::from(self.llc)
     }
 
-    /// Whether a core is of its last level cache, if the word has all of those.
+    /// Whether a core shares this CPU's last level cache. Valid only if `whole`.
     #[inline(always)]
     fn is_near(&self, core: u16) -> bool {
         core as usize / WORD == self.word as usize && self.near >> (core as usize % WORD) & 1 != 0
@@ -75,39 +77,42 @@ impl Seat {
 
 pub struct Directory {
     regions: [Table<Entry>; Region::ALL.len()],
-    /// The sharer set of each line, `words` words long, one bit for each core. Of a line that has none ([`Entry::has_set`]) it means nothing, and is
-    /// not looked at.
+    /// The sharer set of each line: `words` words, with one bit per core. It is meaningless, and never read, while the
+    /// line's entry has no set ([`Entry::has_set`]).
     sharers: [Table<u64>; Region::ALL.len()],
     words: usize,
     berths: Berths,
     ways: Ways,
     prices: LinePrices,
-    /// The shares of a miss that the core cannot hide.
+    /// The shares of a load miss and of a store miss that the core cannot hide.
     read_stall: Permille,
     write_stall: Permille,
     fought: Fought,
     stalled: Ps,
-    /// Of it, what nobody stood still for.
+    /// The part of `stalled` for which no CPU stood still: idle CPUs fetched these lines.
     unwaited: Ps,
-    /// What accesses by the longest way have waited behind others.
+    /// Time for which requests waited behind earlier ones. Complete only for accesses that take the full path.
     queued: Ps,
-    /// Of each CPU; and, while accesses are recorded, what they would be.
+    /// Each CPU's seat. While accesses are recorded these are blindfolded, and `true_seats` has the real ones.
     seats: Slots<Seat>,
     /// The core of each CPU.
     cores: Slots<u16>,
+    /// Empty unless accesses are recorded.
     true_seats: Slots<Seat>,
     /// The cores of each last level cache, `words` words each.
     llc_cores: Vec<u64>,
-    /// Lines with a queue of requests: whose order decides, and who is near whom in it.
+    /// Lines whose requests are answered in the order of simulated time, and, for lines with a queue, who waits near
+    /// whom.
     disputed: Disputed,
     crowds: Crowds,
-    /// Whoever waits no longer than this is of no concern to these two.
+    /// A request that waits no longer than this concerns neither `disputed` nor `crowds`.
     patience: Ps,
 }
 
-/// Each kind of access comes in three steps, each longer and rarer than the one before: whether the line is here (`_here`), in a few
-/// instructions wherever somebody asks; what another core modified (`_usual`) or others share (`_shared`), `None` where it is something
-/// else; and all cases. What the latter two return is how long the core stalls.
+/// Each kind of access is tried in three steps, each longer and rarer than the one before. The first, `_here`, is a few
+/// instructions inlined at every access: is the line in this core's caches? The second handles one usual case, a line
+/// that another core modified (`_usual`) or that others share (`_shared`), and returns `None` in any other case. The
+/// third handles all cases. The last two return how long the core stalls.
 impl Directory {
     pub fn new(topology: &Topology, prices: LinePrices, seed: u64) -> Directory {
         let berths = Berths::new(topology);
@@ -161,7 +166,7 @@ impl Directory {
         }
     }
 
-    /// Memory that entries and sharer sets take on the host. They grow with the lines that are touched, by doubling.
+    /// Host memory that the entries and sharer sets take. They double in size as higher line numbers are touched.
     pub fn bytes(&self) -> usize {
         let entries: usize = self.regions.iter().map(|table| table.capacity()).sum();
         let words: usize = self.sharers.iter().map(|table| table.capacity()).sum();
@@ -173,7 +178,7 @@ impl Directory {
         self.seats[cpu.index()]
     }
 
-    /// How long a line travels from the core of `from` to that of `to`; `None` if it is the same.
+    /// How long a line travels from the core of `from` to that of `to`; `None` if both CPUs are threads of one core.
     #[inline(always)]
     pub fn way_between(&self, from: CpuId, to: CpuId) -> Option<Ps> {
         let (from, core) = (self.cores[from.index()], self.cores[to.index()]);
@@ -186,7 +191,7 @@ impl Directory {
         self.regions[line.region as usize].get(line.index as usize)
     }
 
-    /// So many lines from this one on are soon to be touched.
+    /// The simulation is about to touch `LINES` lines, from `first` on: prefetches their entries into the host's cache.
     #[inline(always)]
     pub fn foresee<const LINES: usize>(&self, first: Line) {
         let entries = self.regions[first.region as usize].get(first.index as usize..);
@@ -195,7 +200,7 @@ impl Directory {
         }
     }
 
-    /// `cpu` is soon to execute.
+    /// The simulation is about to run `cpu`: prefetches its seat into the host's cache.
     #[inline(always)]
     pub fn foresee_seat(&self, cpu: CpuId) {
         prefetch_lines::<1, _>(&self.seats[cpu.index()]);
@@ -215,7 +220,7 @@ impl Directory {
         }
     }
 
-    /// A load of a line that another core modified, and that nobody is moving.
+    /// A load of a line that another core modified and that is not in flight.
     #[inline(always)]
     pub fn read_usual(&mut self, by: &Seat, line: Line, now: Ps) -> Option<Ps> {
         let (entry, address) = find(&mut self.regions, line)?;
@@ -228,7 +233,7 @@ impl Directory {
         Some(self.read_stalls(way))
     }
 
-    /// The same with a queue.
+    /// The same for a line that may be in flight, with requests queued.
     #[inline(always)]
     pub fn read_queued(&mut self, by: &Seat, line: Line, now: Ps) -> Option<Ps> {
         let (entry, address) = find(&mut self.regions, line)?;
@@ -241,7 +246,8 @@ impl Directory {
         Some(self.read_stalls(wait + way))
     }
 
-    /// A load of a line with a sharer set, and with its queue: most loads of a search over a busy cache come late.
+    /// A load of a line that has a sharer set and may be in flight. Most loads of a search over a busy cache find their
+    /// line in flight.
     #[inline(always)]
     pub fn read_shared(&mut self, by: &Seat, line: Line, now: Ps) -> Option<Ps> {
         let (entry, address) = find(&mut self.regions, line)?;
@@ -265,7 +271,7 @@ impl Directory {
         Some(self.read_stalls(wait + way))
     }
 
-    /// The same of a line that two have: the third begins a set.
+    /// The same for a line with two holders: the third begins a sharer set.
     #[inline(always)]
     pub fn read_third(&mut self, by: &Seat, line: Line, now: Ps) -> Option<Ps> {
         let (entry, address) = find(&mut self.regions, line)?;
@@ -288,7 +294,7 @@ impl Directory {
         Some(self.read_stalls(wait + way))
     }
 
-    /// A load.
+    /// A load, in any case.
     pub fn read(&mut self, by: &Seat, line: Line, now: Ps) -> Ps {
         if self.reads_here(by, line) {
             return Ps::ZERO;
@@ -350,13 +356,13 @@ impl Directory {
         self.stalls(Ps(self.read_stall.of(stall.0)))
     }
 
-    /// Whether a store finds the line here, nobody else having it, and not on its way any more.
+    /// Whether this core alone holds the line and the line has arrived, so that a store takes no time.
     #[inline(always)]
     pub fn writes_here(&self, by: &Seat, line: Line, now: Ps) -> bool {
         self.entry(line).is_some_and(|entry| entry.holder == by.alone && now >= entry.free_at)
     }
 
-    /// A plain store: what the store buffer does not hide of the line's way.
+    /// A plain store. Returns the part of the line's way that the store buffer does not hide.
     pub fn write(&mut self, by: &Seat, line: Line, now: Ps) -> Ps {
         if self.writes_here(by, line, now) {
             return Ps::ZERO;
@@ -371,14 +377,14 @@ impl Directory {
         Some(self.write_stalls(way))
     }
 
-    /// The same of a line that others share.
+    /// The same for a line that others share.
     #[inline(always)]
     pub fn write_shared(&mut self, by: &Seat, line: Line, now: Ps) -> Option<Ps> {
         let (_, way) = self.take_shared::<false>(by, line, now)?;
         Some(self.write_stalls(way))
     }
 
-    /// A store that finds the line with its core alone, but still on its way there: the path asked for it just before.
+    /// A store to a line that is in flight to this core, and to no other: the same path asked for it just before.
     #[inline(always)]
     pub fn write_awaited(&mut self, by: &Seat, line: Line, now: Ps) -> Option<Ps> {
         let entry = self.entry(line)?;
@@ -396,7 +402,7 @@ impl Directory {
         self.stalls(Ps(self.write_stall.of(stall.0)))
     }
 
-    /// A locked read-modify-write: nothing is hidden.
+    /// A locked read-modify-write: the core hides nothing of the wait.
     pub fn atomic(&mut self, by: &Seat, line: Line, now: Ps) -> Ps {
         if self.writes_here(by, line, now) {
             return Ps::ZERO;
@@ -405,28 +411,30 @@ impl Directory {
         self.stalls(wait + way)
     }
 
-    /// A locked read-modify-write, or the taking of a lock, of a line that other cores have and nobody is moving.
+    /// A locked read-modify-write, or the taking of a lock, of a line that another core modified and that is not in
+    /// flight.
     #[inline(always)]
     pub fn atomic_usual(&mut self, by: &Seat, line: Line, now: Ps) -> Option<Ps> {
         let way = self.take_modified(by, line, now)?;
         Some(self.stalls(way))
     }
 
-    /// The same of a line that others share.
+    /// The same for a line that others share.
     #[inline(always)]
     pub fn atomic_shared(&mut self, by: &Seat, line: Line, now: Ps) -> Option<Ps> {
         let (_, way) = self.take_shared::<false>(by, line, now)?;
         Some(self.stalls(way))
     }
 
-    /// The taking of a lock on such a line, and with its queue: who looks before he takes a lock has asked for the line just before.
+    /// Takes the lock on a line that others share and that may be in flight: code that tests a lock before it takes it
+    /// has asked for the line just before.
     #[inline(always)]
     pub fn lock_shared(&mut self, by: &Seat, line: Line, now: Ps) -> Option<Ps> {
         let (wait, way) = self.take_shared::<true>(by, line, now)?;
         Some(self.taken(line, now, wait, way))
     }
 
-    /// Takes a lock that nobody holds, on a line that is here: whether it is.
+    /// Takes a free lock if this core alone holds its line. Returns whether it did.
     #[inline(always)]
     pub fn locks_here(&mut self, by: &Seat, line: Line, now: Ps) -> bool {
         let Some(entry) = self.regions[line.region as usize].get_mut(line.index as usize) else { return false };
@@ -438,7 +446,8 @@ impl Directory {
         here
     }
 
-    /// Takes the lock on a line: waits for its holder, then for the line. The lock is held until [`Directory::unlock`].
+    /// Takes the lock on a line: waits for the lock's holder, then for the line. The lock is held until
+    /// [`Directory::unlock`].
     pub fn lock(&mut self, by: &Seat, line: Line, now: Ps) -> Ps {
         if self.locks_here(by, line, now) {
             return Ps::ZERO;
@@ -447,7 +456,8 @@ impl Directory {
         self.taken(line, now, wait, way)
     }
 
-    /// The lock on a line that came after `wait`, by `way`, is taken: how long the core stalls.
+    /// Marks the lock on a line as taken. The line came after `wait`, by a transfer of length `way`. Returns how long
+    /// the core stalls.
     #[inline(always)]
     fn taken(&mut self, line: Line, now: Ps, wait: Ps, way: Ps) -> Ps {
         let entry = &mut self.regions[line.region as usize][line.index as usize];
@@ -455,7 +465,8 @@ impl Directory {
             entry.hold(now + way);
             return self.stalls(way);
         }
-        // Whoever waits spins on a copy: the holder's release must invalidate it, the spinner fetches it again, then claims it.
+        // A waiter spins on its own copy. The holder's release invalidates that copy, the spinner fetches it again,
+        // then claims it.
         let stall = wait + Ps(self.fought.way(way).0 * CONTENDED_HANDOVER);
         entry.last_until(now + stall);
         self.stalls(stall)
@@ -466,7 +477,8 @@ impl Directory {
         self.regions[line.region as usize][line.index as usize].last_until(now);
     }
 
-    /// Makes `by` the only holder of a line that another core modified, and that is not on its way just now: how long it travels.
+    /// Makes `by` the only holder of a line that another core modified and that is not in flight. Returns how long the
+    /// line travels.
     #[inline(always)]
     fn take_modified(&mut self, by: &Seat, line: Line, now: Ps) -> Option<Ps> {
         let (entry, address) = find(&mut self.regions, line)?;
@@ -480,7 +492,8 @@ impl Directory {
         Some(way)
     }
 
-    /// The same of a line that others share, nobody moving it or `QUEUED`: how long that waits for others, and how long the line travels then.
+    /// The same for a line that others share; if `QUEUED`, also for one in flight. Returns how long the request waits
+    /// for others, and how long the line then travels.
     #[inline(always)]
     fn take_shared<const QUEUED: bool>(&mut self, by: &Seat, line: Line, now: Ps) -> Option<(Ps, Ps)> {
         let (entry, address) = find(&mut self.regions, line)?;
@@ -491,7 +504,7 @@ impl Directory {
         let outside = self.ways.outside?;
         let (owner, near) = (entry.owner(), by.is_near(entry.owner()));
         let way = if entry.has_set() {
-            // Of three, two are others.
+            // A set has three cores at least, so two of them are others.
             if near && entry.holder & SPREAD == 0 { self.ways.near } else { outside }
         } else if !near || !by.is_near(entry.second()) {
             outside
@@ -511,7 +524,8 @@ impl Directory {
         Some((wait, way))
     }
 
-    /// Makes `by` the only holder; returns how long it waits for others, and how long the line travels then.
+    /// Makes `by` the only holder, in any case. Returns how long the request waits for others, and how long the line
+    /// then travels.
     fn take<const LOCK: bool>(&mut self, by: &Seat, line: Line, now: Ps) -> (Ps, Ps) {
         self.reach(line);
         let table = &mut self.regions[line.region as usize];

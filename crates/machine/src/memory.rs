@@ -1,12 +1,13 @@
 //! What running tasks ask of the last level caches and of memory, and how much longer their work takes for it.
 //!
-//! A task that declares it fetches so many lines from beyond its core's own caches in 1000 cycles of its work. What of them the last
-//! level cache holds follows from its size and the working sets of all who run there; the rest comes from memory, at the latency of
-//! the nodes where the task's memory lies. A node delivers so many bytes in a second: when more is asked of it, all its latencies stretch
-//! until what is asked is what it delivers, so who misses waits, by as much as it misses.
+//! A task that declares it fetches a number of lines from beyond its core's own caches in every 1000 cycles of its
+//! work. How many of them the last level cache holds follows from the cache's size and the working sets of all tasks
+//! that run there. The others come from memory, at the latency of the nodes where the task's memory lies. A node has a
+//! limited bandwidth. When more is asked of it, all its latencies stretch until its users ask for no more than it
+//! delivers, so each waits in proportion to its misses.
 //!
-//! Modelled: averages over a segment of work, as if each task's misses were spread evenly. Absent: prefetching, writing back, what kernel
-//! code misses, links between packages as limits of their own.
+//! Modelled: averages over a segment of work, as if each task's misses were spread evenly. Absent: prefetching, writing
+//! back, the misses of kernel code, and the bandwidth of links between packages.
 
 mod queue;
 mod room;
@@ -17,18 +18,21 @@ use queue::{Waiter, stretch_of, stretched};
 use room::{Claim, Shared, held, join};
 use units::{CpuId, Ps};
 
-/// Nodes' latencies depend on each other where tasks have memory on several; after so many rounds they hardly move.
+/// How often nodes' latencies are computed in turn. They depend on each other where tasks have memory on several nodes;
+/// after this many rounds they hardly change.
 const ROUNDS: usize = 3;
 
 /// How a task's work waits for the lines that it fetches.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Order {
-    /// It comes upon them here and there: so many at once as a core fetches ([`Prices::refill_parallel`]), and works when it has them.
+    /// It comes upon them here and there. It waits for as many at once as a core can fetch
+    /// ([`Prices::refill_parallel`]), then works.
     #[default]
     Mixed,
-    /// They lie in a row and are fetched ahead, so many at once, while it works on those before: it takes as long as the slower of the two.
+    /// They are sequential and are prefetched, as many at once, while it works on earlier ones: the slower of the two
+    /// sets the time.
     Ahead,
-    /// Each says where the next one lies: one at a time.
+    /// Each line says where the next one is, so they come one at a time.
     Chained,
 }
 
@@ -46,20 +50,21 @@ pub struct Fetches {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Demand {
     pub fetches: Fetches,
-    /// Where they lie: nodes, each once, and shares, which need not add up to anything. Empty: on the node it runs on.
+    /// The nodes where its memory lies, each once, with their shares, which need not add up to anything. Empty: the
+    /// node it runs on.
     pub nodes: Vec<(u16, u64)>,
-    /// The memories that its set is a part of. Empty: in one of its own.
+    /// The memories that its set is a part of. Empty: a memory of its own.
     pub memories: Vec<InMemory>,
 }
 
-/// What of a set lies in a memory that others may have theirs in.
+/// The part of a working set that lies in a memory where other sets may have parts as well.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct InMemory {
-    /// The same for all who have it.
+    /// The memory's number, the same for all sets in it.
     pub memory: u32,
-    /// Of the whole memory.
+    /// The size of the whole memory.
     pub bytes: u64,
-    /// Of the set; shares need not add up to anything.
+    /// The share of the set that lies there; shares need not add up to anything.
     pub share: u64,
 }
 
@@ -67,19 +72,19 @@ pub struct InMemory {
 #[derive(Clone, Debug)]
 struct Asked {
     cpu: CpuId,
-    /// Picoseconds of work alone, and of waiting for lines that the last level cache has.
+    /// Picoseconds of work alone, and of waiting for lines from the last level cache.
     work: u64,
     near: u64,
-    /// Work goes on while lines come.
+    /// Whether work goes on while lines come.
     ahead: bool,
-    /// What of them the last level cache has, in thousandths.
+    /// How many of its lines the last level cache has, in thousandths.
     held: u64,
-    /// Of each node: picoseconds of latency while nobody is in the way, and 1024ths of picoseconds of the node's time.
+    /// For each node: picoseconds of latency without contention, and 1024ths of picoseconds of the node's time.
     far: Vec<(u16, u64, u64)>,
 }
 
 impl Asked {
-    /// What it waits for lines of all nodes but one.
+    /// How long it waits for lines, without those of the node `but`.
     fn waits(&self, stretch: &[u64], but: Option<u16>) -> u64 {
         let far = self.far.iter().filter(|(node, ..)| Some(*node) != but);
         self.near + far.map(|&(node, latency, _)| stretched(latency, stretch[usize::from(node)])).sum::<u64>()
@@ -90,12 +95,13 @@ impl Asked {
         if self.ahead { self.work.max(waits) } else { self.work + waits }
     }
 
-    /// What it is to a node from which it has lines, the others' stretch being as it is.
+    /// This CPU as one of a node's users, with the stretch of all other nodes as it is. `None` if it has no lines
+    /// there.
     fn waiter(&self, stretch: &[u64], node: u16) -> Option<Waiter> {
         let &(_, latency, delivery) = self.far.iter().find(|(of, _, delivery)| *of == node && *delivery > 0)?;
         let waits = self.waits(stretch, Some(node));
         let (least, rest) = if self.ahead { (self.work, waits) } else { (0, self.work + waits) };
-        // Whoever has lines from there waits for them, were it for no whole picosecond.
+        // A user of the node waits for it, even if for less than a picosecond.
         Some(Waiter { least: least.max(1), rest, latency: latency.max(1), delivery })
     }
 }
@@ -104,9 +110,9 @@ impl Asked {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Share {
     pub cpu: CpuId,
-    /// What each cycle of its work takes longer for its lines.
+    /// How much longer each cycle of its work takes because of its lines.
     pub longer: Ps,
-    /// How much of the lines that it asks its last level cache for that holds, in thousandths.
+    /// How many of the lines that it asks its last level cache for are there, in thousandths.
     held: u64,
 }
 
@@ -121,9 +127,9 @@ struct Running {
 /// The demands of all tasks that run and have any.
 #[derive(Clone, Debug)]
 pub struct MemoryLoad {
-    /// In order of the CPUs.
+    /// In the order of the CPUs.
     running: Vec<Running>,
-    /// By node, in thousandths of its latency while nobody is in the way.
+    /// Each node's stretch, in thousandths of its latency without contention.
     stretch: Vec<u64>,
 }
 
@@ -132,7 +138,7 @@ impl MemoryLoad {
         MemoryLoad { running: Vec::new(), stretch: vec![1000; topology.nodes().len()] }
     }
 
-    /// CPUs that run who asks for something.
+    /// The CPUs whose tasks ask for something.
     pub fn cpus(&self) -> impl Iterator<Item = CpuId> {
         self.running.iter().map(|running| running.cpu)
     }
@@ -145,7 +151,7 @@ impl MemoryLoad {
         self.of(cpu).ok().map(|at| &self.running[at].demand)
     }
 
-    /// What runs on `cpu` asks for this from now on.
+    /// Sets what `cpu`'s task asks for from now on.
     pub fn set(&mut self, cpu: CpuId, demand: Option<Demand>) {
         match (self.of(cpu), demand) {
             (Ok(at), Some(demand)) => self.running[at].demand = demand,
@@ -155,7 +161,8 @@ impl MemoryLoad {
         }
     }
 
-    /// How much of the lines that each of those who run asks its last level cache for that holds, in thousandths.
+    /// For each running task that has a demand: how many of the lines that it asks its last level cache for are there,
+    /// in thousandths.
     fn held(&self, topology: &Topology, prices: &Prices) -> Vec<u64> {
         let claim = |Running { cpu, demand, .. }: &Running| Claim {
             llc: topology.cpu(*cpu).llc as usize,
@@ -198,8 +205,8 @@ impl MemoryLoad {
         Asked { cpu, work, near, ahead, held, far: nodes.iter().map(of_node).collect() }
     }
 
-    /// What CPUs get that is not what they got so far, in order of [`MemoryLoad::cpus`]; each is to be told of it by [`MemoryLoad::take`].
-    /// `ps_per_cycle`: what a cycle takes without lines.
+    /// The new shares of those CPUs whose share changes, in the order of [`MemoryLoad::cpus`]. Each takes effect with
+    /// [`MemoryLoad::take`]. `ps_per_cycle`: how long a cycle takes without waiting for lines.
     pub fn settle(&mut self, topology: &Topology, prices: &Prices, ps_per_cycle: impl Fn(CpuId) -> u64) -> Vec<Share> {
         let held = self.held(topology, prices);
         let asked = |(of, held): (&Running, u64)| MemoryLoad::asked(topology, prices, held, of, ps_per_cycle(of.cpu));
@@ -230,14 +237,15 @@ impl MemoryLoad {
         }
     }
 
-    /// A CPU gets this from now on.
+    /// A CPU gets this share from now on.
     pub fn take(&mut self, share: Share) {
         if let Ok(at) = self.of(share.cpu) {
             self.running[at].share = Some(share);
         }
     }
 
-    /// What `cpu`'s task brings into its core's caches and into its last level cache in so much time, at `ps_per_cycle` with the lines: bytes.
+    /// The bytes that `cpu`'s task brings into its core's caches, and into its last level cache, in the time `spent`,
+    /// at `ps_per_cycle` including the waits for lines.
     pub fn streamed(&self, prices: &Prices, cpu: CpuId, spent: Ps, ps_per_cycle: u64) -> (u64, u64) {
         let Ok(at) = self.of(cpu) else { return (0, 0) };
         let Running { demand, share, .. } = &self.running[at];
@@ -246,7 +254,7 @@ impl MemoryLoad {
     }
 }
 
-/// How much of what 1000 cycles of work come to so much time does, at `ps_per_cycle`.
+/// How much of a quantity per 1000 cycles of work falls into the time `spent`, at `ps_per_cycle`.
 pub(crate) fn in_time(of_1000_cycles: u64, spent: Ps, ps_per_cycle: u64) -> u64 {
     let (whole, part) = (spent.0 / ps_per_cycle, spent.0 % ps_per_cycle);
     (whole * of_1000_cycles + part * of_1000_cycles / ps_per_cycle) / 1000
@@ -257,8 +265,8 @@ mod tests {
     use super::*;
     use crate::topology::{Distance, Numbering, from_synthetic};
 
-    /// 1 ns a cycle, 20 ns to the last level cache of 16 MiB, 100 ns to memory, 150 to the other node's; ten lines at once; 8 bytes a
-    /// ns from each node.
+    /// 1 ns per cycle, 20 ns to the last level cache of 16 MiB, 100 ns to memory, 150 ns to the other node's; ten lines
+    /// at once; 8 bytes per ns from each node.
     fn setup() -> (Topology, Prices) {
         let topology = from_synthetic("pack:2 [numa] l3:1 core:8 pu:1", "test", Numbering::LinuxX86).expect("valid");
         let mut prices = Prices::free();
@@ -281,7 +289,7 @@ mod tests {
         Demand { fetches, nodes: nodes.to_vec(), memories: Vec::new() }
     }
 
-    /// Picoseconds longer for a cycle, of each CPU.
+    /// By how many picoseconds each CPU's cycle is longer.
     fn settled(demands: Vec<(usize, Demand)>) -> Vec<u64> {
         settled_on(setup(), demands)
     }
@@ -303,7 +311,7 @@ mod tests {
 
     #[test]
     fn those_who_share_a_cache_share_its_room() {
-        // Four sets of 8 MiB in 16: half of the lines come from memory. The cache of the other package is another one.
+        // Four sets of 8 MiB in 16 MiB: half of the lines come from memory. The other package has its own cache.
         let half = (0..4).map(|cpu| (cpu, demand(8, &[]))).collect::<Vec<_>>();
         assert_eq!(settled(half.clone()), [50 + 250; 4]);
         let apart = half.into_iter().map(|(cpu, demand)| (cpu % 2 * 8 + cpu / 2, demand)).collect();
@@ -313,17 +321,18 @@ mod tests {
     #[test]
     fn lines_ahead_of_the_work_hide_behind_it_and_chained_ones_come_alone() {
         let of = |order, mib| settled(vec![(0, in_order(order, mib, &[]))])[0];
-        // The work of 1000 cycles takes 1 us; 50 lines of the cache 100 ns ten at once, or 1 us one by one; of memory 500 ns and 5 us.
+        // The work of 1000 cycles takes 1 us. 50 lines from the cache take 100 ns ten at once, or 1 us one by one; from
+        // memory 500 ns and 5 us.
         assert_eq!([of(Order::Mixed, 8), of(Order::Ahead, 8), of(Order::Chained, 8)], [100, 0, 1000]);
         assert_eq!([of(Order::Mixed, 16_000), of(Order::Ahead, 16_000), of(Order::Chained, 16_000)], [499, 0, 4996]);
-        // Where the node delivers less than they work through, they all wait for it: 400 ns for each.
+        // Where the node delivers less than they use, they all wait for it: 400 ns each.
         let all = settled((0..8).map(|cpu| (cpu, in_order(Order::Ahead, 16_000, &[]))).collect());
         assert!(all.iter().all(|&longer| longer.abs_diff(8 * 400 - 1000) <= 30), "{all:?}");
     }
 
     #[test]
     fn far_memory_takes_longer() {
-        // A set that the cache holds next to nothing of.
+        // The cache holds next to nothing of this set.
         let near = settled(vec![(0, demand(16_000, &[]))])[0];
         let far = settled(vec![(0, demand(16_000, &[(1, 5)]))])[0];
         let both = settled(vec![(0, demand(16_000, &[(0, 3), (1, 3)]))])[0];
@@ -333,17 +342,17 @@ mod tests {
 
     #[test]
     fn a_node_delivers_what_it_can_and_all_who_miss_wait() {
-        // Alone each asks for 3200 bytes in 1.5 us: 2.13 bytes a ns, of 8.
+        // Alone each asks for 3200 bytes in 1.5 us: 2.13 of the node's 8 bytes per ns.
         let many = |count: usize| settled((0..count).map(|cpu| (cpu, demand(16_000, &[]))).collect());
         assert_eq!(many(1), [499]);
         assert!(many(3).iter().all(|&longer| longer == 499 || longer == 500));
         for count in [5, 6, 8] {
             let longer = many(count);
-            // All together get 8 bytes a ns: 3200 bytes each take 400 ns times their number.
+            // All together get 8 bytes per ns: 3200 bytes for each take 400 ns times their number.
             let cycle = 400 * count as u64;
             assert!(longer.iter().all(|&ps| (1000 + ps).abs_diff(cycle) <= cycle / 100), "{count}: {longer:?}");
         }
-        // The other package's memory is not asked, but by who has his memory there.
+        // Only tasks whose memory lies on the other package's node ask that node.
         let mut demands: Vec<_> = (0..8).map(|cpu| (cpu, demand(16_000, &[]))).collect();
         demands.push((8, demand(16_000, &[])));
         demands.push((9, demand(16_000, &[(0, 1)])));
@@ -364,7 +373,7 @@ mod tests {
             let demand = Demand { fetches, nodes: Vec::new(), memories: Vec::new() };
             (0..count).for_each(|cpu| load.set(CpuId::new(cpu), Some(demand.clone())));
             let settled = load.settle(&topology, &prices, |_| 1000);
-            // Bytes in a ms; 8 in each ns, where they ask for as much.
+            // Bytes in a ms; the node delivers 8 per ns if they ask for as much.
             let bytes = u64::from(lines) * 64 * 1_000_000;
             let delivered: u64 = settled.iter().map(|of| bytes / (1000 + of.longer.0)).sum();
             let asked = count as u64 * bytes / (1000 + u64::from(lines) * 10);
@@ -379,10 +388,11 @@ mod tests {
             nodes: Vec::new(),
             memories: memories.to_vec(),
         };
-        // In 16 MiB: who asks for few lines of much leaves the other what he asks for often.
+        // In 16 MiB: a task that asks for few lines of a large set leaves room for one that asks often.
         assert_eq!(settled(vec![(0, of(50, 15, &[])), (1, of(1, 200, &[]))])[0], 100);
         assert!(settled(vec![(0, of(50, 15, &[])), (1, of(50, 200, &[]))])[0] > 250);
-        // Four who go through the same 15 MiB, or each through its own; or through half of it and something of their own.
+        // Four tasks that go through the same 15 MiB, each through its own, or through half of it and something of
+        // their own.
         let four = |memories: &[InMemory]| settled((0..4).map(|cpu| (cpu, of(50, 15, memories))).collect());
         let shared = |memory: u32, bytes: u64| InMemory { memory, bytes: bytes << 20, share: 7 };
         assert_eq!(four(&[shared(3, 15)]), [100; 4]);
@@ -394,7 +404,7 @@ mod tests {
     fn a_node_without_cpus_delivers_at_its_own_pace() {
         let (topology, mut prices) = setup();
         let topology = topology.with_memory_nodes(1).expect("valid");
-        // 2 bytes a ns. Its lines take 150 ns: one task asks for 3200 bytes in 1.75 us, two for more than it has.
+        // 2 bytes per ns. Its lines take 150 ns: one task asks for 3200 bytes in 1.75 us, two ask for more than it has.
         prices.far_memory_ps_per_kib = 1024 * 500;
         let of = |node: u16, tasks: usize| {
             let demands = (0..tasks).map(|cpu| (cpu, demand(16_000, &[(node, 1)]))).collect();
@@ -424,7 +434,7 @@ mod tests {
     #[test]
     fn longer_lines_take_more_of_what_a_node_delivers() {
         let (topology, prices) = setup();
-        // Three ask for 3200 bytes in 1.5 us each, of the 8 a ns that there are; of 128 bytes to the line that is too much.
+        // Three ask for 3200 bytes in 1.5 us each, out of 8 bytes per ns; with lines of 128 bytes that is too much.
         let of = |line_bytes: u64, count: usize| {
             let demands = (0..count).map(|cpu| (cpu, demand(16_000, &[]))).collect();
             settled_on((topology.clone(), Prices { line_bytes, ..prices.clone() }), demands)[0]
@@ -447,11 +457,11 @@ mod tests {
         }
         assert_eq!(settle(&mut load, 1000), [0, 1, 8]);
         assert!(settle(&mut load, 1000).is_empty());
-        // Sets of 24 MiB in 16: those of this cache are served worse.
+        // Sets of 24 MiB in 16 MiB: those of this cache get less of it.
         load.set(CpuId(2), Some(demand(8, &[])));
         assert_eq!(settle(&mut load, 1000), [0, 1, 2]);
         assert!(settle(&mut load, 2000).is_empty(), "a slower CPU waits as long for lines that nobody else wants");
-        // Eight want more than the node delivers: when one of them is slower the others get more.
+        // Eight want more than the node delivers: when one of them becomes slower, the others get more.
         (0..8).for_each(|cpu| load.set(CpuId(cpu), Some(demand(16_000, &[]))));
         assert_eq!(settle(&mut load, 1000), [0, 1, 2, 3, 4, 5, 6, 7]);
         assert_eq!(settle(&mut load, 8000), [0, 1, 2, 3, 4, 5, 6, 7]);

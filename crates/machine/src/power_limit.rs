@@ -1,12 +1,13 @@
-//! A limit to what a package draws, as a moving mean: what a processor's firmware does about power and, where its window is that of a body
-//! that warms up, about heat (docs/frequency.md).
+//! A limit on the moving mean of what a package draws. It models what a processor's firmware does about power and,
+//! where the window is as long as a body takes to warm up, about heat (docs/frequency.md).
 //!
-//! At the end of each control interval a package knows what it took in it. What counts is the mean over the window, of which each
-//! interval replaces its part; the package then gets the highest ceiling for its clocks at which another interval, with what its cores
-//! did in this one, would leave the mean within the limit. It is a model: vendors publish limit, window and counters (Intel's manual,
-//! volume 3, 14.9.3: MSR_PKG_POWER_LIMIT, MSR_PKG_ENERGY_STATUS), not by what rule they keep it.
+//! At the end of each control interval a package knows the energy it took in that interval. The limit applies to the
+//! mean over the window, in which each interval replaces its share. The package then gets the highest ceiling for its
+//! clocks at which one more interval like this one would leave the mean within the limit. This is a model: vendors
+//! publish the limit, the window and the counters (Intel's manual, volume 3, 14.9.3: MSR_PKG_POWER_LIMIT,
+//! MSR_PKG_ENERGY_STATUS), but not the rule by which they keep the limit.
 //!
-//! All of it is in integers: the mean is kept as energy, that of a window at the mean's power, in attojoules.
+//! All values are integers: the mean is kept as the energy of one window at the mean power, in attojoules.
 
 use crate::energy::{CoreDraw, Meter};
 use crate::frequency::Frequency;
@@ -26,9 +27,9 @@ pub enum BeginsAt {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct PowerLimit {
     pub limit_uw: u64,
-    /// The time constant of the mean; no shorter than an interval.
+    /// The time constant of the mean; at least one interval.
     pub window: Ps,
-    /// So often a package looks.
+    /// How often a package reviews its ceiling.
     pub interval: Ps,
     pub begins_at: BeginsAt,
 }
@@ -36,7 +37,7 @@ pub struct PowerLimit {
 /// A moving mean of power.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 struct Mean {
-    /// What a window takes at that power.
+    /// The energy of one window at the mean power.
     window_aj: u128,
     window: Ps,
     interval: Ps,
@@ -47,17 +48,17 @@ impl Mean {
         Mean { window_aj: u128::from(uw) * u128::from(window.0), window, interval }
     }
 
-    /// What the next interval leaves of it.
+    /// What is left of the mean after the next interval has replaced its share.
     fn left_aj(&self) -> u128 {
         self.window_aj - self.window_aj * u128::from(self.interval.0) / u128::from(self.window.0)
     }
 
-    /// An interval took so much.
+    /// Adds an interval that took this much energy.
     fn add(&mut self, aj: u128) {
         self.window_aj = self.left_aj() + aj;
     }
 
-    /// So many intervals took so much together, each the same.
+    /// Adds several equal intervals that took this much energy together.
     fn add_evenly(&mut self, intervals: u64, aj: u128) {
         let Some(but_one) = intervals.checked_sub(1) else { return };
         let each = aj / u128::from(intervals);
@@ -73,7 +74,7 @@ impl Mean {
         self.window_aj > u128::from(limit_uw) * u128::from(self.window.0)
     }
 
-    /// What the next interval may take for the mean to be within the limit at its end.
+    /// How much energy the next interval may take so that the mean is within the limit at its end.
     fn room_aj(&self, limit_uw: u64) -> u128 {
         (u128::from(limit_uw) * u128::from(self.window.0)).saturating_sub(self.left_aj())
     }
@@ -82,42 +83,43 @@ impl Mean {
 /// One package's part.
 struct Package {
     mean: Mean,
-    /// All that make a difference, ascending, and the one that it has; [`u32::MAX`]: none.
+    /// All ceilings that make a difference, ascending; and the present one, [`u32::MAX`] if none applies.
     ceilings: Vec<u32>,
     ceiling_khz: u32,
-    /// The end of the last interval that was looked at, and what everything had taken by then: by core, and the package beside them.
+    /// The end of the last interval that was reviewed, and the energy taken by then: by each core, and by the package
+    /// beside them.
     reviewed: Ps,
     cores: Vec<CoreDraw>,
     own_aj: u128,
-    /// It will look at the end of the interval.
+    /// Whether the package will review at the end of the interval.
     due: bool,
     held: Ps,
 }
 
 /// What a package did in an interval.
 struct Interval {
-    /// Time of its cores that executed, by the domain of their clock, with a CPU of that.
+    /// How long cores executed, by the domain of their clock, with a CPU of that domain.
     executed: Vec<(CpuId, Ps)>,
-    /// What is drawn whatever the clocks show.
+    /// The energy that does not depend on the clocks.
     steady_aj: u128,
     taken_aj: u128,
     awake: bool,
 }
 
-/// What a package's limit did to it, from boot on.
+/// How a package's limit has affected it, from boot on.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct PackageHeld {
-    /// In whole intervals: those in which something executed more slowly than it would have without the limit.
+    /// Counted in whole intervals: those in which something executed more slowly than it would have without the limit.
     pub held: Ps,
-    /// The moving mean when the package last looked.
+    /// The moving mean at the last review.
     pub mean_uw: u64,
 }
 
-/// What it did to all of them.
+/// The same for all packages.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct LimitTotals {
     pub rule: PowerLimit,
-    /// In their order.
+    /// In the order of the packages.
     pub packages: Vec<PackageHeld>,
 }
 
@@ -130,7 +132,7 @@ pub struct PowerLimiter {
 }
 
 impl PowerLimiter {
-    /// Of a machine that has just booted.
+    /// The limiter of a machine that has just booted.
     pub fn new(topology: &Topology, rule: PowerLimit, meter: &Meter, frequency: &mut Frequency) -> PowerLimiter {
         let first = |core: &crate::topology::Part| core.cpus.iter().next().expect("a core has a thread");
         let package = |number: usize| {
@@ -138,7 +140,7 @@ impl PowerLimiter {
                 BeginsAt::Limit => rule.limit_uw,
                 BeginsAt::Idle => meter.package_idle_uw(number).min(rule.limit_uw),
             };
-            // A package that can never reach the limit need not look: it is taken for one that will.
+            // A package that can never reach the limit need not review; it stays as one that is due.
             if meter.package_most_uw(number) > rule.limit_uw {
                 frequency.plan_power(number, rule.interval);
             }
@@ -160,13 +162,13 @@ impl PowerLimiter {
         }
     }
 
-    /// What it has done until the packages last looked.
+    /// How the limit has affected the packages up to their last reviews.
     pub fn totals(&self) -> LimitTotals {
         let held = |package: &Package| PackageHeld { held: package.held, mean_uw: package.mean.uw() };
         LimitTotals { rule: self.rule, packages: self.packages.iter().map(held).collect() }
     }
 
-    /// An interval of a package ends. `slept`: how long it was in its own idle state until now.
+    /// An interval of a package ends. `slept`: how long the package has been in its own idle state so far.
     pub fn review(&mut self, number: usize, at: Ps, slept: Ps, meter: &Meter, frequency: &mut Frequency) {
         let did = self.take(number, at, slept, meter, frequency);
         let (rule, package) = (self.rule, &mut self.packages[number]);
@@ -176,20 +178,21 @@ impl PowerLimiter {
         }
         package.ceiling_khz = did.ceiling(package.mean.room_aj(rule.limit_uw), &package.ceilings, meter, frequency);
         frequency.set_ceiling(number, package.ceiling_khz, at);
-        // Who idles within the limit looks again when somebody wakes.
+        // A package that idles within the limit reviews again when one of its CPUs wakes.
         package.due = did.awake || package.ceiling_khz < u32::MAX || package.mean.exceeds(rule.limit_uw);
         if package.due {
             frequency.plan_power(number, at + rule.interval);
         }
     }
 
-    /// Whether a package has to be told who wakes.
+    /// Whether the limiter has to be told when a CPU of the package wakes.
     #[inline]
     pub fn sleeps(&self, number: usize) -> bool {
         !self.packages[number].due
     }
 
-    /// Somebody wakes in a package that sleeps: the intervals up to this one are those of an idle package.
+    /// A CPU wakes in a package that sleeps: the intervals up to the present one are counted as those of an idle
+    /// package.
     pub fn woken(&mut self, number: usize, now: Ps, slept: Ps, meter: &Meter, frequency: &mut Frequency) {
         let interval = self.rule.interval.0;
         let began = Ps(now.0 / interval * interval);
@@ -202,11 +205,12 @@ impl PowerLimiter {
         frequency.plan_power(number, began + self.rule.interval);
     }
 
-    /// What a package did since it was last looked at.
+    /// What a package did since its last review.
     fn take(&mut self, number: usize, at: Ps, slept: Ps, meter: &Meter, frequency: &Frequency) -> Interval {
         let package = &mut self.packages[number];
         package.reviewed = at;
-        // Where a package was woken since, it may seem to have slept longer: what that hides comes with the next interval.
+        // A package that was woken since may seem to have slept longer than it has; the energy this hides comes with
+        // the next interval.
         let own_aj = meter.package_own_aj(at, slept).max(package.own_aj);
         let own = own_aj - std::mem::replace(&mut package.own_aj, own_aj);
         let mut did = Interval {
@@ -228,19 +232,19 @@ impl PowerLimiter {
 }
 
 impl Interval {
-    /// The domains in which something executed, each with a CPU and the time of all its cores.
+    /// The domains in which something executed, each with one CPU and the time of all its cores.
     fn busy(&self) -> impl Iterator<Item = (usize, CpuId, Ps)> + '_ {
         let domains = self.executed.iter().enumerate();
         domains.filter(|(_, (_, time))| *time > Ps::ZERO).map(|(domain, &(cpu, time))| (domain, cpu, time))
     }
 
-    /// Whether some of it would have been faster without that ceiling.
+    /// Whether some of the work would have been faster without that ceiling.
     fn is_held_by(&self, ceiling_khz: u32, frequency: &Frequency) -> bool {
         let held = |domain| frequency.held_khz(domain, ceiling_khz) < frequency.unheld_khz(domain);
         ceiling_khz < u32::MAX && self.busy().any(|(domain, ..)| held(domain))
     }
 
-    /// What another such interval would take under a ceiling.
+    /// How much energy another such interval would take under a ceiling.
     fn taken_under(&self, ceiling_khz: u32, meter: &Meter, frequency: &Frequency) -> u128 {
         let of = |(domain, cpu, time): (usize, CpuId, Ps)| {
             let khz = frequency.held_khz(domain, ceiling_khz);
@@ -249,13 +253,13 @@ impl Interval {
         self.steady_aj + self.busy().map(of).sum::<u128>()
     }
 
-    /// The highest ceiling under which another such interval takes no more than that, else the lowest.
+    /// The highest ceiling under which another such interval takes no more than `room_aj`, or else the lowest ceiling.
     fn ceiling(&self, room_aj: u128, ceilings: &[u32], meter: &Meter, frequency: &Frequency) -> u32 {
         let fits = |&ceiling_khz: &u32| self.taken_under(ceiling_khz, meter, frequency) <= room_aj;
         if fits(&u32::MAX) {
             return u32::MAX;
         }
-        // No clock draws less at a higher frequency.
+        // Higher frequencies never draw less, so the ceilings that fit come first.
         let fitting = ceilings.partition_point(fits);
         ceilings[fitting.saturating_sub(1)]
     }

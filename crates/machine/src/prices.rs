@@ -14,21 +14,22 @@ pub const NR_PATHS: usize = 512;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct IdleState {
     pub name: String,
-    /// Declared, in microseconds: what the governor reckons with.
+    /// As declared by the driver, in microseconds: the governor uses these.
     pub exit_latency_us: u32,
     pub target_residency_us: u32,
-    /// The CPU executes a loop that watches its flags.
+    /// The CPU executes a loop that watches its flags word.
     pub polling: bool,
     /// From the wakeup event to the first instruction.
     pub wake: Ps,
-    /// What that takes longer where the whole package is in a state as deep; 0 where it has no state of its own.
+    /// How much longer that takes after the whole package was in a state as deep; 0 where packages have no state of
+    /// their own.
     pub package_wake: Ps,
-    /// A core whose threads are all in such states has emptied its own caches.
+    /// A core has emptied its own caches once all its threads are in such states.
     pub flushes: bool,
 }
 
 impl IdleState {
-    /// As a driver declares it, in microseconds; one without a residency polls. Leaving it takes no time.
+    /// A state as a driver declares it, in microseconds; one without a residency polls. Leaving it takes no time.
     pub fn declared(name: &str, exit_latency_us: u32, target_residency_us: u32) -> IdleState {
         IdleState {
             name: name.to_string(),
@@ -47,51 +48,53 @@ impl IdleState {
 pub struct Prices {
     /// Picoseconds of one core clock cycle of the biggest CPU at the frequency simulated.
     pub ps_per_cycle: u64,
-    /// A CPU of less speed does the same work in as much more time; else all are equally fast.
+    /// Whether a CPU of less speed takes proportionally longer for the same work; otherwise all are equally fast.
     pub by_speed: bool,
-    /// What threads of a core leave each other.
+    /// How fast the threads of a core are beside each other.
     pub smt: SmtPrices,
     pub lines: LinePrices,
-    /// From the send of a reschedule interrupt to its first instruction on a running target; the same to another package.
+    /// From the sending of a reschedule interrupt to the first instruction of its handler on a running target: within a
+    /// package, and to another package.
     pub ipi_delivery: Ps,
     pub ipi_delivery_remote: Ps,
-    /// Ticks come within so long of their time.
+    /// Ticks come at most this long after their time.
     pub tick_jitter: Ps,
-    /// Bytes of a core's cache that a tick uses, and how many of its lines are fetched at a time.
+    /// Bytes of a core's cache that a tick uses, and how many of its lines are fetched in parallel.
     pub tick_footprint: u64,
     pub tick_parallel: u64,
-    /// Work of sending it.
+    /// Work of sending an interrupt.
     pub ipi_send: Cycles,
     /// Straight-line work of each path, by number.
     pub paths: Vec<Cycles>,
     /// Idle states from the shallowest. The first is polling where the driver polls.
     pub idle_states: Vec<IdleState>,
-    /// The same states of kinds of CPU that have them otherwise.
+    /// The same states for kinds of CPU on which they are different.
     pub idle_states_of_kinds: Vec<(CpuMask, Vec<IdleState>)>,
     /// An idle CPU watches its flags word and needs no interrupt to wake.
     pub mwait: bool,
-    /// The kernel function in which an idle CPU stands that does not poll.
+    /// The kernel function in which an idle CPU stands, unless it polls.
     pub halts_in: &'static str,
     /// Packages enter their own idle states all together or not at all.
     pub packages_together: bool,
     /// Bytes of a cache line.
     pub line_bytes: u64,
-    /// A core's own caches: the first level's for data, and the second level, and what a load from there takes. Both levels by core,
-    /// where the machine tells them; else all cores have these.
+    /// A core's own caches: bytes of level 1 (data) and of level 2, and how long a load from level 2 takes.
+    /// `bytes_of_cores` has both sizes by core where the machine file tells them; otherwise all cores have these sizes.
     pub l1_bytes: u64,
     pub l2_bytes: u64,
     pub l2_load: Cycles,
     pub bytes_of_cores: Vec<[u64; 2]>,
-    /// A last level cache; each of them where they differ.
+    /// Bytes of a last level cache; `bytes_of_llcs` has each one's where they differ.
     pub llc_bytes: u64,
     pub bytes_of_llcs: Vec<u64>,
-    /// A line from memory, by [`Distance::index`](crate::topology::Distance::index) of the node; what is not there is as local.
+    /// A line from memory, by the [`Distance::index`](crate::topology::Distance::index) of the node. A distance that is
+    /// not in the list costs as much as the local node.
     pub memory_far: Vec<Ps>,
-    /// What a node's memory takes to deliver 1024 bytes, at its fastest; 0: it has no limit.
+    /// How long a node's memory takes to deliver 1024 bytes at its highest bandwidth; 0: its bandwidth is unlimited.
     pub memory_ps_per_kib: u64,
-    /// The same of a node without CPUs.
+    /// The same for a node without CPUs.
     pub far_memory_ps_per_kib: u64,
-    /// Lines that a core fetches at the same time when it refills its caches.
+    /// Lines that a core fetches in parallel when it refills its caches.
     pub refill_parallel: u64,
     /// Copying between user and kernel memory.
     pub copy_ps_per_byte: u64,
@@ -113,7 +116,7 @@ impl Prices {
         self.bytes_of_llcs.get(llc).copied().unwrap_or(self.llc_bytes)
     }
 
-    /// An idle state, by its number, as `cpu` has it.
+    /// Idle state number `state` as `cpu` has it.
     #[inline]
     pub fn idle_state_of(&self, cpu: CpuId, state: usize) -> &IdleState {
         let mut states = &self.idle_states;
@@ -124,19 +127,19 @@ impl Prices {
         &states[state]
     }
 
-    /// Those of every kind.
+    /// The idle states of every kind of CPU.
     pub fn all_idle_states(&self) -> impl Iterator<Item = &IdleState> {
         self.idle_states.iter().chain(self.idle_states_of_kinds.iter().flat_map(|(_, states)| states))
     }
 
-    /// The first idle state that empties caches, of any kind of CPU; beyond all states where none does.
+    /// The lowest number of an idle state that empties caches, on any kind of CPU; `usize::MAX` if none does.
     pub fn flushing_from(&self) -> usize {
         let kinds = self.idle_states_of_kinds.iter().map(|(_, states)| states);
         let first = |states: &Vec<IdleState>| states.iter().position(|state| state.flushes);
         std::iter::once(&self.idle_states).chain(kinds).filter_map(first).min().unwrap_or(usize::MAX)
     }
 
-    /// An interrupt's way to a running CPU.
+    /// How long an interrupt takes to reach a running CPU.
     #[inline]
     pub fn ipi_delivery(&self, distance: Distance) -> Ps {
         match distance {
@@ -145,24 +148,24 @@ impl Prices {
         }
     }
 
-    /// A line from memory at that distance.
+    /// A line from memory at this distance.
     pub fn memory_load(&self, distance: Distance) -> Ps {
         self.memory_far.get(distance.index()).copied().unwrap_or(self.lines.memory)
     }
 
-    /// [`Prices::ps_per_cycle`] of a CPU of that speed. Its cycles are those that the biggest CPU would take for the work, so
-    /// that programs and paths ask for the same number of them everywhere.
+    /// [`Prices::ps_per_cycle`] for a CPU of this speed. Work is counted in the cycles that the biggest CPU would take
+    /// for it, so programs and paths ask for the same number of cycles everywhere.
     pub fn ps_per_cycle_at(&self, speed: Capacity) -> u64 {
         self.stretched(self.ps_per_cycle, speed)
     }
 
-    /// The same where the clock takes `ps_per_cycle`.
+    /// The same where a clock cycle takes `ps_per_cycle`.
     pub fn stretched(&self, ps_per_cycle: u64, speed: Capacity) -> u64 {
         let (full, speed) = (u64::from(SCHED_CAPACITY_SCALE), u64::from(speed.max(1)));
         if self.by_speed { ps_per_cycle * full / speed } else { ps_per_cycle }
     }
 
-    /// Everything free, every CPU equally fast at 1 GHz, idle states left at once: the cost model off.
+    /// The cost model off: everything is free, every CPU is equally fast at 1 GHz, and idle states are left at once.
     pub fn free() -> Prices {
         Prices {
             ps_per_cycle: 1000,
@@ -237,7 +240,7 @@ mod tests {
         let (near, far) = (Ps(600_000), Ps(900_000));
         let prices = Prices { ipi_delivery: near, ipi_delivery_remote: far, ..Prices::free() };
         let mut hardware = Hardware::<true>::new(topology, prices, V4_16.layout(), IdleRules::V4_15, 1);
-        // A sibling, a core, another cache of the package, the other package.
+        // A sibling, another core, another cache of the package, the other package.
         for (to, way) in [(1, near), (2, near), (4, near), (8, far), (15, far)] {
             hardware.begin(CpuId(0), Ps::ZERO);
             hardware.send_ipi(CpuId(0), CpuId(to), Ipi::Reschedule);

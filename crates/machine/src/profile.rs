@@ -6,7 +6,7 @@ use units::Ps;
 /// What a frame of a stack is.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Frame {
-    /// The work of one kind of task, by the number of its name; the bottom of every stack. 0 is the idle task.
+    /// The work of one kind of task, by the number of its name; this is the bottom of every stack. 0 is the idle task.
     Comm(u32),
     /// User mode.
     User,
@@ -30,7 +30,7 @@ const NONE: u32 = u32::MAX;
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Place(u32);
 
-/// A call tree, and where in it each CPU stands.
+/// A call tree, and each CPU's position in it.
 #[derive(Clone, Debug)]
 pub struct CallTree {
     nodes: Vec<Node>,
@@ -40,7 +40,7 @@ pub struct CallTree {
 }
 
 impl CallTree {
-    /// `since`: what happened before is not booked.
+    /// `since`: nothing earlier is booked.
     pub fn new(nr_cpus: usize, since: Ps) -> CallTree {
         let mut tree = CallTree { nodes: Vec::new(), at: Vec::new(), root: Vec::new(), since };
         tree.nodes.push(Node {
@@ -60,7 +60,7 @@ impl CallTree {
         self.since
     }
 
-    /// What runs on a CPU now: its stacks begin with this name.
+    /// The task that a CPU runs from now on: its stacks begin with this name.
     #[cold]
     pub fn run(&mut self, cpu: usize, comm: u32) {
         let root = if comm == 0 { 0 } else { self.child(0, Frame::Comm(comm)) };
@@ -68,8 +68,8 @@ impl CallTree {
         self.at[cpu] = root;
     }
 
-    /// A CPU stands in these functions, the outermost first, of what runs there: a task that goes on in the middle of a
-    /// system call has entered them before.
+    /// Puts a CPU into these functions of its task, the outermost first: a task that goes on in the middle of a system
+    /// call has entered them before.
     #[cold]
     pub fn stand(&mut self, cpu: usize, frames: &[Path]) {
         self.at[cpu] = self.root[cpu];
@@ -93,7 +93,7 @@ impl CallTree {
         self.nodes[place.0 as usize].frame
     }
 
-    /// Books time on a place where a CPU stood before.
+    /// Books time at a place where a CPU stood before.
     pub fn add_at(&mut self, place: Place, time: Ps) {
         self.nodes[place.0 as usize].time += time;
     }
@@ -145,7 +145,7 @@ impl CallTree {
                 frames.push(self.nodes[at as usize].frame);
                 at = self.nodes[at as usize].parent;
             }
-            // Below the root every stack has a name of its own; the root itself is the idle task's.
+            // Every other stack begins with a task's name; the root itself is the idle task's name.
             if frames.len() > 1 && matches!(frames[frames.len() - 2], Frame::Comm(_)) {
                 frames.pop();
             }

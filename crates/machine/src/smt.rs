@@ -1,49 +1,51 @@
-//! What the threads of a core leave each other: how fast one runs beside what its siblings run.
+//! How fast a thread runs beside what the other threads of its core run.
 //!
-//! A thread that computes wants the core's units all the time; one that waits for memory leaves them to its siblings most of the time, and
-//! loses little to them. So its speed is a matter of its own kind of work and of theirs; and of how many are busy, where a core has
-//! more than two threads. An idle thread takes no share once it has halted; one that polls executes, and takes its own.
+//! A thread that computes wants the core's units all the time. One that waits for memory leaves them to its siblings
+//! most of the time, and loses little to them. So a thread's speed depends on its own kind of work, on the siblings'
+//! kind and, on cores with more than two threads, on how many are busy. An idle thread takes no share once it has
+//! halted; one that polls executes, and takes its share.
 
 use crate::topology::Topology;
 use units::{CpuId, Slots};
 
-/// What user-mode work mostly does. Kernel code computes.
+/// What user-mode work mostly does. Kernel code counts as computing.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum WorkKind {
     #[default]
     Compute,
-    /// It waits for lines from beyond its core's caches.
+    /// Waits for lines from beyond its core's caches.
     Memory,
 }
 
 /// Speeds in permille of a thread's speed alone.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct SmtPrices {
-    /// With one sibling busy: by the own kind, then the sibling's.
+    /// With one busy sibling: by the thread's own kind of work, then by the sibling's.
     pub pair: [[u64; 2]; 2],
-    /// Of computing threads with so many of them busy, by their number; with one or none it is 1000.
+    /// The speed of computing threads, by how many of them are busy; with none or one it is 1000.
     pub threads: Vec<u64>,
 }
 
 impl SmtPrices {
-    /// Threads as fast beside each other as alone.
+    /// The prices of threads that do not slow each other down.
     pub fn free() -> SmtPrices {
         SmtPrices { pair: [[1000; 2]; 2], threads: Vec::new() }
     }
 
-    /// The speed of a thread beside siblings of which so many are busy with each kind of work.
+    /// The speed of a thread whose siblings are busy with each kind of work in these numbers.
     pub fn speed(&self, own: WorkKind, siblings: [u64; 2]) -> u64 {
         let busy = siblings[0] + siblings[1];
         let sum = siblings[0] * self.pair[own as usize][0] + siblings[1] * self.pair[own as usize][1];
         match busy {
             0 => 1000,
             1 => sum,
-            // The mean of what each of them would leave alone, and as much less as there are more than two.
+            // The mean of what each sibling alone would leave, scaled down for having more than two threads.
             _ => (sum / busy * self.of_threads(busy as usize + 1) / self.of_threads(2)).max(1),
         }
     }
 
-    /// With no figure for so many threads, the core does no more than it does for the next fewer that have one.
+    /// Without a figure for this many threads, the core as a whole does no more than it does for the nearest smaller
+    /// number that has one.
     fn of_threads(&self, busy: usize) -> u64 {
         let known = |threads: &usize| *threads == 2 || self.threads.get(*threads).is_some_and(|&speed| speed > 0);
         let nearest = (2..=busy).rev().find(known).unwrap_or(2);
@@ -52,11 +54,11 @@ impl SmtPrices {
     }
 }
 
-/// Whom a CPU shares its core with.
+/// The threads with which a CPU shares its core.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Beside {
     Nobody,
-    /// Nearly all cores have at most two threads.
+    /// The usual case: nearly all cores have at most two threads.
     One(CpuId),
     Several,
 }
@@ -65,7 +67,7 @@ pub enum Beside {
 #[derive(Clone, Debug)]
 pub struct Siblings {
     beside: Slots<Beside>,
-    /// Of all CPUs, one after the other; and where each one's begin.
+    /// The siblings of all CPUs, one CPU after the other; and where each CPU's begin.
     others: Vec<CpuId>,
     first: Vec<u32>,
 }
@@ -124,11 +126,11 @@ mod tests {
 
     #[test]
     fn more_threads_get_less_each_by_the_figures_or_what_two_leave() {
-        // No figure for three: two threads' 1200 among them. Four have one; five share it.
+        // There is no figure for three: they share the 1200 of two. There is one for four; five share that of four.
         assert_eq!(speed(Compute, &[Compute; 2]), 400);
         assert_eq!(speed(Compute, &[Compute; 3]), 350);
         assert_eq!(speed(Compute, &[Compute; 4]), 280);
-        // Kinds weigh in: 800 where two computing threads leave 600.
+        // The kinds matter: 800 where two computing threads would leave 600.
         assert_eq!(speed(Compute, &[Memory; 3]), 800 * 350 / 600);
         assert_eq!(speed(Compute, &[Memory, Compute]), 700 * 400 / 600);
     }

@@ -1,22 +1,26 @@
-//! What a task finds of its data in the caches of the core it comes to, and what fetching the rest costs.
+//! How much of its data a task finds in the caches of the core it comes to, and what fetching the rest costs.
 //!
-//! A task has a working set (bytes it uses again after a switch). It leaves it in the caches of its core, level 1 and level 2, as much as
-//! each holds, and in the last level cache; what others bring in there meanwhile pushes it out, byte for byte. What level 1 lacks comes from
-//! level 2, what that lacks from the last level cache. On another core of the same last
-//! level cache it comes from there, on one elsewhere from the other cache; and what was pushed out there as well, from memory.
+//! A task has a working set: the bytes that it uses again after a switch. It leaves them in level 1 and level 2 of its
+//! core, as much as each holds, and in the last level cache. What others bring in there meanwhile pushes them out, byte
+//! for byte. What level 1 lacks comes from level 2, and what that lacks from the last level cache. If the task comes to
+//! another core of the same last level cache, its data comes from there; to a core elsewhere, it comes from the other
+//! cache. What was pushed out of the last level cache as well comes from memory.
 //!
-//! What pushes data out of a core's caches: what others fetch of their working sets and what their own work uses ([`WorkingSet::data`]; all of a
-//! cache where that is more than it holds), and lines that tasks stream through it ([`Warmth::streamed`]). What
-//! pushes it out of a last level cache: what they stream from memory ([`Warmth::streamed`]), and, where all that tasks have touched there
-//! since is more than it holds, a share of everybody's data: as much of it as does not fit. (Least recently used would keep nothing of sets
-//! that take turns, one line too many; the caches of Intel's cores since Ivy Bridge adapt so that a part survives.)
+//! Data is pushed out of a core's caches by what other tasks fetch of their working sets and use in their work
+//! ([`WorkingSet::data`]; the whole cache if that is more than it holds), and by lines that tasks stream through
+//! ([`Warmth::streamed`]). It is pushed out of a last level cache by what tasks stream from memory
+//! ([`Warmth::streamed`]). Also, if all that tasks have touched there since is more than the cache holds, each task
+//! loses the share of its data that does not fit. (Strict LRU would keep nothing of sets that take turns and are one
+//! line too many; the caches of Intel's cores since Ivy Bridge adapt so that a part survives.)
 //!
-//! A core that sleeps deeply empties its own caches into the last level cache ([`Warmth::emptied`]): what a task left there comes back from
-//! that, which has lost nothing by it. A level 2 that several cores share keeps what it holds, as does one that is the last level.
+//! A core that sleeps deeply empties its own caches into the last level cache ([`Warmth::emptied`]). What a task left
+//! in them comes back from there, and the last level cache has lost nothing by it. A level 2 that several cores share
+//! keeps its content, as does one that is the last level.
 //!
 //! Each use counts: tasks that take turns for long push out more than they hold together.
 //!
-//! Modelled: a core's caches least recently used, whole working sets; the newest of a set is in level 1. Absent: what the kernel's code
+//! Modelled: a core's caches as least recently used, by whole working sets; the newest part of a set is in level 1.
+//! Absent: what the kernel's code pushes out of level 1.
 //! pushes out of level 1.
 
 use crate::prices::Prices;
@@ -35,8 +39,9 @@ const ALL: u64 = u64::MAX / 2;
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct WorkingSet {
     pub bytes: u64,
-    /// Those of them that its own work goes through again and again. Of these level 1 is refilled at a price; what the kernel and its
-    /// callers touch besides is in the prices of the kernel's functions, which were fitted to machines that have a level 1.
+    /// The part of them that the task's own work goes through again and again. Only for this part refilling level 1 has
+    /// a price. What the kernel and its callers touch besides is in the prices of the kernel's functions, which were
+    /// fitted to machines that have a level 1.
     pub data: u64,
 }
 
@@ -44,10 +49,10 @@ pub struct WorkingSet {
 #[derive(Clone, Copy, Debug)]
 struct Left {
     cpu: CpuId,
-    /// What that core's caches, and its last level cache, had taken in by then.
+    /// How much that core's caches, and its last level cache, had taken in by then.
     clock: [u64; OWN],
     llc_clock: u64,
-    /// What had come through the last level cache by then.
+    /// How much had come through the last level cache by then.
     passed: u64,
 }
 
@@ -57,15 +62,15 @@ pub struct Warmth {
     left: Vec<Option<Left>>,
     /// Bytes brought into each core's caches so far.
     taken_in: Vec<[u64; OWN]>,
-    /// The same of level 2 when a tick was last there: what it uses was in the cache then.
+    /// How much level 2 had taken in when a tick last ran there: the tick's lines were in the cache then.
     ticked: Vec<u64>,
     /// One more than each of a core's caches had taken in when it was emptied last; 0 if it never was.
     emptied: Vec<[u64; OWN]>,
-    /// Of each core, whether its level 2 is emptied with it.
+    /// For each core, whether its level 2 is emptied with it.
     own_level_2: Vec<bool>,
     /// Bytes brought into each last level cache that were not there.
     llc_taken_in: Vec<u64>,
-    /// Bytes that came through each last level cache: working sets that a core did not have, and what was copied.
+    /// Bytes that came through each last level cache: working sets that a core did not have, and copied data.
     llc_passed: Vec<u64>,
 }
 
@@ -82,14 +87,14 @@ impl Warmth {
         }
     }
 
-    /// The task's number goes to another: it has left nothing anywhere.
+    /// The task's number goes to another task, which has left nothing anywhere.
     pub fn forget(&mut self, task: usize) {
         if let Some(left) = self.left.get_mut(task) {
             *left = None;
         }
     }
 
-    /// A task is soon to begin or to stop running.
+    /// The simulation is about to start or stop this task: prefetches its record into the host's cache.
     #[inline(always)]
     pub fn foresee(&self, task: usize) {
         if let Some(left) = self.left.get(task) {
@@ -97,7 +102,8 @@ impl Warmth {
         }
     }
 
-    /// A task with such a working set begins to run on `cpu`, where a cycle takes `ps_per_cycle`: how long refilling the caches stalls it.
+    /// A task with this working set begins to run on `cpu`, where a cycle takes `ps_per_cycle`. Returns how long it
+    /// stalls to refill the caches.
     pub fn switch_in(
         &mut self,
         topology: &Topology,
@@ -114,7 +120,7 @@ impl Warmth {
         let core = topology.cpu(cpu).core as usize;
         let here = left.filter(|left| topology.cpu(left.cpu).core as usize == core);
         let sizes = prices.core_bytes(core);
-        // What a cache of the core cannot hold was never there to be fetched again.
+        // What a cache of the core cannot hold was never in it.
         let kept = sizes.map(|size| set.bytes.min(size));
         let taken_in = [L1, L2].map(|level| match here {
             Some(left) => self.taken_in[core][level].saturating_sub(left.clock[level]),
@@ -126,10 +132,11 @@ impl Warmth {
             |level: usize, others: u64| (others + kept[level]).saturating_sub(sizes[level]).min(kept[level]);
         let missing = [L1, L2].map(|level| pushed_out(level, others[level]));
         let llc = topology.cpu(cpu).llc;
-        // From elsewhere the last level cache has nothing of it. What this core has emptied into it takes no more room than before.
+        // If the task comes from elsewhere, the last level cache has none of its data. What this core has emptied into
+        // it takes no more room there than before.
         let (fetched, passed) = match left {
             Some(left) if topology.cpu(left.cpu).llc == llc => (missing[L2], pushed_out(L2, taken_in[L2])),
-            // What no cache can hold is fetched again and again wherever it runs, which is a part of its work.
+            // What no cache can hold is fetched again and again wherever the task runs: that is a part of its work.
             _ => {
                 let from = left.map_or(llc, |left| topology.cpu(left.cpu).llc);
                 let held = match prices.llc_bytes_of(from as usize) {
@@ -140,7 +147,7 @@ impl Warmth {
             }
         };
         for (level, fetched) in [missing[L1], fetched].into_iter().enumerate() {
-            // What its work uses becomes the newest that is there, fetched or not.
+            // What its work uses becomes the newest data in the cache, whether it was fetched or not.
             let used = if set.data > sizes[level] { sizes[level] } else { set.data.min(others[level]) };
             self.taken_in[core][level] += used.max(fetched);
         }
@@ -154,7 +161,7 @@ impl Warmth {
         };
         let gone = self.gone(topology, prices, left, set.bytes).min(fetched);
         let memory = topology.memory_distance(cpu, topology.cpu(left.cpu).node);
-        // Level 2 has lost the oldest first. What it has not is all that level 1 can be refilled from.
+        // Level 2 loses the oldest data first, and level 1 can be refilled only from what level 2 still has.
         let hottest = missing[L2].saturating_sub(kept[L2].saturating_sub(kept[L1]));
         let near = missing[L1].saturating_sub(hottest).min(set.data);
         refill(prices, fetched - gone, per_line)
@@ -162,7 +169,7 @@ impl Warmth {
             + refill(prices, near, Ps(prices.l2_load.0 * ps_per_cycle))
     }
 
-    /// What of a task's data others have pushed out of the last level cache where it was left: bytes.
+    /// How many bytes of a task's data others have pushed out of the last level cache where it was left.
     fn gone(&self, topology: &Topology, prices: &Prices, left: Left, working_set: u64) -> u64 {
         let llc = topology.cpu(left.cpu).llc as usize;
         let room = prices.llc_bytes_of(llc);
@@ -170,7 +177,8 @@ impl Warmth {
             0 => 0,
             others => (others + working_set).saturating_sub(room),
         };
-        // What all came through since, what this task fetches now with it: the part of it that the cache has no room for.
+        // All that came through since, including what this task now fetches: it loses the share for which the cache has
+        // no room.
         let all = self.llc_passed[llc] - left.passed;
         let crowded = match all.saturating_sub(room) {
             over if over > 0 && room > 0 => (u128::from(working_set) * u128::from(over) / u128::from(all)) as u64,
@@ -179,7 +187,8 @@ impl Warmth {
         streamed.max(crowded)
     }
 
-    /// A tick on `cpu`: how long it waits for what of its code and data has been pushed out of the core's cache since the last one there.
+    /// A tick on `cpu`: how long it waits for those of its code and data that the core's cache has lost since the last
+    /// tick there.
     pub fn tick(&mut self, topology: &Topology, prices: &Prices, cpu: CpuId) -> Ps {
         let core = topology.cpu(cpu).core as usize;
         let size = prices.core_bytes(core)[L2];
@@ -203,25 +212,27 @@ impl Warmth {
         }
     }
 
-    /// What runs on `cpu` brings so many bytes into its core's caches that it does not come back to.
+    /// What runs on `cpu` brings this many bytes into its core's caches, to which it does not come back.
     pub fn passed(&mut self, topology: &Topology, cpu: CpuId, bytes: u64) {
         self.taken_in[topology.cpu(cpu).core as usize].iter_mut().for_each(|taken_in| *taken_in += bytes);
     }
 
-    /// So many bytes are copied by a CPU of a last level cache.
+    /// A CPU of this last level cache copies this many bytes.
     #[inline]
     pub fn copied(&mut self, llc: usize, bytes: u64) {
         self.llc_passed[llc] += bytes;
     }
 
-    /// Lines pass through `cpu`'s caches: bytes that were not in its core's, and of these, bytes that were not in its last level cache.
+    /// Lines pass through `cpu`'s caches. `own`: bytes that its core's caches did not have; `last`: bytes of these that
+    /// its last level cache did not have either.
     pub fn streamed(&mut self, topology: &Topology, cpu: CpuId, own: u64, last: u64) {
         let cpu = topology.cpu(cpu);
         self.taken_in[cpu.core as usize].iter_mut().for_each(|taken_in| *taken_in += own);
         self.llc_taken_in[cpu.llc as usize] += last;
     }
 
-    /// The task stops running on `cpu`: its data is the newest of that core's caches, which others must fill first.
+    /// The task stops running on `cpu`. Its data is now the newest in that core's caches, so all older data is pushed
+    /// out before it.
     #[inline(always)]
     pub fn switch_out(&mut self, topology: &Topology, task: usize, cpu: CpuId) {
         let core = topology.cpu(cpu).core as usize;
@@ -234,7 +245,7 @@ impl Warmth {
     }
 }
 
-/// Of each core, whether no other one uses its level 2, and there is a level behind it.
+/// For each core, whether no other core uses its level 2 and there is a level behind it.
 fn own_level_2(topology: &Topology) -> Vec<bool> {
     let mut own = vec![true; topology.cores().len()];
     let caches = topology.caches();
@@ -248,7 +259,7 @@ fn own_level_2(topology: &Topology) -> Vec<bool> {
     own
 }
 
-/// How long it takes to fetch so many bytes, several lines at once.
+/// How long it takes to fetch this many bytes, several lines at once.
 fn refill(prices: &Prices, bytes: u64, per_line: Ps) -> Ps {
     Ps(bytes.div_ceil(prices.line_bytes) * per_line.0 / prices.refill_parallel)
 }
@@ -269,7 +280,7 @@ mod tests {
         (topology, prices, warmth)
     }
 
-    /// A task of such a set, all of it its own work's, comes to a CPU of 1 GHz.
+    /// A task with this working set, all of it data of its own work, comes to a CPU of 1 GHz.
     fn come(w: &mut Warmth, t: &Topology, p: &Prices, task: usize, bytes: u64, cpu: u16) -> Ps {
         w.switch_in(t, p, task, WorkingSet { bytes, data: bytes }, CpuId(cpu), 1000)
     }
@@ -322,11 +333,11 @@ mod tests {
         p.lines.memory = Ps::from_ns(80);
         come(&mut w, &t, &p, 0, 6400, 0);
         w.switch_out(&t, 0, CpuId(0));
-        // Through the core's cache, but out of the last level cache: all comes from there.
+        // Streamed through the core's cache but not the last level cache: all of the data comes back from there.
         w.streamed(&t, CpuId(0), 64 * 1024, 0);
         assert_eq!(come(&mut w, &t, &p, 0, 6400, 0), Ps::from_ns(100 * 20 / 4));
         w.switch_out(&t, 0, CpuId(0));
-        // A core beside it fills the cache that they share, but for 3200 bytes.
+        // A neighbouring core fills the cache that they share, except for 3200 bytes.
         w.streamed(&t, CpuId(1), 1 << 20, (1 << 20) - 3200);
         assert_eq!(come(&mut w, &t, &p, 0, 6400, 1), Ps::from_ns(50 * 20 / 4 + 50 * 80 / 4));
     }
@@ -336,7 +347,7 @@ mod tests {
         let (t, mut p, mut w) = setup();
         (p.llc_bytes, p.lines.memory) = (1 << 20, Ps::from_ns(80));
         let set = 64 * 1024;
-        // A cycle of that many tasks on one core, whose cache holds one of them.
+        // This many tasks take turns on one core, whose cache holds one of them.
         let mut cycle = |tasks: usize| {
             let mut last = Ps::ZERO;
             for _ in 0..3 {
@@ -348,7 +359,7 @@ mod tests {
             last
         };
         assert_eq!(cycle(16), Ps::from_ns(1024 * 20 / 4), "sixteen fit");
-        // Of twenty a fifth has no room; a line lies on both sides.
+        // A fifth of twenty sets has no room; partial lines count on both sides.
         let gone = (set / 5).div_ceil(64);
         assert_eq!(cycle(20), Ps::from_ns((1024 - gone + 1) * 20 / 4 + gone * 80 / 4));
         // What is copied takes room as well.
@@ -371,10 +382,21 @@ mod tests {
         assert_eq!(w.tick(&t, &p, CpuId(4)), Ps::ZERO, "its sibling was there just now");
         w.passed(&t, CpuId(0), 1 << 20);
         assert_eq!(w.tick(&t, &p, CpuId(0)), Ps::from_ns(100 * 20 / 2));
-        // A task's set goes the same way.
+        // A task's working set has the same effect.
         w.switch_out(&t, 0, CpuId(0));
         w.passed(&t, CpuId(0), 1 << 20);
         assert_eq!(come(&mut w, &t, &p, 0, 6400, 0), Ps::from_ns(100 * 20 / 4));
+    }
+
+    #[test]
+    fn what_a_tick_fetches_pushes_tasks_data_out() {
+        let (t, mut p, mut w) = setup();
+        (p.tick_footprint, p.tick_parallel) = (6400, 1);
+        let whole = 64 * 1024;
+        come(&mut w, &t, &p, 0, whole, 0);
+        w.switch_out(&t, 0, CpuId(0));
+        assert_eq!(w.tick(&t, &p, CpuId(0)), Ps::from_ns(100 * 20), "the task has left no room for it");
+        assert_eq!(come(&mut w, &t, &p, 0, whole, 0), Ps::from_ns(100 * 20 / 4));
     }
 
     #[test]
@@ -399,7 +421,8 @@ mod tests {
         come(&mut w, &t, &p, 0, set, 0);
         w.switch_out(&t, 0, CpuId(0));
         w.tick(&t, &p, CpuId(0));
-        // Its sibling thread sleeps with it. However often it does: 512 lines of 20 ns, four at a time, and none of them from memory.
+        // Its sibling thread sleeps too. However often that happens: 512 lines of 20 ns, four at a time, none of them
+        // from memory.
         for times in 1..4 {
             (0..times).for_each(|_| w.emptied(&t, CpuId(4)));
             assert_eq!(come(&mut w, &t, &p, 0, set, 0), Ps::from_ns(512 * 20 / 4), "{times} times");
@@ -409,7 +432,7 @@ mod tests {
             assert_eq!(come(&mut w, &t, &p, 0, set, 0), Ps::ZERO, "it is there again");
             w.switch_out(&t, 0, CpuId(0));
         }
-        // Another core has not slept, and whoever goes there finds the same as ever.
+        // Another core has not slept: a task that goes there finds the same as ever.
         w.emptied(&t, CpuId(0));
         assert_eq!(come(&mut w, &t, &p, 0, set, 1), Ps::from_ns(512 * 20 / 4));
         w.switch_out(&t, 0, CpuId(1));
@@ -444,7 +467,7 @@ mod tests {
     #[test]
     fn level_1_is_refilled_from_level_2_of_what_others_pushed_out() {
         let (t, p, mut w) = with_level_1();
-        // First from beyond, which fills both; then it is there.
+        // At first the data comes from beyond both levels, and fills both; then it is there.
         assert_eq!(come(&mut w, &t, &p, 0, 6400, 0), Ps::from_ns(100 * 20 / 4));
         w.switch_out(&t, 0, CpuId(0));
         assert_eq!(come(&mut w, &t, &p, 0, 6400, 0), Ps::ZERO);
@@ -454,11 +477,12 @@ mod tests {
         w.switch_out(&t, 1, CpuId(4));
         assert_eq!(come(&mut w, &t, &p, 0, 6400, 0), Ps::from_ns(10 * 12 / 4));
         w.switch_out(&t, 0, CpuId(0));
-        // What streams through pushes out of both levels: all of level 1, and of level 2 the 640 bytes that have no room.
+        // What streams through pushes data out of both levels: all of level 1, and of level 2 the 640 bytes for which
+        // there is no room.
         w.passed(&t, CpuId(0), 64 * 1024 - 6400 + 640);
         assert_eq!(come(&mut w, &t, &p, 0, 6400, 0), Ps::from_ns(10 * 20 / 4 + 90 * 12 / 4));
         w.switch_out(&t, 0, CpuId(0));
-        // On another core both are filled from the last level cache at once: no line is paid twice.
+        // On another core one fetch from the last level cache fills both levels: no line is paid for twice.
         assert_eq!(come(&mut w, &t, &p, 0, 6400, 1), Ps::from_ns(100 * 20 / 4));
     }
 
@@ -480,7 +504,7 @@ mod tests {
         w.switch_out(&t, 0, CpuId(0));
         assert_eq!(come(&mut w, &t, &p, 1, 1600, 0), Ps(25 * 12_000 / 4), "it went through more than level 1 holds");
         w.switch_out(&t, 1, CpuId(0));
-        // Level 2 loses the oldest first: 8 KiB of that, which were not in level 1.
+        // Level 2 loses the oldest data first: 8 KiB of it, none of which was in level 1.
         w.passed(&t, CpuId(0), 40 * 1024 - 1600);
         let (far, near) = (8 * 1024 / 64, 16 * 1024 / 64);
         assert_eq!(come(&mut w, &t, &p, 0, set, 0), Ps(far * 20_000 / 4 + near * 12_000 / 4));

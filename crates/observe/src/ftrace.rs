@@ -1,12 +1,15 @@
 //! The text of `/sys/kernel/tracing/trace`.
 //!
-//! Fields and their order are those of each kernel's include/trace/events/{sched,power,irq}.h and x86's irq_vectors.h, the head of the
-//! lines and of the file too. Lines are merged over the CPUs in order of time, as the kernel merges
-//! its per-CPU buffers; times are rounded to microseconds as there. Of the context flags `irqs-off` is known from
-//! where the kernel passes each tracepoint, need-resched and interrupt context (`h`, `s`) from the scheduler. `N` stands for `n` too: a
-//! mark by another CPU that has not been folded into the preempt count yet. What a softirq wakes that a system call runs at its end has the
-//! call's flags, between that softirq's events. Where softirqs are off (`b`, and `D` with interrupts, since v6.1 or so) is not told. The
-//! preempt depth is printed as `.` (as a kernel without CONFIG_PREEMPT does). The header's line `entries-in-buffer/entries-written` is left
+//! Fields and their order are those of each kernel's include/trace/events/{sched,power,irq}.h and x86's irq_vectors.h;
+//! so are the heads of the lines and of the file. Lines of all CPUs are merged in order of time, as the kernel merges
+//! its per-CPU buffers, and times are rounded to microseconds as there.
+//!
+//! Context flags: where the kernel passes each tracepoint tells `irqs-off`; the scheduler tells need-resched and
+//! interrupt context (`h`, `s`). `N` stands for `n` too: a mark by another CPU that has not been folded into the
+//! preempt count yet. When a softirq runs at the end of a system call, what it wakes has the call's flags, between that
+//! softirq's events. Where softirqs are off (`b`, and `D` with interrupts, since v6.1 or so) is not shown. The preempt
+//! depth is printed as `.` (as a kernel without CONFIG_PREEMPT does). The header's line
+//! `entries-in-buffer/entries-written` is left out, because a stream cannot know the counts at its top.
 //! out, because a stream cannot know the counts at its top.
 
 use crate::STRAGGLER;
@@ -21,9 +24,10 @@ use std::collections::BinaryHeap;
 use std::io::{self, Write};
 use units::{CpuId, Ns};
 
-/// The letter that `sched_switch` has for the task it takes off the CPU. Until v4.13 it shows every bit of `p->state`: an exiting
-/// task is `x` (TASK_DEAD). Since (8ef9925b02, v4.14) only what /proc shows: it is `X` (EXIT_DEAD). A real kernel prints `Z` where a
-/// parent has still to wait for the child; whether it has is not known here.
+/// The letter that `sched_switch` shows for the task it takes off the CPU. Until v4.13 it reflects every bit of
+/// `p->state`: an exiting task is `x` (TASK_DEAD). Since (8ef9925b02, v4.14) it reflects only what /proc shows: an
+/// exiting task is `X` (EXIT_DEAD). A real kernel prints `Z` if a parent still has to wait for the child; whether it
+/// has is not known here.
 fn prev_state(formats: Formats, state: TaskState, preempt: bool) -> &'static str {
     let raw = formats == Formats::V4_5;
     match state {
@@ -63,17 +67,17 @@ const HEADER_WITH_MIGRATE_DISABLE: &str = "\
 #              | |         |   |||||     |         |
 ";
 
-/// Writes the text. Memory: the lines of the last millisecond of simulated time, and the living tasks' names.
+/// Writes the text. Memory: the lines of the last millisecond of simulated time, and the names of the living tasks.
 pub struct Ftrace<W: Write> {
     output: Output<W>,
     tasks: Tasks,
     formats: Formats,
     selection: Selection,
-    /// Lines that a straggler of another CPU may still precede.
+    /// Lines that a late event of another CPU may still precede.
     waiting: BinaryHeap<Line>,
     newest: Ns,
     sequence: u64,
-    /// Of the event to come.
+    /// The context of the next event.
     context: Context,
 }
 
@@ -95,12 +99,12 @@ impl<W: Write> Ftrace<W> {
         }
     }
 
-    /// The writer has met an error: what is still told is lost.
+    /// The writer has met an error: later events are lost.
     pub fn has_failed(&self) -> bool {
         self.output.has_failed()
     }
 
-    /// Writes what waits.
+    /// Writes the waiting lines.
     ///
     /// # Errors
     /// The first error that writing met.
@@ -117,7 +121,7 @@ impl<W: Write> Ftrace<W> {
         let us = time.0.saturating_add(500) / 1_000;
         let (seconds, us) = (us / 1_000_000, us % 1_000_000);
         let (pid, flags, body) = (context.pid, flags(event, self.context), self.body(cpu, event)?);
-        // Since v5.12 a pid has two columns more, and whether the task may migrate has one.
+        // Since v5.12 a pid is two columns wider, and there is a column for whether the task may migrate.
         let (width, migrate_disable) = if self.formats < Formats::V6_1 { (5, "") } else { (7, ".") };
         let stamp = format!("{flags}{migrate_disable} {seconds:>5}.{us:06}");
         Some(format!("{comm:>16}-{pid:<width$} [{:03}] {stamp}: {body}\n", cpu.0))
@@ -153,12 +157,13 @@ impl<W: Write> Ftrace<W> {
                     parent.comm, parent.pid, child.comm, child.pid
                 )
             }
-            // The file is not known: a task is named after it.
+            // The file's name is not known; it is printed as the task's.
             Event::SchedProcessExec { task } => {
                 let Who { pid, comm, .. } = self.who(*task);
                 format!("sched_process_exec: filename={comm} pid={pid} old_pid={pid}")
             }
-            // Differs: v7.2 says at the end (`group_dead`) whether it was the last thread of its process, which is not known here.
+            // Differs: v7.2 shows at the end (`group_dead`) whether it was the last thread of its process, which is not
+            // known here.
             Event::SchedProcessExit { task } => {
                 let Who { pid, comm, prio } = self.who(*task);
                 format!("sched_process_exit: comm={comm} pid={pid} prio={prio}")
@@ -167,7 +172,7 @@ impl<W: Write> Ftrace<W> {
                 let Who { pid, comm, prio } = self.who(*task);
                 format!("sched_process_free: comm={comm} pid={pid} prio={prio}")
             }
-            // Name and priority are those of who waits.
+            // Name and priority are those of the waiting task.
             Event::SchedProcessWait { child } => {
                 let Who { comm, prio, .. } = self.tasks.who(self.tasks.running(cpu), cpu);
                 let pid = child.map_or(0, |child| self.who(child).pid);
@@ -207,7 +212,8 @@ fn softirq(name: &str, vec: u8) -> String {
     format!("{name}: vec={vec} [action={}]", tracepoints::softirq_name(vec))
 }
 
-/// The four columns. Forks, exits, frequency changes and softirqs are traced with interrupts on, all else where they are off.
+/// The four columns of flags. Forks, exits, frequency changes and softirqs are traced with interrupts on, all other
+/// events with interrupts off.
 fn flags(event: &Event, context: Context) -> String {
     let irqs_off = match event {
         Event::SchedProcessFork { .. }
@@ -272,7 +278,7 @@ struct Line {
     text: String,
 }
 
-/// The earliest line is the greatest: what a heap gives first.
+/// The earliest line is the greatest, because a heap yields the greatest first.
 impl Ord for Line {
     fn cmp(&self, other: &Line) -> Ordering {
         (other.time, other.sequence).cmp(&(self.time, self.sequence))
@@ -447,7 +453,7 @@ mod tests {
             trace.context(Context { need_resched, need_resched_lazy, interrupt });
             trace.event(Ns(1_000), CpuId(0), &wakeup);
         }
-        // Nobody has told anything of this one.
+        // Nothing has been reported about this task.
         trace.event(Ns(1_000), CpuId(0), &wakeup);
         let text = body(trace);
         let seen: Vec<&str> = text.lines().filter_map(|line| line.split_whitespace().nth(2)).collect();

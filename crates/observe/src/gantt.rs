@@ -1,8 +1,8 @@
 //! An ASCII Gantt chart: a row for each CPU, a column for each slot of time.
 //!
-//! A cell shows who held the CPU longest in its slot: a task's letter, or `.` where that was the idle task. Letters go
-//! to tasks in the order in which they first appear, column by column and in each from the first CPU down: `A`-`Z`,
-//! `a`-`z`, `0`-`9`, then `#` for all that are left.
+//! A cell shows which task held the CPU longest in its slot: its letter, or `.` for the idle task. Letters go to tasks
+//! in the order of their first appearance, column by column, and in each column from the first CPU down: `A`-`Z`,
+//! `a`-`z`, `0`-`9`, then `#` for all others.
 
 use crate::tasks::Tasks;
 use sched::sched::TaskId;
@@ -22,17 +22,17 @@ pub struct Gantt {
     columns: usize,
     tasks: Tasks,
     rows: PerCpu<Row>,
-    /// Names of the processes that won a cell.
+    /// Names of the processes that have a cell.
     comms: BTreeMap<u32, String>,
 }
 
 #[derive(Clone, Debug, Default)]
 struct Row {
-    /// The process that won each finished slot; 0 is idle.
+    /// For each finished slot the process that gets its cell; 0 is idle.
     cells: Vec<u32>,
-    /// Time of each process in the slot that is being filled, in order of appearance.
+    /// Time of each process in the current slot, in order of appearance.
     slot: Vec<(u32, Ns)>,
-    /// Who runs since when (within the window).
+    /// When the running task started to run (within the window).
     since: Ns,
     pid: u32,
     switched: bool,
@@ -50,7 +50,7 @@ pub struct Picture {
 
 impl Gantt {
     /// # Panics
-    /// When the window is empty or has no columns, or more columns than nanoseconds.
+    /// If the window is empty, or has no columns, or more columns than nanoseconds.
     pub fn new(nr_cpus: usize, from: Ns, to: Ns, columns: usize) -> Gantt {
         assert!(from < to, "the window from {from} to {to} is empty");
         assert!(columns > 0 && columns as u64 <= (to - from).0, "{columns} columns for {}", to - from);
@@ -65,7 +65,7 @@ impl Gantt {
         }
     }
 
-    /// Who runs now stays to the window's end.
+    /// Tasks that run now keep running until the window's end.
     pub fn finish(mut self) -> Picture {
         for cpu in (0..self.rows.len()).map(CpuId::new) {
             self.run_until(cpu, self.to);
@@ -75,7 +75,7 @@ impl Gantt {
         Picture { from: self.from, to: self.to, cells, comms: self.comms }
     }
 
-    /// The slots' borders divide the window evenly, to the nanosecond.
+    /// Slots divide the window evenly, to the nanosecond.
     fn slot_end(&self, column: usize) -> Ns {
         let length = u128::from((self.to - self.from).0);
         self.from + Ns((length * (column as u128 + 1) / self.columns as u128) as u64)
@@ -104,7 +104,7 @@ impl Row {
         }
     }
 
-    /// Of equal times the earlier wins, but never the idle task.
+    /// If times are equal the earlier task wins, but never the idle task.
     fn close_slot(&mut self) {
         let order = |&(pid, time): &(u32, Ns)| (time, pid != 0);
         let mut winner = (0, Ns::ZERO);
@@ -120,7 +120,7 @@ impl Row {
 impl Sink for Gantt {
     fn event(&mut self, time: Ns, cpu: CpuId, event: &Event) {
         let Event::SchedSwitch { prev, next, .. } = event else { return };
-        // Who ran before the first switch of a CPU is told by that switch alone.
+        // Only a CPU's first switch tells which task ran before it.
         if !self.rows[cpu].switched {
             self.rows[cpu].switched = true;
             self.rows[cpu].pid = self.tasks.who(*prev, cpu).pid;
@@ -145,7 +145,7 @@ impl Sink for Gantt {
 }
 
 impl Picture {
-    /// How many cells a process won.
+    /// How many cells show a process.
     pub fn cells_of(&self, pid: u32) -> usize {
         self.cells.iter().flatten().filter(|&&cell| cell == pid).count()
     }
@@ -173,7 +173,7 @@ impl Picture {
         self.cells.iter().map(|row| row.iter().map(letter).collect()).collect()
     }
 
-    /// The rows and who the letters are, without a time axis: the form of an expected picture in a test.
+    /// The rows, and the tasks of the letters, without a time axis: the form of expected pictures in tests.
     ///
     /// ```text
     /// 0 AAAA..BB
@@ -216,7 +216,7 @@ impl Picture {
     }
 }
 
-/// With a time axis and a legend of a line for each task.
+/// Prints a time axis too, and a legend with one line for each task.
 impl fmt::Display for Picture {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let order = self.order();
@@ -253,7 +253,7 @@ impl Unit {
         }
     }
 
-    /// At most three decimals, cut; no zeros at the end.
+    /// At most three decimals, truncated, without zeros at the end.
     fn show(self, time: Ns) -> String {
         let thousandths = match self {
             Unit::Microseconds => time.0,

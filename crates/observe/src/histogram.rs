@@ -1,9 +1,10 @@
-//! A histogram of nanoseconds in fixed relative precision, in integers only (Tene's HdrHistogram has the same buckets).
+//! A histogram of nanoseconds with fixed relative precision, using integers only (Tene's HdrHistogram has the same
+//! buckets).
 
 use units::Ns;
 
-/// Values below `2^PRECISION_BITS` have a bucket of their own; above, each power of two is divided into half as many: a
-/// value is known to better than one part in 128.
+/// Values below `2^PRECISION_BITS` have a bucket each. Above, each power of two is divided into half as many buckets,
+/// so a value is known to better than one part in 128.
 const PRECISION_BITS: u32 = 8;
 
 const LINEAR: u64 = 1 << PRECISION_BITS;
@@ -56,7 +57,7 @@ impl Histogram {
         self.max
     }
 
-    /// Exact but for the fraction of a nanosecond, which is cut; zero when empty.
+    /// Exact, except that fractions of a nanosecond are truncated; zero when empty.
     pub fn mean(&self) -> Ns {
         Ns((self.sum_ns / u128::from(self.total.max(1))) as u64)
     }

@@ -1,7 +1,7 @@
-//! Listeners: they read what a run passes on and change nothing. Traces are streamed, never held.
+//! Listeners: they observe a run and change nothing. Traces are streamed, never held in memory.
 //!
-//! A listener is a [`sched::trace::Sink`]. Writers ([`Perfetto`], [`Ftrace`]) take any [`std::io::Write`]; since a
-//! sink's methods return nothing, the first I/O error is kept and comes out of `finish`. Floats are used for printing
+//! A listener is a [`sched::trace::Sink`]. Writers ([`Perfetto`], [`Ftrace`]) write to any [`std::io::Write`]. A sink's
+//! methods return nothing, so a writer keeps the first I/O error, and `finish` returns it. Floats are used for printing
 //! only.
 
 mod ftrace;
@@ -35,6 +35,6 @@ pub use window::Window;
 
 use units::Ns;
 
-/// How far events of one CPU may lag behind those of another, at most: no path through the kernel takes longer. Who
-/// must order or cut the merged stream waits this long for stragglers.
+/// The most that events of one CPU may lag behind those of another: no path through the kernel takes longer. A listener
+/// that orders or cuts the merged stream waits this long for late events.
 pub(crate) const STRAGGLER: Ns = Ns::from_ms(1);

@@ -1,8 +1,8 @@
-//! A writer for listeners, whose methods cannot return an error: the first one is kept for the end.
+//! A writer for listeners, whose methods cannot return an error: it keeps the first one for the end.
 
 use std::io::{self, Write};
 
-/// Buffers, and after the first error writes nothing more.
+/// Buffers its output, and writes nothing more after the first error.
 pub(crate) struct Output<W: Write> {
     writer: io::BufWriter<W>,
     error: Option<io::Error>,
@@ -24,7 +24,7 @@ impl<W: Write> Output<W> {
         self.error.is_some()
     }
 
-    /// Flushes and gives the writer back, or the first error met.
+    /// Flushes and returns the writer, or the first error.
     pub fn finish(self) -> io::Result<W> {
         if let Some(error) = self.error {
             return Err(error);

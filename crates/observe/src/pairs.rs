@@ -4,30 +4,32 @@ use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 use units::{CpuId, Ns};
 
-/// So many pairs are counted at a time: 10 MB. Whatever more there are costs every pair the same number of wakeups, no more than one in `MOST_PAIRS / 4`
-/// of all wakeups (the counters of Misra and Gries), so who wakes each other most stays known.
+/// The most pairs that are counted at a time: 10 MB. When there are more, every pair loses the same number of wakeups,
+/// at most one in `MOST_PAIRS / 4` of all wakeups (the counters of Misra and Gries). So the pairs that wake each other
+/// most stay known.
 const MOST_PAIRS: usize = 1 << 17;
-/// So many tasks that are gone are remembered at a time.
+/// The most exited tasks that are remembered at a time.
 const MOST_GONE: usize = 1 << 12;
-/// Pairs that are told of.
+/// The number of pairs that are reported.
 const TOLD: usize = 3;
 
 /// Two process ids, the smaller first.
 type Pids = (u32, u32);
 
-/// Counts while it listens, by process ids. Memory: the living tasks with the CPUs that each ran on, and [`MOST_PAIRS`].
+/// Counts while it listens, by process ids. Memory: the living tasks, with the CPUs that each ran on, and
+/// [`MOST_PAIRS`].
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Pairs {
     wakeups: BTreeMap<Pids, u64>,
     tasks: BTreeMap<u32, Task>,
     gone: usize,
-    /// So many wakeups are missing in every count at most.
+    /// The most wakeups that may be missing in any count.
     missing: u64,
 }
 
 #[derive(Clone, Debug, Default)]
 struct Task {
-    /// The name that it has or had last.
+    /// The task's name, or its last one.
     comm: String,
     ran: BTreeMap<CpuId, Ns>,
     gone: bool,
@@ -39,9 +41,9 @@ pub struct Pair {
     pub pids: (u32, u32),
     /// How often one woke the other.
     pub wakeups: u64,
-    /// How many CPUs hold 99% of the time that both ran, those first that hold most of it.
+    /// How many CPUs hold 99% of the time that both ran, counting the CPUs with most of it first.
     pub cpus: usize,
-    /// Time on the CPU that holds most of it, and on all.
+    /// Time on the CPU that holds most of it, and on all CPUs.
     pub busiest: Ns,
     pub run: Ns,
 }
@@ -76,7 +78,7 @@ impl Pairs {
         }
     }
 
-    /// The pairs of a task that is gone grow no more: of all such pairs the first few are enough.
+    /// The pairs of an exited task grow no more, so only the first few of them are kept.
     fn forget_the_gone(&mut self) {
         let Pairs { wakeups, tasks, gone, .. } = self;
         let is_gone = |pid: u32| tasks.get(&pid).is_none_or(|task| task.gone);
@@ -84,11 +86,11 @@ impl Pairs {
         wakeups.retain(|pids, _| !is_gone(pids.0) && !is_gone(pids.1) || ended.iter().any(|(kept, _)| kept == pids));
         let kept: BTreeSet<u32> = ended.iter().flat_map(|((one, other), _)| [*one, *other]).collect();
         tasks.retain(|pid, task| !task.gone || kept.contains(pid));
-        // Those kept do not count, or one more would make all be looked at again.
+        // The kept ones do not count, or each further exit would make all be examined again.
         *gone = 0;
     }
 
-    /// Takes as many wakeups from each pair as leave half of them.
+    /// Takes so many wakeups from each pair that half of the pairs remain.
     fn forget_rare_pairs(&mut self) {
         if self.wakeups.len() <= MOST_PAIRS / 2 {
             return;
@@ -103,14 +105,14 @@ impl Pairs {
         self.missing += taken;
     }
 
-    /// The pairs with most wakeups and their names, the first of them first.
+    /// The pairs with most wakeups, and their names; the pair with most comes first.
     pub fn told(&self) -> Vec<([String; 2], Pair)> {
         let named = |pid: u32| self.tasks.get(&pid).map(|task| task.comm.clone()).unwrap_or_default();
         let told = most(self.wakeups.iter()).into_iter();
         told.map(|(pids, wakeups)| ([named(pids.0), named(pids.1)], self.pair(pids, wakeups))).collect()
     }
 
-    /// How many wakeups each pair may have had beyond those told: none, unless there were very many pairs.
+    /// How many more wakeups each pair may have had: none, unless there were very many pairs.
     pub fn missing(&self) -> u64 {
         self.missing
     }
@@ -135,7 +137,7 @@ impl Pairs {
     }
 }
 
-/// The first [`TOLD`] pairs with most wakeups.
+/// The [`TOLD`] pairs with most wakeups.
 fn most<'a>(pairs: impl Iterator<Item = (&'a Pids, &'a u64)>) -> Vec<(Pids, u64)> {
     let mut most: Vec<(Pids, u64)> = Vec::with_capacity(TOLD + 1);
     for (&pids, &wakeups) in pairs {

@@ -1,4 +1,5 @@
-//! What each task did, as exact lists: for comparisons with traces of real kernels, whose figures are reckoned in the same way.
+//! What each task did, as exact lists, to compare with traces of real kernels, whose figures are computed in the same
+//! way.
 
 use crate::tasks::Tasks;
 use sched::sched::{TaskId, TaskState};
@@ -9,28 +10,28 @@ use units::{CpuId, Ns, PerCpu};
 /// Keeps every slice and every wait while it listens. Memory grows with the number of switches: for short runs.
 pub struct PerTask {
     tasks: Tasks,
-    /// Who runs on each CPU, and since when.
+    /// The task that runs on each CPU, and since when.
     running: PerCpu<Option<(TaskId, Ns)>>,
-    /// By task id: between `sched_waking` and the end of the wakeup; since when it wants to run.
+    /// By task id: whether it is between `sched_waking` and the end of the wakeup, and since when it wants to run.
     waking: Vec<(bool, Option<Ns>)>,
     done: BTreeMap<String, TaskFigures>,
 }
 
-/// The figures of all tasks of one name.
+/// The figures of all tasks with the same name.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct TaskFigures {
     pub wakeups: u64,
-    /// Changes of the CPU between `sched_waking` and `sched_wakeup`, and all others.
+    /// Migrations between `sched_waking` and `sched_wakeup`, and all others.
     pub migrations_in_wakeup: u64,
     pub migrations_other: u64,
     /// Time on each CPU that it ran on.
     pub run: BTreeMap<CpuId, Ns>,
-    /// Switches away while runnable, and to sleep.
+    /// Switches away while runnable, and switches to sleep.
     pub involuntary: u64,
     pub voluntary: u64,
     /// Each stay on a CPU, from switch to switch.
     pub slices: Vec<Ns>,
-    /// Each way from `sched_waking` (or `sched_wakeup_new`) to the switch that follows.
+    /// Each time from `sched_waking` (or `sched_wakeup_new`) to the next switch to the task.
     pub wake_latencies: Vec<Ns>,
 }
 
@@ -44,7 +45,7 @@ impl PerTask {
         }
     }
 
-    /// Figures by name. A stay on a CPU that has not ended by then is left out.
+    /// The figures by name. A stay on a CPU that has not ended is left out.
     pub fn finish(self) -> BTreeMap<String, TaskFigures> {
         self.done
     }

@@ -1,20 +1,22 @@
 //! A trace for ui.perfetto.dev: real ftrace scheduler events, so that CPU tracks, thread states, wakeup arrows and the
 //! SQL tables `sched` and `thread_state` work, and a counter of runnable tasks for each CPU.
 //!
-//! Each wakeup is a flow as well: an arrow from an instant `wakes` on the waker's track (that of its CPU, where an interrupt
-//! wakes from the idle task) to an instant `woken` on the task's, when it gets to run.
+//! Each wakeup is also a flow: an arrow from an instant `wakes` on the waker's track to an instant `woken` on the woken
+//! task's, when that task gets to run. If an interrupt wakes it from the idle task, the arrow begins on the CPU's
+//! track.
 //!
-//! Events for which Perfetto's schema has no message of their own (`sched_stat_*`, `sched_wake_idle_without_ipi`, `reschedule_*`,
-//! bare tracepoints) are written as its generic ones, with the kernel's name and fields, where they are asked for. Every
-//! task is shown as a process of its own: the stream does not say which tasks share an address space.
+//! Events without a message of their own in Perfetto's schema (`sched_stat_*`, `sched_wake_idle_without_ipi`,
+//! `reschedule_*`, bare tracepoints) are written as its generic ones, with the kernel's name and fields, if the user
+//! asks for them. Every task is shown as a process of its own, because the stream does not say which tasks share an
+//! address space.
 //!
-//! On one CPU events are read in the order in which they were passed, even within a nanosecond; that is why the compact
-//! form of `sched_switch` is not used, which loses it. Between CPUs Perfetto orders equal times as it likes.
+//! Events of one CPU are read in the order in which they were passed, even within a nanosecond. The compact form of
+//! `sched_switch` would lose that order, so it is not used. Between CPUs Perfetto orders equal times as it likes.
 //!
-//! Of interrupts and softirqs the UI draws tracks of its own, from their events.
+//! The UI draws tracks for interrupts and softirqs by itself, from their events.
 //!
-//! Frequency and idle states are given as `cpu_frequency` and `cpu_idle` alone: the UI draws its own counters from them. What CPUs draw in
-//! them is a counter of ours, where somebody knows.
+//! Frequency and idle states are written only as `cpu_frequency` and `cpu_idle`: the UI draws its own counters from
+//! them. The power that CPUs draw is a counter of ours, if it is known.
 
 mod power;
 mod schema;
@@ -36,38 +38,38 @@ use units::{CpuId, Ns, PerCpu};
 /// Perfetto refuses events of CPUs from this number on (kMaxCpuCount in its ftrace tokenizer).
 pub const PERFETTO_MAX_CPUS: usize = 1024;
 
-/// A CPU's events are written out when they fill so many bytes.
+/// A CPU's events are written out when they fill this many bytes.
 const BUNDLE_BYTES: usize = 8 << 10;
 
 const FTRACE_SEQUENCE: u32 = 1;
 const TRACK_SEQUENCE: u32 = 2;
 
-/// The group of the CPUs' counters; CPU `n` has the number after it plus `n`.
+/// The group of the CPUs' counters; the track of CPU `n` is the number after it plus `n`.
 const RUNNABLE_TRACKS: u64 = 1;
-/// The group of the CPUs' wakeups from idle; CPU `n` has the number after it plus `n`.
+/// The group of the CPUs' wakeups from idle; the track of CPU `n` is the number after it plus `n`.
 const WAKEUP_TRACKS: u64 = 1 << 32;
-/// Task `pid` has this number plus `pid`.
+/// The track of task `pid` is this number plus `pid`.
 const TASK_TRACKS: u64 = 2 << 32;
 
 /// Writes the trace. Memory: 8 KiB for each CPU, and the living tasks' names.
 pub struct Perfetto<W: Write> {
     output: Output<W>,
     tasks: Tasks,
-    /// Encoded [`FtraceEventBundle`]s that grow; empty when just written.
+    /// Encoded [`FtraceEventBundle`]s, to which events are appended; empty when just written.
     bundles: PerCpu<Vec<u8>>,
     runnable: PerCpu<Option<u32>>,
-    /// By task id: the trace has a process of that pid and name.
+    /// By task id: whether the trace has a process with that pid and name.
     named: Vec<bool>,
-    /// By task id: the flow of the wakeup that has yet to bring it onto a CPU.
+    /// By task id: the flow of a wakeup after which the task has not run yet.
     woken: Vec<Option<u64>>,
     next_flow: u64,
-    /// Tracks that are described, by number.
+    /// The tracks that the trace describes already, by number.
     described: BTreeSet<u64>,
     start: Ns,
     packet: Vec<u8>,
     formats: Formats,
     selection: Selection,
-    /// `None`: nobody knows what CPUs draw.
+    /// `None` if it is not known what CPUs draw.
     power: Option<power::Power>,
 }
 
@@ -112,19 +114,19 @@ impl<W: Write> Perfetto<W> {
         Ok(trace)
     }
 
-    /// The writer has met an error: what is still told is lost.
+    /// The writer has met an error: later events are lost.
     pub fn has_failed(&self) -> bool {
         self.output.has_failed()
     }
 
-    /// Writes what is still held.
+    /// Writes everything that is still held.
     ///
     /// # Errors
     /// The first error that writing met.
     pub fn finish(mut self) -> io::Result<W> {
         for cpu in (0..self.tasks.nr_cpus()).map(CpuId::new) {
             if self.runnable[cpu].is_none() {
-                // Nobody ever came.
+                // No task ever ran there.
                 self.count_runnable(self.start, cpu, 0);
             }
             self.flush(cpu);
@@ -227,7 +229,7 @@ impl<W: Write> Perfetto<W> {
         });
     }
 
-    /// The track of a task, or of a CPU's wakeups from idle.
+    /// The track of a task, or of wakeups from idle on a CPU.
     fn wakeup_track(&mut self, task: Option<TaskId>, cpu: CpuId) -> u64 {
         let pid = self.tasks.who(task, cpu).pid;
         let uuid = match task {
@@ -260,7 +262,7 @@ impl<W: Write> Perfetto<W> {
         uuid
     }
 
-    /// `task` is woken by what runs on `cpu`.
+    /// Whatever runs on `cpu` wakes `task`.
     fn flow_begins(&mut self, time: Ns, cpu: CpuId, task: TaskId) {
         let flow = self.next_flow;
         self.next_flow += 1;
@@ -270,7 +272,7 @@ impl<W: Write> Perfetto<W> {
         self.track_event(time, TrackEvent { r#type, track_uuid, name, flow_ids: vec![flow], ..TrackEvent::default() });
     }
 
-    /// Who is switched to has arrived; who is switched from was woken while it still ran.
+    /// The next task has arrived. The previous task was woken while it still ran.
     fn flow_ends(&mut self, time: Ns, cpu: CpuId, prev: Option<TaskId>, next: Option<TaskId>) {
         if let Some(prev) = prev {
             self.woken[prev.index()] = None;
@@ -281,7 +283,7 @@ impl<W: Write> Perfetto<W> {
         self.track_event(time, TrackEvent { r#type, track_uuid, name, terminating_flow_ids, ..TrackEvent::default() });
     }
 
-    /// To be called with each task an event mentions. Forks name their children, all others are named here.
+    /// Must be called for each task that an event mentions. Forks name their children; all other tasks are named here.
     fn name(&mut self, time: Ns, task: TaskId) {
         if std::mem::replace(&mut self.named[task.index()], true) {
             return;
@@ -399,7 +401,7 @@ impl<W: Write> Perfetto<W> {
     }
 }
 
-/// Events of interrupts and softirqs that have a message.
+/// Interrupt and softirq events that have a message.
 fn of_interrupt(event: &Event) -> Option<FtraceFields> {
     let softirq = |vec: u8| Softirq { vec: Some(vec.into()) };
     let local_timer = |vector: u8| LocalTimer { vector: Some(vector.into()) };
@@ -419,7 +421,7 @@ fn of_interrupt(event: &Event) -> Option<FtraceFields> {
     })
 }
 
-/// Tasks that must have a name when the event is read; a fork's child gets its name by the event itself.
+/// Tasks that must have a name when the event is read. A fork's child is named by the event itself.
 fn mentioned(event: &Event) -> [Option<TaskId>; 2] {
     match *event {
         Event::SchedSwitch { prev, next, .. } => [prev, next],
@@ -447,8 +449,8 @@ fn switch_fields(prev: &Who, prev_state: i64, next: &Who) -> SchedSwitch {
     }
 }
 
-/// The bits of `p->state` before v4.8, which Perfetto assumes of a trace that names no kernel release. `2048` is
-/// TASK_STATE_MAX, the `+` of `R+`; an exit is EXIT_DEAD, which has one value in all releases.
+/// The bits of `p->state` before v4.8, which Perfetto assumes for a trace that names no kernel release. `2048` is
+/// TASK_STATE_MAX, the `+` of `R+`. An exit is EXIT_DEAD, which has the same value in all releases.
 fn state_bits(state: TaskState, preempt: bool) -> i64 {
     match state {
         _ if preempt => 2048,
@@ -466,7 +468,7 @@ impl<W: Write> Sink for Perfetto<W> {
         }
         match event {
             Event::NrRunning { cpu, nr_running } => self.count_runnable(time, *cpu, *nr_running),
-            // It names the child, so it is not left out.
+            // The event names the child, so it is not left out.
             Event::SchedProcessFork { parent, child } => self.fork(time, cpu, *parent, *child),
             _ => {
                 if self.selection.shows(event)

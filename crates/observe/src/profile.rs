@@ -1,7 +1,8 @@
-//! Where the CPUs' time went, by kernel function: as `perf report --stdio` shows it, and as folded stacks.
+//! Where the CPUs' time went, by kernel function, as `perf report --stdio` shows it, and as folded stacks.
 //!
-//! The shape is perf 6.1's with `--children -g graph,0.5,caller`, its defaults. What differs: times are exact, so the
-//! header tells no count of samples; symbols are names, so ties are broken by name where perf takes addresses.
+//! The format is perf 6.1's with its defaults, `--children -g graph,0.5,caller`. It differs in two points: times are
+//! exact, so the header gives no count of samples; and symbols are names, so ties are broken by name where perf uses
+//! addresses.
 
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
@@ -11,7 +12,7 @@ const KERNEL: &str = "[kernel.kallsyms]";
 /// Call chains below this share of the whole are not drawn.
 const CHAIN_MIN_PERCENT: f64 = 0.5;
 
-/// All time of all CPUs.
+/// The time of all CPUs.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Profile {
     pub stacks: Vec<Stack>,
@@ -20,33 +21,33 @@ pub struct Profile {
     pub duration_ps: u64,
 }
 
-/// Time that was spent in the last of `frames`, called by the ones before it.
+/// Time spent in the last of `frames`, called by the ones before it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Stack {
     /// `comm`; `swapper` for the idle task.
     pub task: String,
-    /// Where its functions are from.
+    /// Where its functions come from.
     pub object: Object,
     /// Functions, the outermost first; at least one.
     pub frames: Vec<String>,
     pub time_ps: u64,
 }
 
-/// What perf calls a shared object.
+/// perf's shared object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Object {
     Kernel,
-    /// The program, of the task's name.
+    /// The program with the task's name.
     Task,
     Library(&'static str),
 }
 
-/// Where a CPU stands that has halted: perf's cycles do not count there.
+/// The functions in which a CPU halts; perf's cycles do not count there.
 pub const HALTED: [&str; 6] =
     ["intel_idle", "acpi_idle_enter", "cpu_do_idle", "stop_loop", "arch_cpu_idle", "default_idle"];
 
 impl Profile {
-    /// What was booked after `earlier`, a profile of the same machine, was taken.
+    /// What was booked since `earlier`, an earlier profile of the same machine.
     pub fn since(&self, earlier: &Profile) -> Profile {
         let mut before: BTreeMap<(&str, Object, &[String]), u64> = BTreeMap::new();
         for stack in &earlier.stacks {
@@ -55,7 +56,7 @@ impl Profile {
         let mut stacks = Vec::new();
         for stack in &self.stacks {
             let before = before.get_mut(&(&stack.task[..], stack.object, &stack.frames[..]));
-            // Several may bear one name: each takes from what is left.
+            // Several stacks may have the same name: each takes from what is left.
             let taken = before.map_or(0, |before| {
                 let taken = stack.time_ps.min(*before);
                 *before -= taken;
@@ -68,8 +69,8 @@ impl Profile {
         Profile { stacks, cpus: self.cpus, duration_ps: self.duration_ps - earlier.duration_ps }
     }
 
-    /// A kernel function's share of all time that CPUs did not halt, with what it called and by itself, in millionths of one per cent:
-    /// `perf report` of the whole machine, with the event cycles.
+    /// A kernel function's share of the time that CPUs did not halt, with what it called and by itself, in millionths
+    /// of one per cent: what `perf report` shows for the whole machine with the event cycles.
     pub fn share(&self, function: &str) -> (u64, u64) {
         let (mut all, mut children, mut own) = (0, 0, 0);
         for stack in &self.stacks {
@@ -92,8 +93,8 @@ impl Profile {
         Table::new(self).to_string()
     }
 
-    /// `task;outermost;...;innermost nanoseconds`, one line for each stack, in order of the text: what flame graphs are
-    /// made of. Times are rounded to nanoseconds after equal stacks are added up.
+    /// `task;outermost;...;innermost nanoseconds`, one line for each stack, sorted as text: the input of flame graphs.
+    /// Times are rounded to nanoseconds after equal stacks are added up.
     pub fn folded(&self) -> String {
         let mut folded: BTreeMap<String, u64> = BTreeMap::new();
         for stack in &self.stacks {
@@ -117,14 +118,14 @@ struct Entry<'a> {
     chains: Chain<'a>,
 }
 
-/// A tree of call chains, in which a node is one function. What is counted is where chains end.
+/// A tree of call chains whose nodes are functions. Time is counted where chains end.
 #[derive(Clone, Debug, Default)]
 struct Chain<'a> {
     ends_ps: u64,
     below: BTreeMap<&'a str, Chain<'a>>,
 }
 
-/// Functions that always follow each other, and what follows them.
+/// Functions that always follow each other, and their continuations.
 struct Branch<'a> {
     functions: Vec<&'a str>,
     total_ps: u64,
@@ -147,8 +148,8 @@ impl<'a> Chain<'a> {
         self.below.values().map(|below| below.depth() + 1).max().unwrap_or(0)
     }
 
-    /// The branches worth `min_ps`, the heaviest first. A branch ends where chains part or one of them ends, be what
-    /// goes on worth drawing or not.
+    /// The branches of at least `min_ps`, the heaviest first. A branch ends where chains part or one of them ends, even
+    /// if the continuation is too small to draw.
     fn branches(&self, min_ps: f64) -> Vec<Branch<'a>> {
         let mut branches: Vec<Branch<'a>> = Vec::new();
         for (&function, mut chain) in &self.below {
@@ -163,7 +164,7 @@ impl<'a> Chain<'a> {
             }
             branches.push(Branch { functions, total_ps, below: chain.branches(min_ps) });
         }
-        // Stable: equal ones stay in order of name.
+        // The sort is stable: equal branches stay in order of name.
         branches.sort_by_key(|branch| Reverse(branch.total_ps));
         branches
     }
@@ -196,7 +197,7 @@ impl<'a> Table<'a> {
                         entry.children_ps += stack.time_ps;
                     }
                 } else if !path[..depth].contains(function) {
-                    // A function that calls itself is counted once for a stack, at its outermost.
+                    // A recursive function counts once per stack, at its outermost frame.
                     let entry = entries.entry(key(function)).or_default();
                     entry.children_ps += stack.time_ps;
                     entry.chains.add(&path[depth..], stack.time_ps);
@@ -204,7 +205,7 @@ impl<'a> Table<'a> {
             }
         }
         let mut rows: Vec<_> = entries.into_iter().collect();
-        // Callers stand above what they call. Stable: what is equal stays in order of task, object, symbol.
+        // Callers come before what they call. The sort is stable: equal rows stay in order of task, object, symbol.
         rows.sort_by_cached_key(|(_, entry)| {
             (Reverse(entry.children_ps), entry.self_ps, Reverse(entry.chains.depth()))
         });
@@ -234,7 +235,7 @@ impl<'a> Table<'a> {
         let mut margin = MARGIN;
         let chains_ps = entry.chains.total_ps();
         let drawn = !branches.is_empty();
-        // One chain that all the time goes through needs no percentage.
+        // A single chain with all the time needs no percentage.
         if let [branch] = branches.as_mut_slice()
             && branch.total_ps == chains_ps
         {
@@ -250,7 +251,7 @@ impl<'a> Table<'a> {
         if drawn { writeln!(f) } else { Ok(()) }
     }
 
-    /// `pipes` are the columns of the levels above, each 11 wide: a bar where that level goes on, else blank.
+    /// `pipes` are the columns of the outer levels, each 11 wide: a bar if that level goes on, else blank.
     fn draw(&self, f: &mut fmt::Formatter<'_>, branches: &[Branch<'_>], margin: &str, pipes: &str) -> fmt::Result {
         const GAP: &str = "          ";
         for (i, branch) in branches.iter().enumerate() {
@@ -299,7 +300,7 @@ mod tests {
         Profile { stacks, cpus: 2, duration_ps: 5_000_000_000 }
     }
 
-    /// As perf prints its bars, lines end in blanks; `~` stands for them here.
+    /// perf's bars end in blanks; here `~` stands for them.
     fn marked(report: &str) -> String {
         report.lines().map(|line| line.replace("|          ", "|~").trim_end().to_string() + "\n").collect()
     }

@@ -10,7 +10,7 @@ use units::{CpuId, CpuMask, PerCpu};
 /// What the file shows; [`fmt::Display`] prints it.
 #[derive(Clone, Copy)]
 pub struct Schedstat<'a> {
-    /// The kernel's count of ticks at the time of reading (a real one begins at -300 seconds' worth).
+    /// The kernel's count of ticks at the time of reading (a real kernel's begins at -300 seconds).
     pub jiffies: u64,
     pub cpu_online_mask: &'a CpuMask,
     pub rq: &'a PerCpu<Rq>,

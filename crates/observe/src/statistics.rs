@@ -1,4 +1,4 @@
-//! "The scheduler's statistics": what a run's events add up to.
+//! "The scheduler's statistics": the sums over a run's events.
 
 use crate::histogram::Histogram;
 use crate::pairs::{Pair, Pairs};
@@ -9,12 +9,11 @@ use std::collections::BTreeMap;
 use std::fmt;
 use units::{CpuId, Ns, PerCpu};
 
-/// Counts while it listens. Memory: a histogram for each task name, the living tasks with the CPUs
-/// that each ran on, and the pairs that wake each other.
+/// Counts while it listens. Memory: a histogram for each task name, the living tasks with the CPUs that each ran on,
+/// and the pairs that wake each other.
 ///
 /// A task *waits* from the moment it is queued (`sched_wakeup`, `sched_wakeup_new`, or a switch that leaves it
-/// runnable) until it is switched to. Its *wakeup latency* begins earlier, when somebody decides to wake it
-/// (`sched_waking`).
+/// runnable) until it is switched to. Its *wakeup latency* begins earlier, at the decision to wake it (`sched_waking`).
 pub struct Statistics {
     start: Ns,
     tasks: Tasks,
@@ -31,7 +30,7 @@ pub struct Statistics {
 #[derive(Clone, Debug, Default)]
 struct CpuTime {
     busy: Ns,
-    /// Since when who runs now runs.
+    /// When the running task started to run.
     since: Ns,
 }
 
@@ -42,19 +41,19 @@ struct Living {
     on_cpu: bool,
 }
 
-/// All tasks of one name (`comm`), as `perf sched latency` merges them.
+/// All tasks with the same name (`comm`), merged as `perf sched latency` does.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct NameTotals {
     /// How many tasks had the name.
     pub tasks: u64,
-    /// The first of them.
+    /// The pid of the first of them.
     pub pid: u32,
     pub run: Ns,
     pub wait: Ns,
-    /// How often one was switched to.
+    /// How often one of them was switched to.
     pub switches: u64,
     pub migrations: u64,
-    /// How often one was woken; its start is none.
+    /// How often one of them was woken; its start does not count.
     pub wakeups: u64,
     /// From the decision to wake one, or from its start, until it runs.
     pub wakeup_latency: Histogram,
@@ -68,12 +67,12 @@ pub struct Report {
     pub wakeups: u64,
     pub new_tasks: u64,
     pub migrations: u64,
-    /// Time in which each CPU ran another than the idle task.
+    /// How long each CPU ran tasks other than the idle task.
     pub busy: Vec<Ns>,
     pub names: BTreeMap<String, NameTotals>,
-    /// Tasks that woke each other most, with their names, the first of them first.
+    /// The pairs of tasks that woke each other most, with their names; the pair with most wakeups comes first.
     pub pairs: Vec<([String; 2], Pair)>,
-    /// How many wakeups each pair may have had beyond those told: none, unless there were very many pairs.
+    /// How many more wakeups each pair may have had: none, unless there were very many pairs.
     pub missing_wakeups: u64,
 }
 
@@ -94,7 +93,7 @@ impl Statistics {
         }
     }
 
-    /// The sums up to `end`, to which whoever runs and waits now goes on.
+    /// The sums up to `end`. Tasks that run or wait now are counted up to there.
     pub fn report(&self, end: Ns) -> Report {
         let mut pairs = self.pairs.clone();
         let mut names = self.names.clone();
@@ -135,7 +134,7 @@ impl Statistics {
 
     fn totals(&mut self, task: TaskId) -> &mut NameTotals {
         let Who { comm, .. } = self.tasks.who(Some(task), CpuId(0));
-        // Not entry(), which would copy the name each time.
+        // entry() would copy the name each time.
         if !self.names.contains_key(comm) {
             self.names.insert(comm.clone(), NameTotals::default());
         }
@@ -174,7 +173,7 @@ impl Statistics {
     fn queued(&mut self, time: Ns, task: TaskId) {
         let living = self.living(task);
         if living.on_cpu {
-            // It was woken before it had gone to sleep, and never left its CPU.
+            // It was woken before it had gone to sleep, so it never left its CPU.
             living.waking = None;
             return;
         }
@@ -284,7 +283,7 @@ impl Report {
         let mut first = 0;
         for equal in rows.chunk_by(|one, next| one == next) {
             writeln!(f, "{:<8}{}", format!("cpu{}", first * ACROSS), equal[0])?;
-            // Of a machine of thousands of CPUs most may idle.
+            // On a machine with thousands of CPUs most may be idle.
             if equal.len() > 1 {
                 let (next, last) = ((first + 1) * ACROSS, (first + equal.len()) * ACROSS - 1);
                 writeln!(f, "cpu{next} to cpu{last}: the same")?;
@@ -520,7 +519,7 @@ mod tests {
             "cpu32 to cpu63: the same".to_string(),
         ];
         assert_eq!(grid(&report), expected);
-        // A last row that is shorter is not the same.
+        // A shorter last row is not equal.
         report.busy = vec![Ns::ZERO; 20];
         assert_eq!(
             grid(&report)[1..],

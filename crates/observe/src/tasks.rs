@@ -1,4 +1,4 @@
-//! Who is behind a task id, and who runs where: what every listener must remember of the stream.
+//! The task behind each id, and the task that runs on each CPU: what every listener must remember of the stream.
 
 use sched::sched::{DEFAULT_PRIO, TaskId};
 use sched::trace::Event;
@@ -47,7 +47,8 @@ impl Tasks {
         }
     }
 
-    /// To be called with every event, after it has been used: an event is passed in the context of who ran before it.
+    /// Must be called with every event after the event has been used, because an event happens in the context of the
+    /// task that ran before it.
     pub fn passed(&mut self, cpu: CpuId, event: &Event) {
         if let Event::SchedSwitch { next, .. } = event {
             self.running[cpu] = *next;

@@ -1,7 +1,7 @@
-//! Tracepoints by name: which a kernel has, which are wanted, and the fields of those that print as `name=value`.
+//! Tracepoints by name: which ones a kernel has, which are wanted, and the fields of those that print as `name=value`.
 //!
-//! A *bare* tracepoint is a hook for modules, without an event in tracefs. Its fields here are those with which such modules
-//! commonly show it; its name is the kernel's.
+//! A *bare* tracepoint is a hook for modules, without an event in tracefs. Its name is the kernel's; its fields here
+//! are those with which such modules commonly show it.
 
 use crate::proc::{Formats, SOFTIRQ_NAMES};
 use crate::tasks::Tasks;
@@ -39,7 +39,7 @@ macro_rules! tracepoints {
 enum Kind {
     /// An event of include/trace/events.
     Event,
-    /// The same, and it tells nothing while schedstats are off.
+    /// The same, but it reports nothing while schedstats are off.
     Schedstat,
     /// DECLARE_TRACE().
     Bare,
@@ -60,7 +60,7 @@ tracepoints! {
     SchedStatSleep = "sched_stat_sleep", Schedstat, V4_5;
     SchedStatIowait = "sched_stat_iowait", Schedstat, V4_5;
     SchedStatBlocked = "sched_stat_blocked", Schedstat, V4_5;
-    // Told without schedstats too, but the kernel asks for them all the same.
+    // It reports without schedstats too, but the kernel asks for them all the same.
     SchedStatRuntime = "sched_stat_runtime", Schedstat, V4_5;
     SchedPiSetprio = "sched_pi_setprio", Event, V4_5;
     SchedWakeIdleWithoutIpi = "sched_wake_idle_without_ipi", Event, V4_5;
@@ -103,7 +103,8 @@ fn vector(ipi: Ipi) -> u64 {
     }
 }
 
-/// Tracepoints of the trees' include/trace/events/sched.h, and of their interrupts, that are not told here: in which kernels, and why not.
+/// Tracepoints of the trees' include/trace/events/sched.h, and of their interrupts, that are never reported here: in
+/// which kernels, and why not.
 const NEVER_PASSED: &[(&str, Formats, Option<Formats>, &str)] = &[
     ("sched_kthread_stop", Formats::V4_5, None, "kernel threads do not end here"),
     ("sched_kthread_stop_ret", Formats::V4_5, None, "kernel threads do not end here"),
@@ -151,7 +152,7 @@ const DEADLINES: &str = "deadline tasks and servers act, as in the kernel, but t
 const CALLS: &str = "no CPU has many others do something at once (`call_function_single_*` is told)";
 
 impl Tracepoint {
-    /// Which one was passed; `None`: a counter of ours.
+    /// The event's tracepoint; `None` for a counter of ours.
     pub fn of(event: &Event) -> Option<Tracepoint> {
         Some(match event {
             Event::SchedProcessFork { .. } => Tracepoint::SchedProcessFork,
@@ -203,12 +204,12 @@ impl Tracepoint {
         })
     }
 
-    /// Those that a kernel has.
+    /// The tracepoints that a kernel has.
     pub fn of_kernel(formats: Formats) -> impl Iterator<Item = Tracepoint> + Clone {
         Tracepoint::ALL.iter().copied().filter(move |tracepoint| tracepoint.first() <= formats)
     }
 
-    /// Why a tracepoint of this name is never told in this kernel; `None` for a name that passes, or is nobody's.
+    /// Why a tracepoint of this name is never reported in this kernel; `None` if it is reported, or no kernel has it.
     pub fn absent(name: &str, formats: Formats) -> Option<Absent> {
         if let Some(tracepoint) = Tracepoint::ALL.iter().find(|tracepoint| tracepoint.name() == name) {
             return (tracepoint.first() > formats).then_some(Absent::InThisKernel);
@@ -219,12 +220,12 @@ impl Tracepoint {
     }
 }
 
-/// Why a tracepoint does not pass.
+/// Why a tracepoint is not reported.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Absent {
     /// Other kernels have it.
     InThisKernel,
-    /// What it tells of does not happen in the simulation, or is not told: why.
+    /// It does not happen in the simulation, or is not reported; the text says why.
     Here(&'static str),
 }
 
@@ -240,7 +241,7 @@ impl Selection {
         Tracepoint::of_kernel(formats).filter(|tracepoint| tracepoint.kind() != Kind::Bare).collect()
     }
 
-    /// Of these, those that Perfetto's schema has a message for.
+    /// Those of them that have a message in Perfetto's schema.
     pub fn with_message(formats: Formats) -> Selection {
         let has = |tracepoint: &Tracepoint| {
             let generic = [
@@ -325,7 +326,7 @@ impl std::fmt::Display for Value {
 /// Names and values, in the order of printing.
 pub(crate) type Fields = Vec<(&'static str, Value)>;
 
-/// The fields of an event whose text is nothing but its fields, and which Perfetto's schema has no message for.
+/// The fields of an event whose text consists only of its fields, and which has no message in Perfetto's schema.
 pub(crate) fn fields(event: &Event, tasks: &Tasks, formats: Formats) -> Option<Fields> {
     let unsigned = Value::Unsigned;
     let cpu_of = |cpu: &CpuId| ("cpu", unsigned(cpu.0.into()));
@@ -355,7 +356,7 @@ pub(crate) fn fields(event: &Event, tasks: &Tasks, formats: Formats) -> Option<F
         Event::SchedWakeIdleWithoutIpi { cpu } => vec![cpu_of(cpu)],
         Event::IpiEntry(ipi) | Event::IpiExit(ipi) => vec![("vector", unsigned(vector(*ipi)))],
         Event::SchedMoveNuma { src, dst } => numa_move(src, dst, tasks),
-        // Tells of both sides since v5.7.
+        // Since v5.7 it reports both sides.
         Event::SchedStickNuma { src, dst } if formats < Formats::V6_1 => numa_move(src, dst, tasks),
         Event::SchedStickNuma { src, dst } | Event::SchedSwapNuma { src, dst } => {
             let [src, dst] = [(src, SRC), (dst, DST)].map(|(side, names)| numa_side(side, names, tasks));
@@ -404,7 +405,7 @@ fn numa_side(side: &NumaSide, names: [&'static str; 5], tasks: &Tasks) -> [(&'st
     std::array::from_fn(|at| (names[at], Value::Signed(values[at])))
 }
 
-/// A task, and the places between which it moves.
+/// A task, and the places that it moves between.
 fn numa_move(src: &NumaSide, dst: &NumaSide, tasks: &Tasks) -> Fields {
     let src = numa_side(src, ["pid", "tgid", "ngid", "src_cpu", "src_nid"], tasks);
     src.into_iter().chain(numa_side(dst, DST, tasks).into_iter().skip(3)).collect()
@@ -415,7 +416,7 @@ fn averages(avg: &Averages) -> [(&'static str, Value); 4] {
         .map(|(name, value)| (name, Value::Unsigned(value)))
 }
 
-/// Since v6.8 there is one number (`util_est`) in place of two.
+/// Since v6.8 there is one number (`util_est`) instead of two.
 fn estimate(of: &Estimate, formats: Formats) -> Fields {
     let number = |number: u32| Value::Unsigned(number.into());
     let mut fields = if formats < Formats::V6_12 {

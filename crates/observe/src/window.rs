@@ -6,10 +6,10 @@ use sched::sched::{TaskId, TaskState};
 use sched::trace::{Context, Event, Sink};
 use units::{CpuId, Ns, PerCpu};
 
-/// Passes on what happens in `from..to`. What came before is summed up: living tasks are announced when the window
-/// opens, and each CPU begins, at `from`, with a switch to whoever runs there, its count of runnable tasks, its idle
-/// state and its frequency. A CPU that passes no event for a millisecond after `from` begins late in the stream, with
-/// the time `from` still. A wakeup before the window is lost to it.
+/// Passes on what happens in `from..to`. Earlier events are summed up: when the window opens, living tasks are
+/// announced, and each CPU begins, at `from`, with a switch to the task that runs there, its count of runnable tasks,
+/// its idle state and its frequency. A CPU without events for a millisecond after `from` begins late in the stream, but
+/// still with the time `from`. A wakeup before the window is lost.
 pub struct Window<S: Sink> {
     sink: S,
     from: Ns,
@@ -19,14 +19,14 @@ pub struct Window<S: Sink> {
     /// The latest time of any event.
     newest: Ns,
     stage: Stage,
-    /// Of the event to come.
+    /// The context of the next event.
     context: Option<Context>,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Stage {
     Before,
-    /// Some CPUs may still pass events of before the window.
+    /// Some CPUs may still pass events from before the window.
     Opening,
     Inside,
     After,
@@ -36,7 +36,7 @@ enum Stage {
 struct Before {
     opened: bool,
     nr_running: Option<u32>,
-    /// `Some(None)`: it has left idle.
+    /// `Some(None)`: it has left its idle state.
     idle: Option<Option<u8>>,
     khz: Option<u32>,
 }
@@ -56,17 +56,17 @@ impl<S: Sink> Window<S> {
         }
     }
 
-    /// Nothing more will pass: the run may stop here.
+    /// Nothing more will be passed on: the run may stop here.
     pub fn is_past(&self) -> bool {
         self.stage == Stage::After
     }
 
-    /// Who listens to what it passes on.
+    /// The listener.
     pub fn sink(&self) -> &S {
         &self.sink
     }
 
-    /// Gives the listener back. A run that ended before `from` leaves it without an event.
+    /// Returns the listener. If the run ended before `from`, it has heard no event.
     pub fn finish(mut self) -> S {
         if self.stage == Stage::Opening {
             self.open_all();
@@ -96,7 +96,7 @@ impl<S: Sink> Window<S> {
         }
     }
 
-    /// A count may be passed by a CPU other than the one it speaks of, so all are told when the first CPU opens.
+    /// A count may be reported by another CPU than the one it is about, so all are passed on when the first CPU opens.
     fn open_counts(&mut self) {
         for (cpu, before) in self.before.iter() {
             if let Some(nr_running) = before.nr_running {
@@ -229,7 +229,7 @@ mod tests {
         window.event(Ns(4), CpuId(2), &Event::CpuIdle { state: Some(1) });
         window.event(Ns(5), CpuId(0), &switch(Some(0), Some(1)));
         window.task_gone(TaskId(0));
-        // CPU 1 is ahead of CPU 0, which then switches before the window still.
+        // CPU 1 is ahead of CPU 0, which then switches at a time still before the window.
         window.event(Ns(10 * MS + 7), CpuId(1), &switch(None, Some(2)));
         window.event(Ns(10 * MS - 9), CpuId(0), &switch(Some(1), None));
         window.task(TaskId(0), 103, "late", 120);

@@ -1,4 +1,4 @@
-//! One random stream, several listeners: what they say of it must agree.
+//! One random stream, several listeners: their findings must agree.
 
 use observe::proc::Formats;
 use observe::{Ftrace, Gantt, Selection, Statistics, Tee, Window};
@@ -11,8 +11,8 @@ const NR_CPUS: usize = 4;
 const NR_TASKS: u64 = 9;
 const US: u64 = 1_000;
 
-/// Tasks that run wherever a CPU is free, for random times of whole microseconds. Tasks have one name each. Returns the
-/// time of the last event.
+/// Tasks run wherever a CPU is free, for random times of whole microseconds. Each task has a name of its own. Returns
+/// the time of the last event.
 fn play(seed: u64, sink: &mut dyn Sink) -> Ns {
     let mut random = Prng::stream(seed, "agreement", 0);
     for task in 0..NR_TASKS as u32 {
@@ -22,7 +22,7 @@ fn play(seed: u64, sink: &mut dyn Sink) -> Ns {
     let mut running: [Option<TaskId>; NR_CPUS] = [None; NR_CPUS];
     for _ in 0..2_000 {
         let cpu = random.below(NR_CPUS as u64) as usize;
-        // CPUs pass their events out of step, but never by as much as a millisecond.
+        // CPUs pass their events out of step, but by less than a millisecond.
         clock[cpu] = clock[cpu].max(clock.iter().max().copied().unwrap_or(0).saturating_sub(500 * US));
         clock[cpu] += random.below(40) * US;
         let (time, at) = (Ns(clock[cpu]), CpuId::new(cpu));
@@ -73,7 +73,7 @@ fn text_statistics_and_chart_tell_the_same_run_times() {
     for seed in 0..20 {
         let (mut ftrace, mut statistics) = (text_trace(), Statistics::new(NR_CPUS, Ns::ZERO));
         let end = play(seed, &mut Tee(vec![&mut ftrace, &mut statistics]));
-        // A column for each microsecond, so that every cell is wholly one task's.
+        // One column for each microsecond, so that every cell belongs to one task.
         let mut gantt = Gantt::new(NR_CPUS, Ns::ZERO, end, (end.0 / US) as usize);
         play(seed, &mut gantt);
 

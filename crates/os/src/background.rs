@@ -1,4 +1,4 @@
-//! What differs between kernels in what they do by themselves (kernel/watchdog.c, mm/vmstat.c), where somebody asks for that.
+//! What kernels do by themselves (kernel/watchdog.c, mm/vmstat.c), on request, as far as it differs between them.
 
 use sched::behaviour;
 

@@ -1,7 +1,7 @@
 //! Block devices, as far as a task meets one: block/fops.c, a read that bypasses the page cache (O_DIRECT).
 //!
-//! The device answers after a given time, whatever else it has to do. It has a queue for each CPU, whose interrupt comes to the CPU that
-//! asked; the request ends there, in the handler.
+//! The device answers after a given time, whatever else it has to do. It has a queue for each CPU, whose interrupt
+//! comes to the CPU that submitted the request. The request ends there, in the handler.
 
 use crate::{Step, charge, paths};
 use sched::arch::Arch;
@@ -9,7 +9,7 @@ use sched::sched::TaskState;
 use sched::scheduler::Scheduler;
 use units::{CpuId, Ns};
 
-/// A request of a device, by its number.
+/// A request to a device, by its number.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct BioId(pub(crate) u32);
 

@@ -18,7 +18,8 @@ behaviour! {
 
 /// kernel/time/hrtimer.c: hrtimer_nanosleep(), and do_nanosleep().
 ///
-/// Differs: where a timer that has passed too, but by less than its slack, waits on the CPU before this one, v7.2 starts this one all the same.
+/// Differs: v7.2 starts the timer all the same if another timer that has passed, but by less than its slack, waits on
+/// the CPU ahead of it.
 pub(crate) fn hrtimer_nanosleep<S: Scheduler>(
     sched: &mut S,
     cpu: CpuId,

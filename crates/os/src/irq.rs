@@ -1,8 +1,9 @@
 //! Interrupts of devices and the softirqs that they raise (kernel/irq, kernel/softirq.c).
 //!
-//! [`Irqs`] knows the lines that were requested, on which CPU each arrives, and what is pending where. Whoever plays a device says when it
-//! raises which line and what that means ([`Irqs::raise`]); the clock brings it to the CPU. What a softirq does is a list of
-//! [`SoftWork`]: rounds of polling, each a call of the vector's action, that may end by waking a task.
+//! [`Irqs`] knows the interrupt lines that were requested, the CPU at which each arrives, and what is pending on each
+//! CPU. The code that plays a device says when it raises which line, and what for ([`Irqs::raise`]); the run loop
+//! delivers it to the CPU. What a softirq does is a list of [`SoftWork`]: rounds of polling, each a call of the
+//! vector's action, that may end by waking a task.
 
 use crate::background::{QuietVmstat, Softlockup, VmstatTimer};
 use crate::block::BioId;
@@ -34,7 +35,7 @@ behaviour! {
     }
 }
 
-/// What differs between kernels in all this.
+/// What differs between kernels in interrupts and timers.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct IrqRules {
     pub ksoftirqd: KsoftirqdRunning,
@@ -44,7 +45,7 @@ pub struct IrqRules {
     pub softlockup: Softlockup,
     pub vmstat: VmstatTimer,
     pub quiet_vmstat: QuietVmstat,
-    /// irq_vectors.h: LOCAL_TIMER_VECTOR, which gives way to every new vector of the kernel's own.
+    /// irq_vectors.h: LOCAL_TIMER_VECTOR, which moves down for each new vector of the kernel's own.
     pub local_timer_vector: u8,
 }
 
@@ -74,7 +75,7 @@ impl IrqRules {
 
     pub const V7_2: IrqRules = IrqRules { ..IrqRules::V6_12 };
 
-    /// Every behaviour, as a kernel has it.
+    /// Every behaviour, with this kernel's choice.
     pub fn settings(&self) -> [Setting; 7] {
         [
             self.ksoftirqd.setting(),
@@ -87,7 +88,7 @@ impl IrqRules {
         ]
     }
 
-    /// Switches one alone.
+    /// Switches one behaviour alone.
     pub fn set(&mut self, key: &str, value: &str) -> Switched {
         match key {
             KsoftirqdRunning::KEY => self.ksoftirqd.switch(value),
@@ -112,7 +113,7 @@ pub enum SoftIrq {
 }
 
 impl SoftIrq {
-    /// All, in their order.
+    /// All softirqs, in their order.
     pub const ALL: [SoftIrq; 4] = [SoftIrq::Timer, SoftIrq::NetRx, SoftIrq::Block, SoftIrq::Sched];
 
     fn bit(self) -> u8 {
@@ -129,7 +130,7 @@ impl SoftIrq {
         }
     }
 
-    /// The vector's action, paid for each call.
+    /// The vector's action, whose price is charged for each call.
     pub fn action(self) -> Path {
         match self {
             SoftIrq::Timer => paths::RUN_TIMER_SOFTIRQ,
@@ -140,7 +141,7 @@ impl SoftIrq {
     }
 }
 
-/// RCU_SOFTIRQ, whose work is not kept here.
+/// RCU_SOFTIRQ, whose pending work is not recorded here.
 pub const RCU_VEC: u8 = 9;
 
 /// The tracepoint of __raise_softirq_irqoff(), by what executes on `cpu`.
@@ -158,19 +159,19 @@ pub fn traced_softirq<S: Scheduler, T>(sched: &mut S, cpu: CpuId, vec: u8, actio
     value
 }
 
-/// A line that was requested, by its number.
+/// An interrupt line that was requested, by its number.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct IrqId(pub u32);
 
-/// request_irq(): a line.
+/// request_irq(): an interrupt line.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Irq {
     pub name: String,
     /// `/proc/irq/N/smp_affinity`
     pub affinity: CpuMask,
-    /// Where it arrives: `effective_affinity`.
+    /// The CPU at which it arrives: `effective_affinity`.
     pub cpu: CpuId,
-    /// How often it has, on every CPU where it arrived yet: its line of `/proc/interrupts`.
+    /// How often it has arrived, on every CPU where it ever did: its line of `/proc/interrupts`.
     counts: Vec<(CpuId, u64)>,
 }
 
@@ -184,7 +185,7 @@ impl Irq {
 /// interrupt.h: NR_SOFTIRQS.
 pub const NR_SOFTIRQS: usize = 10;
 
-/// hardirq.h's irq_cpustat_t, and kernel_stat.h's softirqs: how often which has been on a CPU.
+/// hardirq.h's irq_cpustat_t, and kernel_stat.h's softirqs: how often each interrupt and softirq has occurred on a CPU.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct IrqStat {
     pub apic_timer_irqs: u32,
@@ -213,22 +214,22 @@ pub struct SoftWork {
     pub vector: SoftIrq,
     /// At least 1.
     pub rounds: u32,
-    /// Who is woken at the end of the last one.
+    /// The task to wake at the end of the last round.
     pub wake: Option<TaskId>,
 }
 
 /// What the handler of a line finds when it is called.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Cause {
-    /// A request is done, of a task that sleeps for it; `sleep` numbers the sleep.
+    /// A request of a sleeping task is done; `sleep` is the number of its sleep.
     Done { task: TaskId, sleep: u64 },
     /// A request of a file system is done.
     Bio(BioId),
-    /// Work that is left to a softirq.
+    /// Work for a softirq.
     Work(SoftWork),
 }
 
-/// A line that a device raises.
+/// A line that a device has raised.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Raised {
     pub at: Ns,
@@ -247,14 +248,14 @@ struct Pending {
 pub struct Irqs {
     pub rules: IrqRules,
     irqs: Vec<Irq>,
-    /// Each CPU's own queue of the block device, where one was used: its line, which arrives nowhere else.
+    /// Each CPU's own queue of the block device, if it was used: its line, which arrives at no other CPU.
     queues: Slots<Option<IrqId>>,
     pending: Slots<Pending>,
-    /// By CPU: its ksoftirqd is runnable. Empty before there are any.
+    /// By CPU, whether its ksoftirqd is runnable. Empty before these threads exist.
     awake: Vec<bool>,
-    /// By CPU, as far as one has been interrupted.
+    /// By CPU, up to the highest CPU that was interrupted.
     stat: Slots<IrqStat>,
-    /// What devices have announced since the clock looked.
+    /// What devices have announced since the run loop last looked.
     pub raised: Vec<Raised>,
 }
 
@@ -285,17 +286,17 @@ impl Irqs {
         irq
     }
 
-    /// request_irq(), with the affinity that its line is to have: it arrives at one CPU of the mask that is `online`, the one with the fewest
-    /// lines so far, and of these the first.
-    /// Differs: irq_matrix_alloc() (v4.15 on x86) looks for the CPU with the most free vectors, of which nothing but lines takes any here;
-    /// older kernels take the first CPU with a free one.
+    /// request_irq(), with the affinity that the line is to have. The line arrives at one CPU of the mask that is
+    /// `online`: the one with the fewest lines so far, and the first of several such.
+    /// Differs: irq_matrix_alloc() (v4.15 on x86) looks for the CPU with the most free vectors; here only lines use up
+    /// vectors. Older kernels take the first CPU with a free one.
     pub fn request_irq(&mut self, name: &str, affinity: CpuMask, online: &CpuMask) -> IrqId {
         let cpu = self.place(&affinity, online);
         self.irqs.push(Irq { name: name.to_string(), affinity, cpu, counts: Vec::new() });
         IrqId(self.irqs.len() as u32 - 1)
     }
 
-    /// Where a line with that affinity arrives. A mask without a CPU that is up stands for all.
+    /// The CPU at which a line with that affinity arrives. A mask without a CPU that is up counts as all CPUs.
     fn place(&self, affinity: &CpuMask, online: &CpuMask) -> CpuId {
         let lines = |cpu: &CpuId| self.irqs.iter().filter(|irq| irq.cpu == *cpu).count();
         let allowed = || online.iter().filter(|&cpu| affinity.contains(cpu));
@@ -311,7 +312,7 @@ impl Irqs {
         self.irqs[index].affinity = affinity;
     }
 
-    /// fixup_irqs(): `cpu` goes offline; its lines move, within their masks where those have a CPU that stays.
+    /// fixup_irqs(): `cpu` goes offline. Its lines move, within their masks if those have another CPU.
     pub fn leave(&mut self, cpu: CpuId, online: &CpuMask) {
         for index in 0..self.irqs.len() {
             if self.irqs[index].cpu == cpu {
@@ -321,22 +322,22 @@ impl Irqs {
         }
     }
 
-    /// The lines, by number.
+    /// All lines, by number.
     pub fn irqs(&self) -> &[Irq] {
         &self.irqs
     }
 
-    /// A device raises `irq` at `at`, with `cause` for its handler to find.
+    /// A device raises `irq` at `at`. Its handler will find `cause`.
     pub fn raise(&mut self, at: Ns, irq: IrqId, cause: Cause) {
         self.raised.push(Raised { at, irq, cause });
     }
 
-    /// Where a line arrives.
+    /// The CPU at which a line arrives.
     pub fn cpu_of(&self, irq: IrqId) -> CpuId {
         self.irqs[irq.0 as usize].cpu
     }
 
-    /// It was handled once more, on `cpu`.
+    /// Counts one more handling of the line on `cpu`.
     pub fn handled(&mut self, irq: IrqId, cpu: CpuId) {
         let counts = &mut self.irqs[irq.0 as usize].counts;
         match counts.iter_mut().find(|(at, _)| *at == cpu) {
@@ -345,19 +346,19 @@ impl Irqs {
         }
     }
 
-    /// What has been counted on `cpu`.
+    /// The counts of `cpu`.
     #[inline]
     pub fn stat(&mut self, cpu: CpuId) -> &mut IrqStat {
         self.stat.grow_with(cpu.index() + 1, IrqStat::default);
         &mut self.stat[cpu.index()]
     }
 
-    /// The same, to be read; nothing yet on a CPU that none has come to.
+    /// The same, read-only: all zero on a CPU without any interrupt yet.
     pub fn counted(&self, cpu: CpuId) -> IrqStat {
         self.stat.get(cpu.index()).copied().unwrap_or_default()
     }
 
-    /// The action of a softirq begins: kstat_incr_softirqs_this_cpu().
+    /// Counts the call of a softirq's action: kstat_incr_softirqs_this_cpu().
     #[inline]
     pub fn softirq(&mut self, cpu: CpuId, vec: u8) {
         self.stat(cpu).softirqs[usize::from(vec)] += 1;
@@ -371,7 +372,7 @@ impl Irqs {
         pending.work.push_back(work);
     }
 
-    /// The same for a vector whose work is elsewhere. Returns whether it was not pending yet.
+    /// The same for a vector whose work is kept elsewhere. Returns whether it was not pending yet.
     pub fn raise_bare(&mut self, cpu: CpuId, vector: SoftIrq) -> bool {
         self.pending.grow_with(cpu.index() + 1, Pending::default);
         let bits = &mut self.pending[cpu.index()].bits;
@@ -380,7 +381,7 @@ impl Irqs {
         before != *bits
     }
 
-    /// What is pending on a CPU that went offline is pending on `heir`. Whether there was any.
+    /// Moves what is pending on a CPU that went offline to `heir`. Returns whether there was any.
     pub fn inherit_softirqs(&mut self, offline: CpuId, heir: CpuId) -> bool {
         let Some(left) = self.pending.get_mut(offline.index()).map(std::mem::take).filter(|left| left.bits != 0) else {
             return false;
@@ -392,7 +393,7 @@ impl Irqs {
         true
     }
 
-    /// softirq.c: ksoftirqd_running(): whether softirqs of `cpu` are left to it.
+    /// softirq.c: ksoftirqd_running(): whether softirqs of `cpu` are left to ksoftirqd.
     #[inline]
     pub fn ksoftirqd_running(&self, cpu: CpuId) -> bool {
         self.awake.get(cpu.index()).is_some_and(|&awake| awake) && self.rules.ksoftirqd == KsoftirqdRunning::Yields
@@ -412,18 +413,19 @@ impl Irqs {
         self.pending.get(cpu.index()).is_some_and(|pending| pending.bits != 0)
     }
 
-    /// Whether `vector` is among what is pending.
+    /// Whether `vector` is pending on `cpu`.
     pub fn is_pending(&self, cpu: CpuId, vector: SoftIrq) -> bool {
         self.pending.get(cpu.index()).is_some_and(|pending| pending.bits & vector.bit() != 0)
     }
 
-    /// Takes the vectors that are pending on `cpu`, the first first.
+    /// Takes the vectors that are pending on `cpu`, in their order.
     pub fn take_pending(&mut self, cpu: CpuId) -> impl Iterator<Item = SoftIrq> + use<> {
         let bits = self.pending.get_mut(cpu.index()).map_or(0, |pending| std::mem::take(&mut pending.bits));
         SoftIrq::ALL.into_iter().filter(move |vector| bits & vector.bit() != 0)
     }
 
-    /// One call of a vector's action on `cpu`: a round of what is first in its list. Returns who is woken by it.
+    /// One call of a vector's action on `cpu`: one round of the first item in its list. Returns the task to wake, if
+    /// any.
     pub fn action(&mut self, cpu: CpuId, vector: SoftIrq) -> Option<TaskId> {
         let pending = self.pending.get_mut(cpu.index())?;
         let place = pending.work.iter().position(|work| work.vector == vector)?;
@@ -456,7 +458,8 @@ mod tests {
         assert_eq!(irqs.cpu_of(fixed), CpuId(2));
         irqs.irq_set_affinity(fixed, CpuMask::single(CpuId(3)), &online);
         assert_eq!(irqs.cpu_of(fixed), CpuId(3));
-        // Its only CPU goes: anywhere is better than nowhere, where the fewest lines are when a disk's has moved to CPU 1.
+        // Its only CPU goes offline: it arrives somewhere rather than nowhere, at the CPU with the fewest lines, after
+        // the disk's has moved to CPU 1.
         let left: CpuMask = (0..3).map(CpuId::new).collect();
         irqs.leave(CpuId(3), &left);
         assert_eq!(irqs.cpu_of(fixed), CpuId(2));

@@ -1,4 +1,4 @@
-//! kernel/kthread.c: threads that do one kind of work, when somebody leaves some.
+//! kernel/kthread.c: threads that do one kind of work whenever there is some.
 
 use crate::Step;
 use sched::arch::Arch;
@@ -6,11 +6,11 @@ use sched::sched::TaskState;
 use sched::scheduler::Scheduler;
 use units::{CpuId, Ns};
 
-/// The thread `sugov:N` of a policy of cpufreq, and how far it is.
+/// The thread `sugov:N` of a cpufreq policy, and its progress.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Sugov {
     policy: u16,
-    /// Until when the driver that it has asked waits for the hardware.
+    /// Until when the driver that it called waits for the hardware.
     until: Option<Ns>,
 }
 
@@ -19,7 +19,7 @@ impl Sugov {
         Sugov { policy, until: None }
     }
 
-    /// kthread.c: kthread_worker_fn(): does what was left to it, and sleeps.
+    /// kthread.c: kthread_worker_fn(): does the work that was queued for it, then sleeps.
     pub(crate) fn kthread_worker_fn<S: Scheduler>(&mut self, sched: &mut S, cpu: CpuId) -> Step {
         loop {
             if let Some(until) = self.until {
@@ -38,7 +38,8 @@ impl Sugov {
     }
 }
 
-/// A driver of cpufreq that waits for its hardware sleeps until that has done what it was asked for, whoever asks it; `None`: it has.
+/// A cpufreq driver that waits for its hardware puts the calling task to sleep until the hardware is done. `None`: it
+/// is done.
 pub(crate) fn driver_waits<S: Scheduler>(sched: &mut S, cpu: CpuId, until: Ns) -> Option<Step> {
     (sched.arch().sched_clock(cpu) < until).then(|| {
         sched.set_current_state(cpu, TaskState::Uninterruptible);

@@ -1,8 +1,8 @@
-//! The rest of the kernel that a task meets: processes, their memory, pipes, wait queues, locks in user space, sleeps. Written against
-//! [`sched::scheduler::Scheduler`], so any scheduler can stand behind it.
+//! The rest of the kernel that a task meets: processes, their memory, pipes, wait queues, locks in user space, sleeps.
+//! It is written against [`sched::scheduler::Scheduler`], so any scheduler can stand behind it.
 //!
-//! A system call is a small state machine ([`Syscall`]): [`Os::step`] runs it until it is done or must sleep, and again when its
-//! task has been woken and runs. [`preempt`] says when a task in the middle of a call gives way.
+//! A system call is a small state machine ([`Syscall`]). [`Os::step`] runs it until it is done or must sleep, and again
+//! when its task has been woken and runs. [`preempt`] says when a task in the middle of a call gives way.
 
 pub mod background;
 mod block;
@@ -58,7 +58,7 @@ pub struct OsRules {
     pub counts: workqueue::WorkerCounts,
 }
 
-/// Built as kernel/Kconfig.preempt has it where nobody chooses (v4), or as Debian's (v6).
+/// Configured with the defaults of kernel/Kconfig.preempt (v4), or as Debian's kernels are (v6).
 impl OsRules {
     pub const V4_5: OsRules = OsRules {
         pipe: PipeRules::Single,
@@ -105,7 +105,7 @@ impl OsRules {
     };
 }
 
-/// Everything the rest of the kernel keeps.
+/// All state of the rest of the kernel.
 pub struct Os {
     pub rules: OsRules,
     pipes: Slots<Pipe>,
@@ -113,24 +113,27 @@ pub struct Os {
     pub memory: Memory,
     pub sync: Sync,
     pub workqueues: workqueue::Workqueues,
-    /// The one that is mounted.
+    /// The mounted file system.
     fs: Option<Box<fs::FileSystem>>,
-    /// The machine's disk, for programs that mount a file system on it. `None` unless somebody who knows the machine sets it.
+    /// The machine's disk, for programs that mount a file system on it. `None` unless set by code that knows the
+    /// machine.
     pub disk: Option<fs::Device>,
     pub fs_rules: fs::FsRules,
     pub irq: irq::Irqs,
     rcu: rcu::Rcu,
     vmstat: vmstat::VmStat,
     seed: u64,
-    /// 1 / HZ: everybody's.
+    /// 1 / HZ, the same for all CPUs.
     tick_period: Ps,
     net: Net,
     next_line: u32,
-    /// What lies on lines, from which one on: which object of its kind, and the name of each line.
+    /// What lies on each run of lines: its first line, the number of the object among its kind, and the name of each
+    /// line.
     line_names: Vec<(u32, u32, &'static [&'static str])>,
-    /// How many objects there are of each kind, by the name of their first line.
+    /// The number of objects of each kind, by the name of the kind's first line.
     objects: BTreeMap<&'static str, u32>,
-    /// `/sys/devices/system/node/node*/cpulist`, for programs that stay on a node. Empty unless somebody who knows the machine sets it.
+    /// `/sys/devices/system/node/node*/cpulist`, for programs that stay on a node. Empty unless set by code that knows
+    /// the machine.
     pub node_cpus: Vec<CpuMask>,
 }
 
@@ -155,7 +158,7 @@ pub enum Syscall {
         deferrable: bool,
         armed: bool,
     },
-    /// A read of a block device that takes it `time` to answer; `until`: when it will have.
+    /// A read of a block device that takes `time` to answer; `until`: when it will have answered.
     BlockIo {
         time: Ns,
         until: Option<Ns>,
@@ -170,10 +173,10 @@ pub enum Syscall {
     },
     Sync(SyncCall),
     Fs(fs::FsCall),
-    /// A worker's turns, which never end.
+    /// The rounds of a worker, which never end.
     Worker(workqueue::Worker),
     Kjournald2(fs::Jbd2),
-    /// A thread of schedutil's, the same.
+    /// The rounds of a thread of schedutil's, likewise.
     Sugov(kthread::Sugov),
     Xfsaild(fs::Xfsaild),
     /// A send or receive through a socket.
@@ -187,30 +190,30 @@ pub enum Syscall {
 }
 
 impl Syscall {
-    /// Whether it was none in the end: what locks do among threads where nobody has to wait.
+    /// Whether it turned out not to enter the kernel: locks among threads do not, unless a thread has to wait.
     #[inline]
     pub fn stayed_in_user_mode(&self) -> bool {
         matches!(self, Syscall::Sync(call) if call.stayed_in_user_mode())
     }
 }
 
-/// How far a system call got. A kind and one number, which come back in registers: what is written by parts into memory, and then read
-/// whole, has to wait until it is there.
+/// How far a system call got. It consists of a kind and one number, so that it is returned in registers: a value
+/// written to memory in parts and then read as a whole stalls until all parts are there.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Step {
     /// It returns this to its program (bytes, a count, or 0).
     Done(u64),
-    /// Its task sleeps until somebody wakes it.
+    /// Its task sleeps until it is woken.
     Sleep,
-    /// The same; a timer wakes it then, if nobody did before.
+    /// The same, but a timer wakes it at this time if nothing did before.
     SleepUntil(Ns),
-    /// It sleeps in schedule_timeout(): the timer wheel wakes it so many jiffies from now, if nobody did before.
+    /// It sleeps in schedule_timeout(): the timer wheel wakes it this many jiffies from now, if nothing did before.
     Timeout(u64),
-    /// The same, but when its CPU has its next tick then.
+    /// The same, but it is woken in the first tick of its CPU from then on.
     DeferrableTimeout(u64),
-    /// It is preempted where it stands, and goes on there.
+    /// It is preempted where it stands, and will go on there.
     Preempted,
-    /// It goes on; what other CPUs do meanwhile finds it in the middle.
+    /// It goes on, but other CPUs may act in between and find it in the middle.
     Continues,
 }
 
@@ -242,7 +245,7 @@ impl Os {
         os
     }
 
-    /// What this kernel, and the programs it runs, leave to chance follows from `seed`; 0 unless set.
+    /// Sets the seed from which all random choices of this kernel and its programs follow; 0 unless set.
     pub fn set_seed(&mut self, seed: u64) {
         self.seed = seed;
         self.memory.set_seed(seed);
@@ -253,7 +256,8 @@ impl Os {
         self.tick_period
     }
 
-    /// `jiffies` at a time of the simulated clock: its nanoseconds are rounded down, and a jiffy may begin in the middle of one.
+    /// The value of `jiffies` at a time of the simulated clock. The clock's nanoseconds are rounded down, and a jiffy
+    /// may begin in the middle of one.
     pub(crate) fn jiffies(&self, now: Ns) -> u64 {
         (now.0 * 1_000 + 999) / self.tick_period.0
     }
@@ -263,20 +267,21 @@ impl Os {
         Ps::from(Ns::from_ms(ms)).0.div_ceil(self.tick_period.0)
     }
 
-    /// The random stream of a `purpose`, of the program or whoever else is its `owner`.
+    /// The random stream for a `purpose` of `owner`, a program or anything else with a number.
     pub fn chance(&self, purpose: &str, owner: u64) -> Prng {
         Prng::stream(self.seed, purpose, owner)
     }
 
-    /// kernel/smp.c: flush_smp_call_function_queue(), of what others have asked `cpu` to do for them: to end requests, and to free segments.
-    /// `by`: an interrupt, or the idle loop.
+    /// kernel/smp.c: flush_smp_call_function_queue(): does what other CPUs have asked of `cpu`, which is to end
+    /// requests and to free segments. `by`: what executes this, an interrupt or the idle loop.
     #[inline]
     pub fn flush_smp_call_function_queue<S: Scheduler>(&mut self, sched: &mut S, cpu: CpuId, by: Interrupt) {
         self.trigger_softirq(sched, cpu, by);
         self.trigger_rx_softirq(sched, cpu, by);
     }
 
-    /// As many fresh cache lines of kernel memory as there are names, which say what lies there: `object: fields`, or only what it is.
+    /// Allocates one fresh cache line of kernel memory for each name. A name says what lies on its line: `object:
+    /// fields`, or only the object.
     pub(crate) fn allocate_named(&mut self, names: &'static [&'static str]) -> Line {
         let first = Line { region: Region::Os, index: self.next_line };
         self.next_line += names.len() as u32;
@@ -286,7 +291,8 @@ impl Os {
         first
     }
 
-    /// What lies on a line of [`Region::Os`]: `pipe 3: mutex`. Objects are counted by kind, in the order of their making.
+    /// What lies on a line of [`Region::Os`]: `pipe 3: mutex`. Objects are numbered by kind, in the order in which they
+    /// were made.
     pub fn line_name(&self, line: Line) -> Option<String> {
         let at = self.line_names.partition_point(|(first, ..)| *first <= line.index).checked_sub(1)?;
         let (first, number, names) = self.line_names[at];
@@ -297,8 +303,8 @@ impl Os {
         })
     }
 
-    /// The functions that a call stands in when it begins or goes on, or while it is `asleep`; the outermost first. What
-    /// [`Os::step`] enters comes on top.
+    /// The functions in which a call stands when it begins or goes on, or while it is `asleep`; the outermost first.
+    /// Functions that [`Os::step`] enters come on top.
     pub fn frames(&self, call: &Syscall, asleep: bool) -> &'static [Path] {
         use paths::*;
         let (frames, call): (&[Path], &PipeCall) = match call {
@@ -353,12 +359,12 @@ impl Os {
     }
 }
 
-/// preempt.h: preempt_enable(): whether who executes on `cpu` is preempted there, `rules` allowing it.
+/// preempt.h: preempt_enable(): whether the task on `cpu` is preempted here, if `rules` allow that.
 pub(crate) fn preempt_enable<S: Scheduler>(sched: &S, cpu: CpuId, rules: OsRules) -> bool {
     rules.preempt.preempt_schedule() && sched.need_resched(cpu)
 }
 
-/// kernel/time/timer.c: schedule_timeout(): of one sleep, whoever ends it.
+/// kernel/time/timer.c: schedule_timeout(): one sleep, which may end early.
 fn schedule_timeout<S: Scheduler>(
     sched: &mut S,
     cpu: CpuId,
@@ -373,16 +379,32 @@ fn schedule_timeout<S: Scheduler>(
     if deferrable { Step::DeferrableTimeout(jiffies) } else { Step::Timeout(jiffies) }
 }
 
-/// A function's price, with nothing below it.
+/// Charges a function's price; it calls nothing.
 pub(crate) fn charge<S: Scheduler>(sched: &mut S, cpu: CpuId, path: Path) {
     sched.arch_mut().path(cpu, path);
 }
 
-/// Runs `body` as the kernel function `path`: its price first, its name on the profile's stack until it returns.
+/// Runs `body` as the kernel function `path`: charges its price first, and keeps its name on the profile's stack until
+/// it returns.
 #[inline(always)]
 pub(crate) fn within<S: Scheduler, T>(sched: &mut S, cpu: CpuId, path: Path, body: impl FnOnce(&mut S) -> T) -> T {
     sched.arch_mut().enter(cpu, path);
     let value = body(sched);
     sched.arch_mut().leave(cpu);
     value
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_jiffy_begins_where_its_first_nanosecond_is_shown() {
+        // 1 / 300 s are 3333333.3 ns: the clock shows 3333333 as the first one begins.
+        let os = Os::new(OsRules::V6_1, 300);
+        assert_eq!([0, 3_333_332, 3_333_333, 6_666_665, 6_666_666].map(|ns| os.jiffies(Ns(ns))), [0, 0, 1, 1, 2]);
+        let os = Os::new(OsRules::V6_1, 250);
+        assert_eq!([3_999_999, 4_000_000].map(|ns| os.jiffies(Ns(ns))), [0, 1]);
+        assert_eq!([0, 1, 4, 5].map(|ms| os.msecs_to_jiffies(ms)), [0, 1, 1, 2]);
+    }
 }

@@ -1,14 +1,16 @@
-//! What a program touches of its memory: regions of pages, on the node where they were touched first, and the faults by which NUMA
-//! balancing learns of it (mm/memory.c, mm/mempolicy.c, mm/migrate.c).
+//! The memory that programs touch: regions of pages, each page on the node of its first touch, and the faults by which
+//! NUMA balancing observes the touches (mm/memory.c, mm/mempolicy.c, mm/migrate.c).
 //!
-//! A region is so many mebibytes, in batches of 2 MiB that are touched, taken away and moved as a whole: a transparent huge page of
-//! a process's own memory, or 512 pages that always go together. A task that touches a region does so at a rate, in bytes
-//! per second of its run time, sweep after sweep, each in a random order of its own. Tasks of one address space share its areas and
-//! their marks; a region that several address spaces have is shared memory, with marks of each and one set of pages.
+//! A region is divided into batches of 2 MiB that are touched, unmapped and moved as a whole: a transparent huge page
+//! of a process's own memory, or 512 pages that always go together. A task touches a region at a rate, in bytes per
+//! second of its run time, in sweeps, each in a random order of its own. Tasks of one address space share its areas and
+//! their marks. A region in several address spaces is shared memory: one set of pages, with marks for each address
+//! space.
 //!
-//! Modelled: first touch, hinting faults, migration of pages; where what a task touches lies ([`Memory::nodes_of`]), for whoever asks how
-//! long it waits for it; nodes that a task's memory is bound to (`policy.rs`). Absent: full nodes, other memory policies, pages that are only read, the interrupts that tell other CPUs of a
-//! changed page table. What no region says touches nothing.
+//! Modelled: first touch, hinting faults, migration of pages; where the memory of a task lies ([`Memory::nodes_of`]),
+//! from which follows how long it waits for it; nodes to which a task's memory is bound (`policy.rs`). Absent: full
+//! nodes, other memory policies, pages that are only read, the interrupts that tell other CPUs of a changed page table.
+//! Memory outside of regions is never touched.
 
 mod fault;
 mod policy;
@@ -43,7 +45,7 @@ pub struct RegionId(pub u32);
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct RegionSpec {
     pub bytes: u64,
-    /// All of it is there from the start, on this node. `None`: each page on the node where it is touched first.
+    /// The node on which all of it is from the start. `None`: each page is allocated on the node of its first touch.
     pub node: Option<u16>,
     /// A device holds its pages: they cannot be moved.
     pub pinned: bool,
@@ -52,7 +54,7 @@ pub struct RegionSpec {
 /// A batch of a region's pages.
 #[derive(Clone, Copy, Debug)]
 struct Batch {
-    /// `None`: not there yet.
+    /// `None`: not allocated yet.
     node: Option<u16>,
     last_cpupid: CpuPid,
 }
@@ -61,7 +63,7 @@ struct Batch {
 struct Region {
     bytes: u64,
     batches: Vec<Batch>,
-    /// Batches that are not there yet, and how many are on which node.
+    /// How many batches are not allocated yet, and how many are on each node.
     absent: usize,
     on: Vec<(u16, u64)>,
     pinned: bool,
@@ -70,7 +72,7 @@ struct Region {
 }
 
 impl Region {
-    /// So many batches more are on a node.
+    /// Counts `batches` more on a node.
     fn count(&mut self, node: u16, batches: u64) {
         match self.on.iter_mut().find(|(known, _)| *known == node) {
             Some((_, count)) => *count += batches,
@@ -78,7 +80,7 @@ impl Region {
         }
     }
 
-    /// A batch comes to a node.
+    /// Puts a batch on a node.
     fn place(&mut self, batch: u32, node: u16) {
         match self.batches[batch as usize].node.replace(node) {
             None => self.absent -= 1,
@@ -96,7 +98,7 @@ impl Region {
 struct Area {
     mm: u32,
     region: RegionId,
-    /// The next touch of the batch is a hinting fault.
+    /// Whether the next touch of the batch is a hinting fault.
     marked: Vec<bool>,
     nr_marked: usize,
 }
@@ -105,11 +107,11 @@ struct Area {
 #[derive(Clone, Debug)]
 struct TaskMemory {
     sweeps: Vec<Sweep>,
-    /// Batches that it has come to, and that must be there before it goes on: area and number.
+    /// Batches that the task has reached, and that must be there before it goes on: area and number.
     faults: VecDeque<(u32, u32)>,
 }
 
-/// What a node received of late (until v4.19).
+/// What a node has received recently (until v4.19).
 #[derive(Clone, Copy, Debug, Default)]
 struct Window {
     /// End in ns.
@@ -117,7 +119,7 @@ struct Window {
     pages: u64,
 }
 
-/// All memory that somebody touches.
+/// All memory that tasks touch.
 #[derive(Clone, Debug)]
 pub struct Memory {
     seed: u64,
@@ -126,14 +128,14 @@ pub struct Memory {
     areas: Vec<Area>,
     /// By task.
     tasks: Vec<Option<Box<TaskMemory>>>,
-    /// By task: the nodes that its memory is bound to.
+    /// By task: the nodes to which its memory is bound.
     bound: Vec<Option<Vec<u16>>>,
     windows: Vec<Window>,
-    /// Tasks that touch memory.
+    /// How many tasks touch memory.
     touching: usize,
     /// Pages that were moved.
     pub pages_migrated: u64,
-    /// Pages have come to a node since [`Memory::has_moved`] was asked.
+    /// Whether pages have come to a node since the last [`Memory::has_moved`].
     moved: bool,
 }
 
@@ -153,7 +155,7 @@ impl Memory {
         }
     }
 
-    /// What the orders of sweeps are drawn from.
+    /// Sets the seed for the orders of sweeps.
     pub fn set_seed(&mut self, seed: u64) {
         self.seed = seed;
     }
@@ -181,19 +183,20 @@ impl Memory {
         RegionId(self.regions.len() as u32 - 1)
     }
 
-    /// Pages of a region on a node.
+    /// How many pages of a region are on a node.
     pub fn pages_on(&self, region: RegionId, node: u16) -> u64 {
         let on = self.regions[region.0 as usize].on.iter().find(|(of, _)| *of == node);
         on.map_or(0, |(_, batches)| batches * BATCH_PAGES)
     }
 
-    /// Where what a task touches lies: nodes, each with its share in thousandths. Nothing that is not there yet.
+    /// Where the memory that a task touches lies: nodes, each with its share in thousandths. Memory that is not there
+    /// yet does not count.
     pub fn nodes_of(&self, task: TaskId) -> Vec<(u16, u64)> {
         let Some(of) = self.tasks.get(task.index()).and_then(Option::as_deref) else { return Vec::new() };
         let mut nodes: Vec<(u16, u128)> = Vec::new();
         for sweep in &of.sweeps {
             let region = &self.regions[self.areas[sweep.area as usize].region.0 as usize];
-            // However slowly somebody touches however much, it lies somewhere.
+            // Even the slowest touch of the largest region counts as something.
             let rate = (u128::from(sweep.bytes_per_second()) << 32) / region.batches.len() as u128;
             for &(node, batches) in &region.on {
                 let touched = rate * u128::from(batches);
@@ -208,7 +211,7 @@ impl Memory {
         nodes.into_iter().map(share).filter(|(_, share)| *share > 0).collect()
     }
 
-    /// What a task touches: regions, bytes that each has, and what it touches of it in a second.
+    /// What a task touches: regions, the bytes of each, and how many of them it touches in a second.
     pub fn touched_by(&self, task: TaskId) -> impl Iterator<Item = (RegionId, u64, u64)> + '_ {
         let of = self.tasks.get(task.index()).and_then(Option::as_deref);
         of.into_iter().flat_map(|of| &of.sweeps).map(|sweep| {
@@ -217,12 +220,12 @@ impl Memory {
         })
     }
 
-    /// Whether pages have come to a node since this was asked: [`Memory::nodes_of`] may say something else.
+    /// Whether pages have come to a node since the last call: then [`Memory::nodes_of`] may have changed.
     pub fn has_moved(&mut self) -> bool {
         std::mem::take(&mut self.moved)
     }
 
-    /// What a task touches, which is nothing so far if it is new here.
+    /// What a task touches; nothing so far if it is new here.
     fn of_task(&mut self, task: TaskId) -> &mut TaskMemory {
         if self.tasks.len() <= task.index() {
             self.tasks.resize_with(task.index() + 1, || None);
@@ -237,7 +240,7 @@ impl Memory {
         self.tasks.get_mut(task.index())?.as_deref_mut()
     }
 
-    /// The area of a region in an address space, which is mapped if it is new.
+    /// The area of a region in an address space. It is mapped if it is new.
     fn area_of<S: Scheduler>(&mut self, sched: &mut S, mm: u32, region: RegionId) -> u32 {
         if let Some(&area) =
             self.regions[region.0 as usize].areas.iter().find(|&&area| self.areas[area as usize].mm == mm)
@@ -254,7 +257,7 @@ impl Memory {
         area
     }
 
-    /// Whether some batch of an area may be a fault.
+    /// Whether some batch of an area may fault.
     fn needs_faults(&self, area: u32) -> bool {
         let of = &self.areas[area as usize];
         of.nr_marked > 0 || self.regions[of.region.0 as usize].absent > 0
@@ -266,7 +269,7 @@ impl Memory {
         of.marked[batch] || self.regions[of.region.0 as usize].batches[batch].node.is_none()
     }
 
-    /// A task has been in user mode for so long.
+    /// A task has been in user mode for `spent`.
     pub fn ran(&mut self, task: TaskId, spent: Ps) {
         let Some(mut of) = self.tasks.get_mut(task.index()).and_then(Option::take) else { return };
         let TaskMemory { sweeps, faults } = &mut *of;
@@ -278,8 +281,8 @@ impl Memory {
         self.tasks[task.index()] = Some(of);
     }
 
-    /// How long a task may stay in user mode until it comes to a batch that is a fault, or to one that it must look at again;
-    /// `None`: as long as it likes.
+    /// How long a task may stay in user mode until it reaches a batch that faults, or one at which this must be asked
+    /// again; `None`: without limit.
     pub fn next_touch(&self, task: TaskId) -> Option<Ps> {
         let of = self.tasks.get(task.index())?.as_deref()?;
         let next = |sweep: &Sweep| {
@@ -311,8 +314,8 @@ impl PageTables for Memory {
 }
 
 impl Os {
-    /// From now on `task`, of the address space `mm`, touches so many bytes of a region in each second of its run time; none: it
-    /// leaves it alone.
+    /// From now on `task`, of the address space `mm`, touches this many bytes of a region in each second of its run
+    /// time; 0: it leaves the region alone.
     pub fn touch_memory<S: Scheduler>(
         &mut self,
         sched: &mut S,
@@ -332,7 +335,8 @@ impl Os {
         }
     }
 
-    /// `task`, of the address space `mm`, comes to every page of a region that is not there yet, on its way to user mode.
+    /// `task`, of the address space `mm`, touches every page of a region that is not there yet, on its way to user
+    /// mode.
     pub fn populate_memory<S: Scheduler>(&mut self, sched: &mut S, (task, mm): (TaskId, u32), region: RegionId) {
         let memory = &mut self.memory;
         let area = memory.area_of(sched, mm, region);
@@ -341,7 +345,8 @@ impl Os {
         memory.of_task(task).faults.extend(absent.into_iter().map(|batch| (area, batch)));
     }
 
-    /// A task has ended; its address space goes with its last one. Regions stay as they are for whoever touches them next.
+    /// A task has ended. Its address space goes with its last task. Regions stay as they are for the next task that
+    /// touches them.
     pub fn exit_memory<S: Scheduler>(&mut self, sched: &mut S, task: TaskId, mm: u32) {
         let memory = &mut self.memory;
         if memory.tasks.get_mut(task.index()).and_then(Option::take).is_some() {
@@ -354,8 +359,8 @@ impl Os {
         }
     }
 
-    /// On its way to user mode `task` does what is to be done before: a scan of its memory, or a fault. Returns whether there was
-    /// anything.
+    /// On its way to user mode `task` does one thing that must be done before: a scan of its memory, or a fault.
+    /// Returns whether there was anything.
     pub fn exit_to_user_mode<S: Scheduler>(&mut self, sched: &mut S, cpu: CpuId, task: TaskId) -> bool {
         if sched.numa_work_pending(task) {
             self.scan_memory(sched, cpu);
@@ -366,7 +371,7 @@ impl Os {
             return true;
         }
         while let Some((area, batch)) = self.memory.task_mut(task).and_then(|of| of.faults.pop_front()) {
-            // Another thread may have been first.
+            // Another thread may have handled it first.
             if self.memory.is_fault(area, batch) {
                 self.handle_mm_fault(sched, cpu, task, (area, batch));
                 return true;

@@ -1,23 +1,27 @@
 //! net/: sockets between tasks of one machine. TCP and UDP over the loopback device, AF_UNIX streams.
 //!
-//! What loopback sends is received in the sender's own context: the device hands the packet to the CPU's backlog queue and
-//! raises a softirq, which runs as soon as the system call allows it, and which does the receiver's protocol work and wakes it. So both
-//! directions of a connection work on each other's sockets; their locks and cache lines move between the two CPUs.
+//! What is sent over loopback is received in the sender's own context. The device hands the packet to the CPU's backlog
+//! queue and raises a softirq. The softirq runs as soon as the system call allows it, does the receiver's protocol work
+//! and wakes the receiver. So each end of a connection works on the other's socket, and the sockets' locks and cache
+//! lines move between the two CPUs.
 //!
-//! A socket that a task works on is *owned*: what arrives meanwhile waits in its backlog until the owner lets go. Because a path is
-//! executed whole ([decision 3]), the calls that own a TCP socket for long are cut into two paths ([`Step::Continues`]): up to the copy of
-//! the data, and from there on. What arrives between them finds the socket owned.
+//! A socket on which a task works is *owned*: what arrives meanwhile waits in its backlog until the owner releases it.
+//! A path is executed as a whole ([decision 3]), so the calls that own a TCP socket for long are cut into two paths
+//! ([`Step::Continues`]): up to the copy of the data, and from there on. What arrives in between finds the socket
+//! owned.
 //!
-//! Connections are there from the start: handshakes are absent, and so is what loopback never needs (loss, retransmission,
-//! reordering, congestion but the initial window of ten packets and its growth). A receive queue over its limit is collapsed where its
-//! buffer may not grow, and nothing of TCP is dropped. The timers of a delayed acknowledgement, and of a window that has no room for the next
-//! segment, fire only while a task sleeps in a call of the connection, and wake it to send.
+//! Connections exist from the start. Handshakes are absent, and so is what loopback never needs (loss, retransmission,
+//! reordering, congestion other than the initial window of ten packets and its growth). A receive queue over its limit
+//! is collapsed if its buffer may not grow, and nothing of TCP is dropped. The timers of a delayed acknowledgement, and
+//! of a window without room for the next segment, fire only while a task sleeps in a call of the connection, and wake
+//! it to send.
 //!
-//! Kernels that leave softirqs to a runnable ksoftirqd (`softirq.ksoftirqd`, v4.9 to v6.4) leave it what loopback sends as well: it
-//! receives 64 packets at a time. What follows to the same socket from another CPU waits behind them.
+//! Kernels that leave softirqs to a runnable ksoftirqd (`softirq.ksoftirqd`, v4.9 to v6.4) leave it packets over
+//! loopback as well: it receives 64 packets at a time. Packets to the same socket that are sent later from another CPU
+//! wait behind them.
 //!
-//! Differs: so no segments overtake each other, which TCP would have to put back in order; and the queue is never full
-//! (net.core.netdev_max_backlog, 1000).
+//! Differs: because of that, segments never overtake each other, which TCP would have to put back in order; and the
+//! queue is never full (net.core.netdev_max_backlog, 1000).
 //!
 //! [decision 3]: ../../../../docs/decisions/0003-paths-are-atomic.md
 
@@ -51,7 +55,7 @@ pub enum Socket {
     Unix(u32),
 }
 
-/// What a connection is made of.
+/// The kind of a connection.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Transport {
     /// `nodelay`: TCP_NODELAY at both ends.
@@ -65,9 +69,9 @@ pub enum Transport {
 /// How a receive wants its data.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Receive {
-    /// MSG_WAITALL: all that it asked for.
+    /// MSG_WAITALL: waits for all that was asked for.
     pub wait_all: bool,
-    /// MSG_TRUNC of a stream: thrown away in the kernel instead of copied.
+    /// MSG_TRUNC on a stream: the data is discarded in the kernel instead of copied.
     pub discard: bool,
 }
 
@@ -78,16 +82,16 @@ enum Ask {
     Shutdown,
 }
 
-/// How far a call is.
+/// The progress of a call.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Stage {
     /// Nothing has happened.
     Entry,
-    /// Inside, not the socket's owner yet.
+    /// In the kernel, but not the socket's owner yet.
     Locking,
     /// Asleep for data, or for room.
     Waiting,
-    /// Between the two paths of a call, the socket's owner.
+    /// Between the two paths of a call, as the socket's owner.
     Rest,
 }
 
@@ -97,7 +101,7 @@ pub struct NetCall {
     pub socket: Socket,
     ask: Ask,
     stage: Stage,
-    /// Bytes still to move, and moved.
+    /// Bytes still to move, and bytes moved.
     left: u32,
     done: u32,
 }
@@ -115,7 +119,7 @@ impl NetCall {
         NetCall { socket, ask: Ask::Shutdown, stage: Stage::Entry, left: 0, done: 0 }
     }
 
-    /// Whether its task is in the middle of kernel code where only full preemption takes its CPU.
+    /// Whether its task is in the middle of kernel code, where only full preemption takes its CPU away.
     pub fn is_in_the_middle(&self) -> bool {
         self.stage == Stage::Rest
     }
@@ -129,7 +133,7 @@ enum Packet {
 }
 
 impl Packet {
-    /// The socket that it is for.
+    /// The socket to which it goes.
     fn to(&self) -> Socket {
         match self {
             Packet::Tcp(packet) => Socket::Tcp(packet.to),
@@ -138,27 +142,27 @@ impl Packet {
     }
 }
 
-/// Every socket, and what is on its way between them.
+/// All sockets, and what is on its way between them.
 pub struct Net {
     pub rules: NetRules,
     tcp: Slots<TcpSock>,
     udp: Slots<UdpSock>,
     unix: Slots<UnixSock>,
     epolls: Vec<poll::EventPoll>,
-    /// softnet_data.input_pkt_queue of the CPU that executes: empty whenever a path ends.
+    /// softnet_data.input_pkt_queue of the CPU that executes. It is empty whenever a path ends.
     input_pkt_queue: VecDeque<Packet>,
-    /// It is being emptied, or bottom halves are off.
+    /// Whether the queue is being emptied, or bottom halves are off.
     bh_disabled: bool,
     /// ksoftirqd_running() of the CPU that executes.
     ksoftirqd_running: bool,
-    /// softnet_data.input_pkt_queue of all CPUs while they are left to ksoftirqd, in the order of sending.
+    /// softnet_data.input_pkt_queue of all CPUs, as far as it is left to ksoftirqd, in the order of sending.
     left: VecDeque<(CpuId, Packet)>,
     deferred: defer::Deferred,
-    /// Softirqs that have run on the CPU that executes, and are not counted yet.
+    /// Softirqs that have run on the executing CPU and are still to be counted.
     ran: u32,
 }
 
-/// dev.c: dev_rx_weight: packets that a call of net_rx_action() takes from a CPU's queue.
+/// dev.c: dev_rx_weight: how many packets a call of net_rx_action() takes from a CPU's queue.
 const DEV_RX_WEIGHT: usize = 64;
 
 impl Net {
@@ -195,10 +199,11 @@ impl Net {
         }
     }
 
-    // The way of a packet: net/ipv4/ip_output.c, net/core/dev.c, drivers/net/loopback.c.
+    // The path of a packet: net/ipv4/ip_output.c, net/core/dev.c, drivers/net/loopback.c.
 
-    /// ip_output.c: ip_queue_xmit(), dev.c: dev_queue_xmit(), loopback.c: loopback_xmit(): down to the queue of this CPU, and up again from
-    /// there unless a softirq is what sends it. `route`: the line of the route's reference count, which the packet takes along.
+    /// ip_output.c: ip_queue_xmit(), dev.c: dev_queue_xmit(), loopback.c: loopback_xmit(): down to the queue of this
+    /// CPU, and up again from there unless a softirq is the sender. `route`: the line of the route's reference count,
+    /// which each packet takes.
     fn ip_queue_xmit<S: Scheduler>(&mut self, sched: &mut S, cpu: CpuId, route: Line, packet: Packet) {
         within(sched, cpu, paths::IP_QUEUE_XMIT, |sched| {
             within(sched, cpu, paths::DEV_QUEUE_XMIT, |sched| {
@@ -209,7 +214,7 @@ impl Net {
         });
     }
 
-    /// kernel/softirq.c: do_softirq(), for the packets that wait: dev.c: net_rx_action() and process_backlog().
+    /// kernel/softirq.c: do_softirq(), for the waiting packets: dev.c: net_rx_action() and process_backlog().
     fn do_softirq<S: Scheduler>(&mut self, sched: &mut S, cpu: CpuId) {
         if self.bh_disabled || self.input_pkt_queue.is_empty() {
             return;
@@ -247,7 +252,8 @@ impl Net {
         });
     }
 
-    /// What waits on `cpu` is ksoftirqd's, if that is runnable; if not, what follows packets that are another's.
+    /// Leaves waiting packets to ksoftirqd: each to the CPU where an earlier packet to its socket waits, or else to
+    /// `cpu`, if its ksoftirqd is runnable.
     #[cold]
     fn leave_to_ksoftirqd(&mut self, cpu: CpuId) {
         for packet in std::mem::take(&mut self.input_pkt_queue) {
@@ -259,7 +265,8 @@ impl Net {
         }
     }
 
-    /// dev.c: process_backlog(), of what was left to the ksoftirqd of `cpu`. Returns whether more is left than it takes at a time.
+    /// dev.c: process_backlog(), for what was left to the ksoftirqd of `cpu`. Returns whether more is left than it
+    /// takes at a time.
     #[cold]
     fn process_backlog<S: Scheduler>(&mut self, sched: &mut S, cpu: CpuId) -> bool {
         (self.bh_disabled, self.ksoftirqd_running) = (true, false);
@@ -268,7 +275,7 @@ impl Net {
             let left = first.and_then(|first| self.left.remove(first)).map(|(_, packet)| packet);
             let Some(packet) = left else { break };
             self.netif_receive_skb(sched, cpu, packet);
-            // What it sends itself goes behind the rest.
+            // What it sends itself is queued behind the rest.
             let sent = std::mem::take(&mut self.input_pkt_queue);
             self.left.extend(sent.into_iter().map(|packet| (cpu, packet)));
         }
@@ -276,7 +283,7 @@ impl Net {
         self.left.iter().any(|&(at, _)| at == cpu)
     }
 
-    /// A CPU reads what is in a packet that another one wrote: its structure, then `bytes` of data.
+    /// A CPU reads a packet that another one wrote: its structure, then `bytes` of data.
     fn fetch_skb<S: Scheduler>(sched: &mut S, cpu: CpuId, writer: CpuId, bytes: u32) {
         sched.arch_mut().fetch(cpu, writer, u64::from(SKB_TOUCHED + bytes));
     }
@@ -286,7 +293,7 @@ impl Net {
 const SKB_TOUCHED: u32 = 256;
 
 impl Os {
-    /// A send or receive, and what it leaves to ksoftirqd.
+    /// A send or receive. Afterwards raises the softirqs for what it has left to ksoftirqd.
     #[inline]
     pub(crate) fn net_step<S: Scheduler>(
         &mut self,
@@ -306,7 +313,7 @@ impl Os {
         step
     }
 
-    /// What was left to ksoftirqd waits for its softirq.
+    /// Raises the softirqs for what was left to ksoftirqd.
     #[cold]
     fn raise_left<S: Scheduler>(&mut self, sched: &mut S, cpu: CpuId) {
         for &(at, _) in &self.net.left {
@@ -316,7 +323,7 @@ impl Os {
         }
     }
 
-    /// dev.c: net_rx_action(), of what loopback and others have left on `cpu`.
+    /// dev.c: net_rx_action(), for what loopback and other CPUs have left on `cpu`.
     #[inline]
     pub fn net_rx_action<S: Scheduler>(&mut self, sched: &mut S, cpu: CpuId) {
         self.net.skb_defer_free_flush(sched, cpu);
@@ -326,7 +333,7 @@ impl Os {
         }
     }
 
-    /// dev.c: trigger_rx_softirq(), if another CPU has asked `cpu` for it: to free what waits there.
+    /// dev.c: trigger_rx_softirq(), if another CPU has asked `cpu` to free segments that wait there.
     #[inline]
     pub(crate) fn trigger_rx_softirq<S: Scheduler>(&mut self, sched: &mut S, cpu: CpuId, by: Interrupt) {
         if unlikely(self.net.takes_defer_ipi(cpu)) {
@@ -335,7 +342,8 @@ impl Os {
         }
     }
 
-    /// dev.c: dev_cpu_dead(): what waited on a CPU that went offline waits on `heir`, but for what it is to free, which waits until it is back.
+    /// dev.c: dev_cpu_dead(): what waits on a CPU that went offline is moved to `heir`. Only the segments that it has
+    /// to free wait until it is back.
     pub fn dev_cpu_dead(&mut self, offline: CpuId, heir: CpuId) {
         self.net.takes_defer_ipi(offline);
         for (at, _) in self.net.left.iter_mut().filter(|(at, _)| *at == offline) {
@@ -343,7 +351,8 @@ impl Os {
         }
     }
 
-    /// A connection, established: its two ends. `buffers` are set at both, before it is made.
+    /// Makes an established connection. Returns its two ends. Both have these `buffers`, set before the connection is
+    /// made.
     pub fn connect(&mut self, transport: Transport, buffers: Buffers) -> (Socket, Socket) {
         match transport {
             Transport::Tcp { nodelay } => self.connect_tcp(nodelay, buffers),
@@ -352,7 +361,7 @@ impl Os {
         }
     }
 
-    /// The functions that a call stands in when it goes on, or while it is `asleep`.
+    /// The functions in which a call stands when it goes on, or while it is `asleep`.
     pub(crate) fn net_frames(call: &NetCall, asleep: bool) -> &'static [Path] {
         use paths::*;
         let frames: &[Path] = match (call.socket, call.ask) {
@@ -374,7 +383,7 @@ impl Os {
     }
 }
 
-/// The `index`th line of an object.
+/// Line `index` of an object.
 fn line(base: Line, index: u32) -> Line {
     Line { region: Region::Os, index: base.index + index }
 }

@@ -1,8 +1,8 @@
 //! fs/pipe.c: pipes, with the wait rules of both eras.
 //!
-//! A pipe holds up to 16 pages. A write that fits whole behind the last page's data joins it; otherwise it opens a page. A reader
-//! gives a page back when it has drained it. The mutex is held over the copy; its holder never sleeps in the simulated
-//! calls, so a contender always spins, as an optimistic spinner does while the owner runs.
+//! A pipe holds up to 16 pages. A write that fits as a whole behind the last page's data joins it; otherwise it opens a
+//! page. A reader frees a page when it has drained it. The mutex is held during the copy. Its holder never sleeps in
+//! the simulated calls, so a contender always spins, as an optimistic spinner does while the owner runs.
 
 use crate::wait::WaitQueue;
 use crate::{Os, Step, charge, paths, within};
@@ -53,7 +53,7 @@ behaviour! {
 }
 
 impl PipePages {
-    /// How many that were drained a pipe keeps.
+    /// How many drained pages a pipe keeps.
     fn kept(self) -> u8 {
         match self {
             PipePages::One => 1,
@@ -75,7 +75,7 @@ pub struct PipeId(pub u32);
 struct Buffer {
     offset: u64,
     len: u64,
-    /// Who filled it last.
+    /// The CPU that filled it last.
     writer: CpuId,
 }
 
@@ -95,7 +95,7 @@ pub struct Pipe {
     /// The writers' own queue (split rules).
     wr_wait: WaitQueue,
     waiting_writers: u32,
-    /// Pages kept for the next write (`tmp_page`), and how many may be.
+    /// How many pages are kept for the next write (`tmp_page`), and how many may be.
     tmp_pages: u8,
     most_tmp_pages: u8,
     poll_usage: bool,
@@ -115,7 +115,7 @@ pub struct PipeCall {
     was_full_or_empty: bool,
     entered: bool,
     asleep: bool,
-    /// Pages that a write has allocated ahead, and not filled.
+    /// Pages that a write has allocated in advance and not filled.
     prealloc: u8,
     /// Whether this pass of a write has taken a page.
     took_page: bool,
@@ -136,7 +136,7 @@ impl PipeCall {
         }
     }
 
-    /// Whether it has slept in the middle, or stands there.
+    /// Whether it has begun: it has slept in the middle, or is there now.
     pub fn has_entered(&self) -> bool {
         self.entered
     }
@@ -171,13 +171,13 @@ impl Os {
         id
     }
 
-    /// A call on a pipe is soon to be made or to go on. Changes nothing.
+    /// The simulation is about to begin or resume a call on this pipe: prefetches the pipe into the host's cache.
     #[inline(always)]
     pub fn foresee_pipe(&self, pipe: PipeId) {
         prefetch(&self.pipes[pipe.0 as usize]);
     }
 
-    /// The pipe itself is here: what it leads to.
+    /// The pipe itself has been prefetched: prefetches what it refers to.
     #[inline(always)]
     pub fn foresee_waiters(&self, arch: &impl Arch, pipe: PipeId) {
         let pipe = &self.pipes[pipe.0 as usize];
@@ -222,7 +222,7 @@ impl Os {
         }
     }
 
-    /// Made for each kind of pass, so that what it consists of stands in one place.
+    /// Instantiated for each kind of pass, so that all its code is inlined in one place.
     #[inline(always)]
     fn pipe_call<S: Scheduler>(
         &mut self,
@@ -278,7 +278,7 @@ impl Os {
         Step::Done(1)
     }
 
-    /// What lies in a pipe, unread, in bytes.
+    /// Unread bytes in a pipe.
     pub fn pipe_bytes(&self, pipe: PipeId) -> u64 {
         self.pipes[pipe.0 as usize].bufs.iter().map(|b| b.len).sum()
     }
@@ -296,10 +296,10 @@ impl Pipe {
         sched.arch_mut().unlock(cpu, self.mutex);
     }
 
-    /// `rd_wait.lock` round the moving of head or tail, where that is so ([`PipeSlots`]). It lies on the mutex's line, which whoever comes
-    /// here has.
+    /// `rd_wait.lock` around the moving of head or tail, on kernels that take it ([`PipeSlots`]). It is on the mutex's
+    /// line, which any caller has.
     ///
-    /// Differs: nobody waits for it who meets a wakeup of readers, which holds it.
+    /// Differs: a CPU that meets a wakeup of readers, which holds this lock, does not wait for it.
     #[inline(always)]
     fn lock_slots<S: Scheduler>(&self, sched: &mut S, cpu: CpuId) {
         if unlikely(self.slots == PipeSlots::RdWait) {
@@ -307,7 +307,7 @@ impl Pipe {
         }
     }
 
-    /// After a sleep: off the queue, the mutex again. Before the first pass: the mutex.
+    /// After a sleep: leaves the queue and takes the mutex again. Before the first pass: takes the mutex.
     fn enter<S: Scheduler>(&mut self, sched: &mut S, cpu: CpuId, task: TaskId, call: &mut PipeCall, writer: bool) {
         if call.asleep {
             charge(sched, cpu, paths::PIPE_WAIT);
@@ -326,7 +326,7 @@ impl Pipe {
         Step::Sleep
     }
 
-    /// fs/pipe.c: anon_pipe_put_page(): a page that was drained is kept, or goes.
+    /// fs/pipe.c: anon_pipe_put_page(): keeps a drained page, or frees it.
     #[inline(always)]
     fn anon_pipe_put_page(&mut self) {
         self.tmp_pages = (self.tmp_pages + 1).min(self.most_tmp_pages);
@@ -353,7 +353,7 @@ impl Pipe {
         }
     }
 
-    /// Takes bytes from the oldest pages. Returns whether one was drained and given back.
+    /// Takes bytes from the oldest pages. Returns whether a page was drained and freed.
     #[inline(always)]
     fn take<S: Scheduler>(&mut self, sched: &mut S, cpu: CpuId, call: &mut PipeCall) -> bool {
         let mut drained = false;
@@ -374,7 +374,7 @@ impl Pipe {
                 self.anon_pipe_put_page();
                 self.bufs.pop_front();
                 if self.bufs.is_empty() {
-                    // The next one comes to stand where this one stood: the others' places need not be in the host's caches.
+                    // The next page reuses this page's slot, so that fewer of the host's cache lines are touched.
                     self.bufs.clear();
                 }
                 drained = true;
@@ -383,7 +383,7 @@ impl Pipe {
         drained
     }
 
-    /// Joins the last page if the odd bytes of the write fit there whole. Returns whether something was written.
+    /// Appends the odd bytes of the write to the last page if they all fit. Returns whether anything was written.
     #[inline(always)]
     fn merge<S: Scheduler>(&mut self, sched: &mut S, cpu: CpuId, call: &mut PipeCall) -> bool {
         let odd = call.left % PAGE_SIZE;
@@ -393,7 +393,7 @@ impl Pipe {
         }
         sched.arch_mut().read(cpu, self.fields);
         sched.arch_mut().write(cpu, self.bufs_line);
-        // The message begins in the line where the last one ended.
+        // The message begins in the cache line where the last one ended.
         sched.arch_mut().fetch(cpu, buf.writer, 1);
         sched.arch_mut().copy(cpu, odd);
         buf.len += odd;
@@ -403,7 +403,7 @@ impl Pipe {
         true
     }
 
-    /// Fills fresh pages while there is room. Returns whether something was written.
+    /// Fills fresh pages while there is room. Returns whether anything was written.
     #[inline(always)]
     fn append<S: Scheduler>(&mut self, sched: &mut S, cpu: CpuId, call: &mut PipeCall) -> bool {
         let mut wrote = false;
@@ -482,8 +482,8 @@ impl Pipe {
         Step::Done(call.done)
     }
 
-    /// v5.6: wait_event_interruptible_exclusive(), behind a sleep: who was woken and finds that nothing has changed sleeps on, and has not
-    /// touched the mutex.
+    /// v5.6: wait_event_interruptible_exclusive(), after a sleep: a woken task that finds nothing changed sleeps on,
+    /// without touching the mutex.
     fn sleep_on<S: Scheduler>(
         &mut self,
         sched: &mut S,
@@ -557,7 +557,7 @@ impl Pipe {
             if std::mem::take(&mut call.was_full_or_empty) {
                 self.wait.wake_up(sched, cpu, WakeFlags::SYNC, 1);
                 if PREEMPTIBLE && sched.need_resched(cpu) {
-                    // It looks again before it sleeps.
+                    // It tests the condition again before it sleeps.
                     call.asleep = true;
                     return Step::Preempted;
                 }

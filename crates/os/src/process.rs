@@ -1,4 +1,4 @@
-//! kernel/fork.c and kernel/exit.c: parents, children and the wait for them.
+//! kernel/fork.c and kernel/exit.c: parents, children, and parents' waiting for them.
 
 use crate::wait::WaitQueue;
 use crate::{Os, Step, charge, paths, preempt_enable};
@@ -11,24 +11,25 @@ use sched::trace::Event;
 use std::collections::BTreeMap;
 use units::CpuId;
 
-/// One process as its relatives see it.
+/// A process, as its relatives see it.
 #[derive(Clone, Debug)]
 struct Process {
     parent: Option<TaskId>,
     children: u32,
-    /// Dead children nobody has waited for.
+    /// Dead children for which it has not waited.
     zombies: u32,
     wait_chldexit: WaitQueue,
-    /// `vfork_done`: its parent waits until it executes another program or exits.
+    /// `vfork_done`: the parent that waits until this process executes another program or exits.
     vfork_done: Option<TaskId>,
 }
 
-/// Whose a new task is.
+/// How a new task relates to the task that creates it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Relation {
-    /// A process or a thread, for whose end its parent waits where it wants to.
+    /// A process or a thread, for whose end its parent may wait.
     Child,
-    /// A process that has its parent's memory until it executes another program or exits, for which that one waits (`CLONE_VFORK`).
+    /// A process that shares its parent's memory until it executes another program or exits; the parent waits for that
+    /// (`CLONE_VFORK`).
     Vfork,
 }
 
@@ -36,11 +37,11 @@ pub enum Relation {
 #[derive(Clone, Debug)]
 pub struct Processes {
     processes: Vec<Option<Process>>,
-    /// The line of each number's wait queue: a new process takes over the memory of the last one of its number.
+    /// The line of each task number's wait queue: a new process reuses the memory of the last one with its number.
     lines: Vec<Line>,
-    /// Completions for which parents wait in vfork(): the child, and who sleeps there.
+    /// Completions for which parents wait in vfork(): the child, and the parent asleep there.
     vforks: Vec<(TaskId, WaitQueue)>,
-    /// Where those lie, on the stack of each number that has called it.
+    /// The lines of these completions, on the stack of each task number that has called vfork().
     stacks: BTreeMap<TaskId, Line>,
     pub(crate) tasklist_lock: Line,
 }
@@ -58,8 +59,8 @@ impl Processes {
         self.processes[task.index()].as_mut().expect("every task the kernel started is in the process tree")
     }
 
-    /// kernel/exit.c: forget_original_parent(): orphans go to init, which waits for nobody here. The number of their parent may
-    /// be given to another.
+    /// kernel/exit.c: forget_original_parent(): orphans go to init, which does not wait for them here. Their parent's
+    /// number may be reused.
     fn forget_original_parent(&mut self, father: TaskId) {
         for process in self.processes.iter_mut().flatten().filter(|p| p.parent == Some(father)) {
             process.parent = None;
@@ -68,7 +69,7 @@ impl Processes {
 }
 
 impl Os {
-    /// kernel/fork.c: copy_process(), as far as relatives are concerned. `work`: what it takes, if that is not paid yet.
+    /// kernel/fork.c: copy_process(), the part about relatives. `work`: the path to be charged, if it is not paid yet.
     pub fn fork<S: Scheduler>(
         &mut self,
         sched: &mut S,
@@ -104,7 +105,7 @@ impl Os {
             Some(Process { parent, children: 0, zombies: 0, wait_chldexit, vfork_done });
     }
 
-    /// kernel/fork.c: wait_for_vfork_done(), which no signal but a deadly one ends. The outcome is the child's number.
+    /// kernel/fork.c: wait_for_vfork_done(), which only a fatal signal ends. The outcome is the child's number.
     pub(crate) fn wait_for_vfork_done<S: Scheduler>(
         &mut self,
         sched: &mut S,
@@ -127,9 +128,10 @@ impl Os {
         }
     }
 
-    /// kernel/fork.c: mm_release(), of who executes another program or exits: complete_vfork_done(), whose wakeup is not a sync one.
+    /// kernel/fork.c: mm_release(), for a task that executes another program or exits: complete_vfork_done(), whose
+    /// wakeup has no sync hint.
     ///
-    /// Differs: who joins a thread is not woken here, by its futex, but as a parent is.
+    /// Differs: a task that joins a thread is woken here like a parent, not by its futex.
     pub fn mm_release<S: Scheduler>(&mut self, sched: &mut S, cpu: CpuId, task: TaskId) {
         if self.processes.get(task).vfork_done.take().is_some() {
             let at = self.processes.vforks.iter().position(|(of, _)| *of == task).expect("it was begun");
@@ -138,8 +140,9 @@ impl Os {
         }
     }
 
-    /// kernel/exit.c: do_exit() up to the end of exit_notify(): the running task becomes a zombie and its parent is woken if it waits.
-    /// `work`: what it takes, if that is not paid yet. Returns whether it is preempted now; the scheduler's do_exit() is left.
+    /// kernel/exit.c: do_exit() up to the end of exit_notify(): the running task becomes a zombie, and its parent is
+    /// woken if it waits. `work`: the path to be charged, if it is not paid yet. Returns whether the task is preempted
+    /// now; only the scheduler's do_exit() remains to be done.
     pub fn exit_notify<S: Scheduler>(&mut self, sched: &mut S, cpu: CpuId, task: TaskId, work: Option<Path>) -> bool {
         if let Some(work) = work {
             charge(sched, cpu, work);
@@ -163,11 +166,12 @@ impl Os {
         preempt_enable(sched, cpu, self.rules)
     }
 
-    /// kernel/exit.c: do_wait(): collects one dead child, or sleeps for one. Returns 0 when there are no children left.
+    /// kernel/exit.c: do_wait(): collects one dead child, or sleeps until there is one. Returns 0 when no children are
+    /// left.
     pub(crate) fn wait4<S: Scheduler>(&mut self, sched: &mut S, cpu: CpuId, task: TaskId, queued: &mut bool) -> Step {
         charge(sched, cpu, paths::SYS_WAIT4);
         if !*queued && sched.arch().tracing() {
-            // Nobody here waits for one child alone.
+            // No program here waits for one particular child.
             sched.arch_mut().trace(cpu, &Event::SchedProcessWait { child: None });
         }
         let tasklist_lock = self.processes.tasklist_lock;

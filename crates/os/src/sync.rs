@@ -1,9 +1,9 @@
 //! Locks between the threads of a program: mutexes, conditions, barriers and semaphores over futexes.
 //!
-//! An uncontended operation stays in user space. Waiters queue as the kernel has them ([`FutexQueue`]); a wakeup is a futex wake, without the
-//! sync hint. A mutex is handed to no one: who is woken tries again (as glibc's does), in the order in which the scheduler runs them, and, once
-//! it has the mutex, goes into the kernel to give it back, since others may sleep still. Mutexes that lend their waiters' priority to the
-//! owner are different: [`rtmutex`].
+//! An uncontended operation stays in user space. Waiters queue as in the kernel ([`FutexQueue`]); a wakeup is a futex
+//! wake, without the sync hint. A mutex is never handed over: a woken waiter tries again (as glibc's does), in the
+//! order in which the scheduler runs the waiters. Once it has the mutex it unlocks it through the kernel, since other
+//! waiters may still sleep. Mutexes that lend their waiters' priority to the owner are different: [`rtmutex`].
 
 pub mod rtmutex;
 
@@ -35,13 +35,14 @@ id!(CondId);
 id!(BarrierId);
 id!(SemaphoreId);
 
-/// Who took a mutex and has ended: the mutex stays taken, and whoever gets that one's number does not have it.
+/// The owner of a mutex whose real owner has ended: the mutex stays taken, and a later task with that owner's number
+/// does not own it.
 const GONE: TaskId = TaskId(u32::MAX);
 
-/// Who sleeps on a futex, as the kernel's queue_me() or __futex_queue() has them: real-time and deadline tasks by priority, then all others;
-/// of one rank in the order of arrival.
+/// The tasks that sleep on a futex, in the order of the kernel's queue_me() or __futex_queue(): real-time and deadline
+/// tasks by priority, then all others; within one rank in the order of arrival.
 ///
-/// A task that was lent a priority queues by that one; the kernel asks for its own.
+/// A task with a lent priority is queued by that priority; the kernel uses its own.
 #[derive(Clone, Debug, Default)]
 struct FutexQueue(VecDeque<(i32, TaskId)>);
 
@@ -52,12 +53,12 @@ impl FutexQueue {
         self.0.insert(at, (prio, task));
     }
 
-    /// Who is woken first leaves.
+    /// Removes the task that is to be woken first.
     fn pop(&mut self) -> Option<TaskId> {
         self.0.pop_front().map(|(_, task)| task)
     }
 
-    /// The same of so many at most.
+    /// Removes at most `most` tasks in the same order.
     fn take(&mut self, most: usize) -> VecDeque<TaskId> {
         self.0.drain(..most.min(self.0.len())).map(|(_, task)| task).collect()
     }
@@ -75,7 +76,7 @@ impl FutexQueue {
 struct Mutex {
     line: Line,
     owner: Option<TaskId>,
-    /// The word is 2: somebody may sleep for it, so that the unlock goes through the kernel.
+    /// The futex word is 2: a task may sleep for it, so that the unlock goes through the kernel.
     contended: bool,
     waiters: FutexQueue,
 }
@@ -91,7 +92,7 @@ struct Barrier {
     line: Line,
     users: u32,
     waiters: FutexQueue,
-    /// Counts releases, so that a waiter knows whether its own has come.
+    /// Counts releases, so that a waiter can tell whether its own has come.
     generation: u64,
 }
 
@@ -102,7 +103,7 @@ struct Semaphore {
     waiters: FutexQueue,
 }
 
-/// All of them, by number.
+/// All objects, by number.
 #[derive(Clone, Debug, Default)]
 pub struct Sync {
     mutexes: Vec<Mutex>,
@@ -110,7 +111,7 @@ pub struct Sync {
     conds: Vec<Cond>,
     barriers: Vec<Barrier>,
     semaphores: Vec<Semaphore>,
-    /// Whom wakers that were preempted in the middle still have to wake.
+    /// The tasks that wakers still have to wake, for wakers that were preempted in the middle.
     wake_qs: Vec<(TaskId, VecDeque<TaskId>)>,
 }
 
@@ -119,7 +120,7 @@ pub struct Sync {
 pub enum SyncOp {
     Lock(MutexId),
     Unlock(MutexId),
-    /// Lets the mutex go, sleeps until signalled, takes the mutex again.
+    /// Unlocks the mutex, sleeps until signalled, locks the mutex again.
     Wait(CondId, MutexId),
     Signal(CondId),
     Broadcast(CondId),
@@ -128,12 +129,12 @@ pub enum SyncOp {
     SemaphoreWait(SemaphoreId),
 }
 
-/// How far it is.
+/// The progress of an operation.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct SyncCall {
     pub op: SyncOp,
     stage: Stage,
-    /// It has been in the kernel.
+    /// Whether it has entered the kernel.
     entered: bool,
 }
 
@@ -148,7 +149,7 @@ enum Stage {
     Waiting,
     /// Asleep on a barrier of this generation.
     AtBarrier(u64),
-    /// Preempted while it wakes others; the call returns this.
+    /// Preempted while it wakes other tasks; the call will return this.
     Waking(u64),
 }
 
@@ -157,7 +158,7 @@ impl SyncCall {
         SyncCall { op, stage: Stage::Start, entered: false }
     }
 
-    /// Whether it has been in user mode all the time.
+    /// Whether it has stayed in user mode all the time.
     pub fn stayed_in_user_mode(&self) -> bool {
         !self.entered
     }
@@ -169,16 +170,16 @@ impl SyncCall {
     }
 }
 
-/// Who has the mutex that a call waits for.
+/// The owner of the mutex for which a call waits.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Keeper {
     Task(TaskId),
-    /// Who took it has ended.
+    /// The owner has ended.
     Ended,
 }
 
 impl Os {
-    /// Who keeps a call that sleeps for a mutex from it.
+    /// The owner of the mutex for which a sleeping call waits.
     pub fn keeper(&self, call: &SyncCall) -> Option<Keeper> {
         let (SyncOp::Lock(mutex) | SyncOp::Wait(_, mutex)) = call.op else { return None };
         if !matches!(call.stage, Stage::Locking | Stage::Deadlocked) {
@@ -191,7 +192,8 @@ impl Os {
         owner.map(|owner| if owner == GONE { Keeper::Ended } else { Keeper::Task(owner) })
     }
 
-    /// futex/core.c: futex_exit_release(): what a task holds when it ends stays taken, but for what others wait for in the kernel.
+    /// futex/core.c: futex_exit_release(): mutexes that a task holds when it ends stay taken, except those for which
+    /// tasks wait in the kernel.
     ///
     /// Differs: no mutex is robust.
     pub(crate) fn futex_exit_release<S: Scheduler>(&mut self, sched: &mut S, cpu: CpuId, task: TaskId) {
@@ -213,7 +215,7 @@ impl Os {
         CondId(self.sync.conds.len() as u32 - 1)
     }
 
-    /// `users`: how many must arrive before any passes; at least 1.
+    /// `users`: how many threads must arrive before any passes; at least 1.
     pub fn create_barrier(&mut self, users: u32) -> BarrierId {
         assert!(users > 0, "a barrier for nobody");
         let line = self.allocate_named(&["barrier: count"]);
@@ -270,12 +272,12 @@ impl Os {
             return Step::Done(0);
         }
         if call.stage != Stage::Start {
-            // Whatever woke it: it is in the queue no more.
+            // Whatever woke it, it is no longer in the queue.
             mutex.waiters.remove(task);
         }
         if mutex.owner.is_none() {
             mutex.owner = Some(task);
-            // Who has slept does not know whether it was the last one.
+            // A task that has slept does not know whether it was the last waiter.
             mutex.contended = call.stage != Stage::Start;
             return Step::Done(0);
         }
@@ -285,7 +287,8 @@ impl Os {
         futex_wait(sched, cpu, call)
     }
 
-    /// Unlocking what one does not hold is an error of the program; like pthreads' default mutex it is let through.
+    /// Unlocking a mutex that the task does not hold is an error of the program. As with pthreads' default mutex it is
+    /// let through.
     fn unlock<S: Scheduler>(
         &mut self,
         sched: &mut S,
@@ -354,8 +357,8 @@ impl Os {
         self.wake_up_q(sched, cpu, task, call, wake_q, woken)
     }
 
-    /// kernel/sched/core.c: wake_up_q(). Wakes those that have left a futex already, one after the other; who is preempted by one of
-    /// them goes on with the next when it runs again.
+    /// kernel/sched/core.c: wake_up_q(). Wakes the tasks that have already left a futex, one after the other. If one of
+    /// them preempts the waker, the waker goes on with the next when it runs again.
     fn wake_up_q<S: Scheduler>(
         &mut self,
         sched: &mut S,

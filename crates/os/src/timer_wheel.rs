@@ -1,4 +1,4 @@
-//! The timer wheel (kernel/time/timer.c): when a timeout that was asked for in jiffies fires.
+//! The timer wheel (kernel/time/timer.c): when a timeout that is given in jiffies fires.
 
 use sched::behaviour;
 
@@ -24,9 +24,9 @@ behaviour! {
 const LVL_CLK_SHIFT: u32 = 3;
 const LVL_SIZE: u64 = 64;
 
-/// timer.c: schedule_timeout() at `jiffies`: the jiffy at which a timeout of so many fires. `hz` is the length of the wheel's behalf: slow
-/// ticks have a level less.
-/// Differs: the wheel's clock is taken to be up to date.
+/// timer.c: schedule_timeout(): the jiffy at which a timeout of `timeout` jiffies fires that is set at `jiffies`. `hz`, the
+/// ticks per second, decides how many levels the wheel has: one less up to 100.
+/// Differs: the wheel's clock is always up to date.
 pub fn schedule_timeout(rule: TimerWheel, jiffies: u64, timeout: u64, hz: u32) -> u64 {
     let expires = jiffies + timeout;
     match rule {
@@ -40,12 +40,12 @@ fn start_of(level: u32) -> u64 {
     (LVL_SIZE - 1) << ((level - 1) * LVL_CLK_SHIFT)
 }
 
-/// timer.c: calc_wheel_index(), of which the bucket's expiry is what matters here.
+/// timer.c: calc_wheel_index(), of which only the bucket's expiry matters here.
 fn calc_wheel_index(expires: u64, clk: u64, hz: u32) -> u64 {
     let depth = if hz > 100 { 9 } else { 8 };
     let delta = expires - clk;
     let level = (1..depth).find(|&level| delta < start_of(level)).map_or(depth - 1, |level| level - 1);
-    // What is beyond the last level fires at its end.
+    // A timeout beyond the last level fires at that level's end.
     let most = start_of(depth) - (1 << ((depth - 1) * LVL_CLK_SHIFT));
     let expires = if delta >= start_of(depth) { clk + most } else { expires };
     let shift = level * LVL_CLK_SHIFT;
@@ -68,7 +68,7 @@ mod tests {
         assert_eq!(levels(504), 1_536);
         assert_eq!(levels(5_000), 6_144);
         assert_eq!(schedule_timeout(TimerWheel::Cascading, 1_000, 250, 250), 1_250);
-        // About twelve days are the most at 250 Hz.
+        // About twelve days are the longest timeout at 250 Hz.
         let most = schedule_timeout(TimerWheel::Levels, 0, 1 << 40, 250);
         assert_eq!(most, ((((63 << 24) - (1 << 24)) >> 24) + 1) << 24);
     }

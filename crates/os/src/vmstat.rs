@@ -1,10 +1,10 @@
-//! mm/vmstat.c: counters of memory that each CPU keeps for itself, and folds into everybody's as it goes idle.
+//! mm/vmstat.c: memory counters that each CPU keeps for itself, and adds to the global ones when it goes idle.
 //!
-//! Each zone has some forty of them. A CPU that goes idle says in a mask of all CPUs that its own work on them is off
-//! ([`QuietVmstat`]), which costs it that line, and then takes what every zone's counters hold.
+//! Each zone has some forty of them. A CPU that goes idle notes in a mask of all CPUs that its own periodic work on
+//! them is off ([`QuietVmstat`]), for which it has to fetch the mask's line, and then folds the counters of every zone.
 //!
-//! Absent: the shepherd, which once a second takes CPUs out of the mask again whose counters have changed, and the timer that is taken back
-//! then; counters that change by anything but pages of pipes (slabs, packets, page faults).
+//! Absent: the shepherd, which once a second removes CPUs from the mask whose counters have changed, and the timer that
+//! is then cancelled; counters that change by anything but pages of pipes (slabs, packets, page faults).
 
 use crate::background::QuietVmstat;
 use crate::{Os, charge, paths, within};
@@ -13,23 +13,23 @@ use sched::layout::Line;
 use sched::scheduler::Scheduler;
 use units::{CpuId, unlikely};
 
-/// The mask, and two lines of the whole machine's sums: a page that is allocated counts in `NR_ALLOC_BATCH`, which is at their beginning,
-/// and in `NUMA_HIT` and `NUMA_LOCAL`, which are at their end.
+/// The mask, and two lines of the global sums. An allocated page counts in `NR_ALLOC_BATCH`, which is at the begin of
+/// the sums, and in `NUMA_HIT` and `NUMA_LOCAL`, which are at their end.
 const GLOBAL: &[&str] = &["cpu_stat_off", "vm_stat: NR_ALLOC_BATCH", "vm_stat: NUMA_HIT, NUMA_LOCAL"];
 
-/// The same of a zone.
+/// The same two lines of a zone.
 const ZONE: &[&str] = &["zone: vm_stat[NR_ALLOC_BATCH]", "zone: vm_stat[NUMA_HIT, NUMA_LOCAL]"];
 
-/// Zones that are in the first node beside everybody's ZONE_NORMAL: ZONE_DMA, ZONE_DMA32.
+/// Zones of the first node beside its ZONE_NORMAL: ZONE_DMA, ZONE_DMA32.
 const LOW_ZONES: usize = 2;
 
-/// How much of it there is.
+/// The state of these counters.
 #[derive(Clone, Debug, Default)]
 pub struct VmStat {
-    /// [`GLOBAL`], and [`ZONE`] of each node's ZONE_NORMAL; made by whoever is the first to need them.
+    /// [`GLOBAL`], and [`ZONE`] of each node's ZONE_NORMAL; allocated at their first use.
     global: Option<Line>,
     zones: Vec<Line>,
-    /// CPUs some of whose counters hold something (`vm_stat_diff`).
+    /// For each CPU, whether some of its counters are not zero (`vm_stat_diff`).
     changed: Vec<bool>,
 }
 
@@ -38,7 +38,8 @@ fn nth(first: Line, index: u32) -> Line {
 }
 
 impl Os {
-    /// page_alloc.c: zone_statistics() and what buffered_rmqueue() counts beside it, for a page that `cpu` has taken.
+    /// page_alloc.c: zone_statistics(), and what buffered_rmqueue() counts as well, for a page that `cpu` has
+    /// allocated.
     #[inline]
     pub(crate) fn zone_statistics(&mut self, cpu: CpuId) {
         let changed = &mut self.vmstat.changed;
@@ -48,7 +49,7 @@ impl Os {
         changed[cpu.index()] = true;
     }
 
-    /// vmstat.c: quiet_vmstat(), where the idle loop calls it: `cpu` enters that.
+    /// vmstat.c: quiet_vmstat(), called by the idle loop when `cpu` enters it.
     ///
     /// Differs: once a CPU is in the mask it stays there.
     #[inline(always)]
@@ -68,7 +69,7 @@ impl Os {
         });
     }
 
-    /// vmstat.c: refresh_cpu_vm_stats(), with fold_diff(). Whether something was there.
+    /// vmstat.c: refresh_cpu_vm_stats(), with fold_diff(). Returns whether any counter was not zero.
     fn refresh_cpu_vm_stats<S: Scheduler>(&mut self, sched: &mut S, cpu: CpuId, global: Line) -> bool {
         let changed = self.vmstat.changed.get_mut(cpu.index()).is_some_and(std::mem::take);
         for _ in 0..self.vmstat.zones.len() + LOW_ZONES {
@@ -86,7 +87,7 @@ impl Os {
         changed
     }
 
-    /// The mask's line. The first call makes all.
+    /// The line of the mask. The first call allocates all lines.
     fn vmstat_lines<S: Scheduler>(&mut self, sched: &S) -> Line {
         if let Some(global) = self.vmstat.global {
             return global;
@@ -99,7 +100,7 @@ impl Os {
     }
 }
 
-/// `atomic_long_add()` of three counters, two of which share a line.
+/// `atomic_long_add()` on three counters, two of which share a line.
 fn add_to<S: Scheduler>(sched: &mut S, cpu: CpuId, first: Line) {
     for line in [first, nth(first, 1), nth(first, 1)] {
         sched.arch_mut().atomic(cpu, line);

@@ -9,13 +9,14 @@ use smallvec::SmallVec;
 use std::hint::cold_path;
 use units::{CpuId, unlikely};
 
-/// Who sleeps on a queue, and how they want to be woken.
+/// A task that sleeps on a queue, and how it is to be woken.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 struct Waiter {
     task: TaskId,
-    /// One wakeup wakes one of these.
+    /// One wakeup wakes one waiter of this kind.
     exclusive: bool,
-    /// Stays on the queue until it leaves by itself: a poller (`poll_freewait`), or one of `woken_wake_function()`.
+    /// Whether it stays on the queue until it leaves by itself: a poller (`poll_freewait`), or a waiter of
+    /// `woken_wake_function()`.
     stays: bool,
 }
 
@@ -23,7 +24,8 @@ struct Waiter {
 #[derive(Clone, Debug)]
 pub struct WaitQueue {
     line: Line,
-    /// Mostly one, in place. In waking order, last first: non-exclusive waiters join at the end, exclusive ones at the front.
+    /// Mostly one, stored in place. In reverse order of waking: non-exclusive waiters join at the end, exclusive ones
+    /// at the front.
     waiters: SmallVec<[Waiter; 2]>,
 }
 
@@ -32,7 +34,7 @@ impl WaitQueue {
         WaitQueue { line, waiters: SmallVec::new() }
     }
 
-    /// Who is woken first.
+    /// The task that is woken first.
     #[inline(always)]
     pub fn first(&self) -> Option<TaskId> {
         self.waiters.last().map(|waiter| waiter.task)
@@ -42,7 +44,7 @@ impl WaitQueue {
         self.waiters.is_empty()
     }
 
-    /// wait.c: prepare_to_wait() or prepare_to_wait_exclusive(): joins the queue and is about to sleep.
+    /// wait.c: prepare_to_wait() or prepare_to_wait_exclusive(): the task joins the queue and is about to sleep.
     pub fn prepare_to_wait<S: Scheduler>(&mut self, sched: &mut S, cpu: CpuId, task: TaskId, exclusive: bool) {
         self.prepare(sched, cpu, task, exclusive, TaskState::Interruptible);
     }
@@ -67,7 +69,7 @@ impl WaitQueue {
         sched.arch_mut().unlock(cpu, self.line);
     }
 
-    /// wait.c: finish_wait(): off the queue, if whoever woke the task did not take it off.
+    /// wait.c: finish_wait(): takes the task off the queue, unless its waker has done so.
     #[inline(always)]
     pub fn finish_wait<S: Scheduler>(&mut self, sched: &mut S, cpu: CpuId, task: TaskId) {
         if !self.waiters.is_empty() {
@@ -77,7 +79,7 @@ impl WaitQueue {
 
     #[inline(never)]
     fn leave<S: Scheduler>(&mut self, sched: &mut S, cpu: CpuId, task: TaskId) {
-        // From the end: who was woken first, and so probably runs first, stands there.
+        // From the end: a task that was woken first, and so probably runs first, is there.
         if let Some(at) = self.waiters.iter().rposition(|w| w.task == task) {
             cold_path();
             sched.arch_mut().lock(cpu, self.line);
@@ -86,7 +88,7 @@ impl WaitQueue {
         }
     }
 
-    /// Usually the one who is woken first, at the end.
+    /// Usually the task that is woken first, at the end.
     #[inline]
     fn take_off(&mut self, at: usize) {
         if unlikely(at + 1 != self.waiters.len()) {
@@ -96,28 +98,28 @@ impl WaitQueue {
         }
     }
 
-    /// fs/select.c: __pollwait(): a poller joins; it does not sleep yet.
+    /// fs/select.c: __pollwait(): a poller joins the queue; it does not sleep yet.
     pub fn poll_wait<S: Scheduler>(&mut self, sched: &mut S, cpu: CpuId, task: TaskId) {
         sched.arch_mut().lock(cpu, self.line);
         self.waiters.push(Waiter { task, exclusive: false, stays: true });
         sched.arch_mut().unlock(cpu, self.line);
     }
 
-    /// wait.c: add_wait_queue(), of a task that will sleep in wait_woken().
+    /// wait.c: add_wait_queue(), for a task that will sleep in wait_woken().
     pub fn add_wait_queue<S: Scheduler>(&mut self, sched: &mut S, cpu: CpuId, task: TaskId) {
         if !self.waiters.iter().any(|w| w.task == task) {
             self.poll_wait(sched, cpu, task);
         }
     }
 
-    /// wait.c: __wake_up_common_lock(): wakes everybody up to and including `nr_exclusive` exclusive waiters (0: everybody). Returns how many were
-    /// woken.
+    /// wait.c: __wake_up_common_lock(): wakes all waiters up to and including `nr_exclusive` exclusive ones (0: all).
+    /// Returns how many were woken.
     #[inline(always)]
     pub fn wake_up<S: Scheduler>(&mut self, sched: &mut S, cpu: CpuId, flags: WakeFlags, nr_exclusive: usize) -> usize {
         within(sched, cpu, paths::WAKE_UP_SYNC_KEY, |sched| self.wake_up_common(sched, cpu, flags, nr_exclusive))
     }
 
-    /// wait.c: __wake_up_common(), with the queue's lock.
+    /// wait.c: __wake_up_common(), under the queue's lock.
     #[inline(never)]
     #[doc(alias = "__wake_up_common")]
     fn wake_up_common<S: Scheduler>(

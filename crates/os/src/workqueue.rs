@@ -1,11 +1,12 @@
 //! kernel/workqueue.c: work that is left to kernel threads.
 //!
-//! A bound queue's work is done by a worker of the pool of the CPU that queued it, normal or of high priority; an unbound queue's by any
-//! worker of the pool of that CPU's pod ([`UnboundPods`]). A pool asks its first idle worker when work comes and none of its workers runs
-//! (concurrency management of bound pools; nobody counts as running in unbound ones, where who takes a piece asks the next worker to take
-//! another).
+//! The work of a bound queue is done by a worker of the pool of the CPU that queued it, of normal or high priority. The
+//! work of an unbound queue is done by any worker of the pool of that CPU's pod ([`UnboundPods`]). When work comes and
+//! none of its workers runs, a pool wakes its first idle worker. This is the concurrency management of bound pools. In
+//! unbound pools no worker counts as running; there each worker that takes an item wakes the next worker for another
+//! item.
 //!
-//! When a worker sleeps in the middle of its work and its bound pool has more to do, another one of the pool takes over.
+//! If a worker of a bound pool sleeps in the middle of its work and the pool has more to do, another worker takes over.
 //!
 //! Modelled: two workers for each bound pool of normal priority, where one kind of work sleeps, one for each of high priority, whose work never
 //! does, and [`UNBOUND_WORKERS`] for each pod. Absent: the creation of workers on demand, rescuers, CPU-intensive work, limits of queues (`max_active`) but
@@ -43,11 +44,11 @@ behaviour! {
     }
 }
 
-/// workqueue.c: wq_cache_shard_size: cores of a shard, more or less.
+/// workqueue.c: wq_cache_shard_size: the approximate number of cores of a shard.
 const CACHE_SHARD_SIZE: usize = 8;
 
-/// workqueue.c: llc_populate_cpu_shard_id(): the CPUs of a cache in shards of whole cores, as even as can be, the larger ones first. `leader`: the
-/// first thread of a CPU's core.
+/// workqueue.c: llc_populate_cpu_shard_id(): divides the CPUs of a cache into shards of whole cores, as evenly as
+/// possible, the larger ones first. `leader`: the first thread of a CPU's core.
 #[doc(alias = "llc_calc_shard_layout")]
 #[doc(alias = "llc_shard_is_full")]
 pub fn cache_shards(cache: &CpuMask, leader: impl Fn(CpuId) -> CpuId) -> Vec<CpuMask> {
@@ -72,28 +73,28 @@ pub fn cache_shards(cache: &CpuMask, leader: impl Fn(CpuId) -> CpuId) -> Vec<Cpu
 /// Workers of an unbound pool.
 pub const UNBOUND_WORKERS: usize = 4;
 
-/// A pool by its place in [`Workqueues`].
+/// A pool, by its index in [`Workqueues`].
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct PoolId(u32);
 
 /// Where work is done.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Queue {
-    /// On the CPU that queues it.
+    /// By the CPU that queues it.
     Bound,
-    /// There, by a worker of nice -20 (`WQ_HIGHPRI`).
+    /// The same, by a worker of nice -20 (`WQ_HIGHPRI`).
     BoundHighpri,
     /// `WQ_UNBOUND`
     Unbound,
 }
 
-/// A worker, and how far it is.
+/// A worker, and its progress.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Worker {
     pool: PoolId,
-    /// It is not among the idle ones.
+    /// Whether it is not among the idle ones.
     works: bool,
-    /// What it is in the middle of; whether it sleeps there.
+    /// What it is in the middle of, and whether it sleeps there.
     work: Option<Work>,
     asleep: bool,
 }
@@ -104,14 +105,15 @@ impl Worker {
     }
 }
 
-/// Something to do.
+/// A work item.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Work {
-    /// cpufreq_governor.c: dbs_work_handler(), of a policy by its number; until when the driver that it has asked waits.
+    /// cpufreq_governor.c: dbs_work_handler(), for a policy by its number; `until`: when the wait of the driver that it
+    /// has asked ends.
     Dbs { policy: u16, until: Option<Ns> },
-    /// xfs_aops.c: xfs_end_io(): a write to fresh blocks is done; its file's size is logged.
+    /// xfs_aops.c: xfs_end_io(): a write to fresh blocks is done; logs the new size of its file.
     EndIo(BioId),
-    /// ext4/page-io.c: ext4_end_io_rsv_work(), of one request; it may sleep.
+    /// ext4/page-io.c: ext4_end_io_rsv_work(), for one request; it may sleep.
     ConvertUnwritten(BioId),
     /// xfs_log_cil.c: xlog_cil_push_work(); it may sleep.
     CilPush,
@@ -119,11 +121,11 @@ pub enum Work {
     Requeue,
     /// xfs_log.c: xlog_iodone(), with the callbacks of what the buffer holds.
     LogDone(BioId),
-    /// xfs_buf_item.c: xfs_buf_iodone_callbacks(): metadata is in its place.
+    /// xfs_buf_item.c: xfs_buf_iodone_callbacks(): metadata is in its final place.
     BufDone(BioId),
 }
 
-/// A worker that [`Os::workqueue_init`] asks for.
+/// A worker that [`Os::workqueue_init`] requests.
 #[derive(Clone, Debug)]
 pub struct WorkerSpec {
     pub pool: PoolId,
@@ -138,21 +140,22 @@ pub struct WorkerSpec {
 struct Pool {
     line: Line,
     items: VecDeque<Work>,
-    /// The first one last.
+    /// In reverse order: the first one is last.
     idle: Vec<TaskId>,
-    /// Of these, who has never run.
+    /// Those of them that have never run.
     new: Vec<TaskId>,
     bound: bool,
-    /// Of `nr_running` who works and does not sleep there; always 0 of an unbound pool.
+    /// The workers that `nr_running` counts because they work and do not sleep; always 0 in an unbound pool.
     running: u32,
-    /// Of a bound pool who went to sleep in the middle of its work and has not run since.
+    /// In a bound pool, the workers that went to sleep in the middle of their work and have not run since.
     asleep: Vec<TaskId>,
-    /// `__pod_cpumask`, where its workers are to be woken though they may run elsewhere.
+    /// `__pod_cpumask`: where its workers are woken, although they may run elsewhere.
     pod: Option<CpuMask>,
 }
 
 impl Pool {
-    /// `nr_running`, by which a pool knows whether anybody will look at its work: with those whom wq_worker_waking_up() counts.
+    /// `nr_running`, from which a pool knows whether a worker will look for more work; includes the workers that
+    /// wq_worker_waking_up() counts.
     #[doc(alias = "wq_worker_waking_up")]
     fn nr_running<S: Scheduler>(&self, sched: &S, counts: WorkerCounts) -> u32 {
         let woken = match counts {
@@ -162,8 +165,9 @@ impl Pool {
         self.running + woken
     }
 
-    /// workqueue.c: kick_pool(), wake_up_worker() until v6.5: the first idle worker, which was the last to become so, is to look, if there is
-    /// work and none of the pool's runs (need_more_worker()). It is idle until it runs: to be asked again makes no difference to it.
+    /// workqueue.c: kick_pool(), wake_up_worker() until v6.5: if there is work and none of the pool's workers runs
+    /// (need_more_worker()), wakes the first idle worker, which is the last that became idle. The worker stays on the
+    /// idle list until it runs, so another call does no harm.
     #[doc(alias = "wake_up_worker")]
     fn kick_pool<S: Scheduler>(&mut self, sched: &mut S, cpu: CpuId, counts: WorkerCounts) {
         if self.items.is_empty() || self.nr_running(sched, counts) > 0 {
@@ -181,16 +185,16 @@ impl Pool {
     }
 }
 
-/// All pools: of each CPU the normal and the high-priority one, then each pod's.
+/// All pools: for each CPU the normal and the high-priority one, then one for each pod.
 #[derive(Clone, Debug, Default)]
 pub struct Workqueues {
     pools: Vec<Pool>,
-    /// Of which pod each CPU is.
+    /// The pod of each CPU.
     pod_of: Vec<u32>,
-    /// The queue of ext4's conversions, of which one is done at a time (fs/ext4/super.c: its `max_active` is 1): whether one is under way or in a
-    /// pool, and those that wait for it.
+    /// The queue of ext4's conversions, which are done one at a time (fs/ext4/super.c: its `max_active` is 1): whether
+    /// one is under way or in a pool, and those that wait for it.
     ///
-    /// Differs: since v6.9 each node does one at a time.
+    /// Differs: since v6.9 each node converts one at a time.
     conversion_active: bool,
     inactive_conversions: VecDeque<BioId>,
 }
@@ -210,7 +214,8 @@ impl Workqueues {
 }
 
 impl Os {
-    /// Makes the pools of a machine with these `pods`, of which every CPU is in one, and says which workers they need.
+    /// Makes the pools of a machine with these `pods`, which contain every CPU once. Returns the workers that they
+    /// need.
     pub fn workqueue_init(&mut self, pods: &[CpuMask]) -> Vec<WorkerSpec> {
         let nr_cpus = pods.iter().map(CpuMask::weight).sum();
         let pod_of = |cpu| pods.iter().position(|pod| pod.contains(cpu)).expect("every CPU is in a pod") as u32;
@@ -243,7 +248,7 @@ impl Os {
         workers
     }
 
-    /// A worker sleeps that has never run.
+    /// Adds a worker that sleeps and has never run.
     pub fn new_worker(&mut self, pool: PoolId, task: TaskId) {
         let pool = self.workqueues.pool(pool);
         pool.idle.push(task);
@@ -255,7 +260,8 @@ impl Os {
         !self.workqueues.pools.is_empty()
     }
 
-    /// What cpufreq_governor.c's dbs_irq_work() does, or until v4.5 the timer's handler: leaves the sample of a policy to a worker of `cpu`.
+    /// What cpufreq_governor.c's dbs_irq_work() does, or the timer's handler until v4.5: leaves the sample of a policy
+    /// to a worker of `cpu`.
     pub fn queue_dbs_work<S: Scheduler>(&mut self, sched: &mut S, cpu: CpuId, policy: u16) {
         self.queue_work(sched, cpu, Queue::Bound, Work::Dbs { policy, until: None });
     }
@@ -271,7 +277,7 @@ impl Os {
         sched.arch_mut().unlock(cpu, pool.line);
     }
 
-    /// The same of a conversion of ext4's: while one is active, it comes to no pool.
+    /// The same for a conversion of ext4's: while one is active, further ones are not put into a pool.
     #[doc(alias = "__queue_work")]
     pub(crate) fn queue_conversion<S: Scheduler>(&mut self, sched: &mut S, cpu: CpuId, bio: BioId) {
         if !std::mem::replace(&mut self.workqueues.conversion_active, true) {
@@ -285,8 +291,8 @@ impl Os {
         sched.arch_mut().unlock(cpu, line);
     }
 
-    /// workqueue.c: pwq_dec_nr_in_flight() of that queue, at the end of a conversion: the next one comes to the pool of the worker, who looks
-    /// there at once.
+    /// workqueue.c: pwq_dec_nr_in_flight() of that queue, at the end of a conversion: puts the next one into the pool
+    /// of the worker, which looks there at once.
     fn conversion_done(&mut self, pool: PoolId) {
         match self.workqueues.inactive_conversions.pop_front() {
             Some(bio) => self.workqueues.pool(pool).items.push_back(Work::ConvertUnwritten(bio)),
@@ -294,7 +300,7 @@ impl Os {
         }
     }
 
-    /// workqueue.c: worker_thread(): does what there is to do, and sleeps.
+    /// workqueue.c: worker_thread(): does the work that there is, then sleeps.
     pub(crate) fn worker_thread<S: Scheduler>(
         &mut self,
         sched: &mut S,
@@ -329,8 +335,9 @@ impl Os {
         }
     }
 
-    /// The first piece of work of a pool, unless another of its workers runs (keep_working(), need_more_worker()); without one `task` is the
-    /// first of the idle workers. Where nobody is counted as running, another worker takes the next piece (process_one_work()).
+    /// The first item of a pool, unless another of its workers runs (keep_working(), need_more_worker()). Without an
+    /// item `task` becomes the first of the idle workers. In pools where no worker counts as running, another worker is
+    /// woken for the next item (process_one_work()).
     fn next_work<S: Scheduler>(
         &mut self,
         sched: &mut S,
@@ -361,9 +368,10 @@ impl Os {
         work
     }
 
-    /// workqueue.c: wq_worker_sleeping(): an idle worker goes on with the rest.
+    /// workqueue.c: wq_worker_sleeping(): an idle worker takes over the rest.
     ///
-    /// Differs: until v5.1 that one is woken when the sleeper has left the queue, by try_to_wake_up_local().
+    /// Differs: until v5.1 the idle worker is woken by try_to_wake_up_local(), after the sleeper has left the run
+    /// queue.
     fn wq_worker_sleeping<S: Scheduler>(&mut self, sched: &mut S, cpu: CpuId, task: TaskId, id: PoolId) {
         let pool = self.workqueues.pool(id);
         if !pool.bound {
@@ -382,7 +390,8 @@ impl Os {
         }
     }
 
-    /// workqueue.c: wq_worker_running(): from here on it counts, if it does not since its wakeup.
+    /// workqueue.c: wq_worker_running(): the worker counts as running from here on, unless it has counted since its
+    /// wakeup.
     fn wq_worker_running(&mut self, task: TaskId, id: PoolId) {
         let pool = self.workqueues.pool(id);
         if pool.bound {
@@ -392,7 +401,7 @@ impl Os {
     }
 }
 
-/// A governor's sample, up to where its driver waits, or from there on.
+/// A governor's sample: up to where its driver waits, or from there on.
 fn dbs_work<S: Scheduler>(sched: &mut S, cpu: CpuId, policy: u16, until: Option<Ns>) -> (Work, Step) {
     let until = until.unwrap_or_else(|| {
         charge(sched, cpu, paths::DBS_WORK_HANDLER);
@@ -418,7 +427,7 @@ mod tests {
     use sched::trace::Ipi;
     use sched::versions::V4_15;
 
-    /// Time stands still, and nobody is told anything.
+    /// Time stands still, and messages are dropped.
     struct Still;
 
     impl Arch for Still {
@@ -431,7 +440,7 @@ mod tests {
 
     const CPU: CpuId = CpuId(0);
 
-    /// Two CPUs whose unbound pool has two workers that have not run; the second is the first idle one.
+    /// Two CPUs whose unbound pool has two workers that have never run; the second is the first idle one.
     fn machine() -> (Sched<Still>, Os, PoolId, [TaskId; 2]) {
         let mut sched = Sched::new(Still, Boot::new(V4_15, CpuTopology::symmetric(1, 1, 1, 2, 1), 250));
         let mut os = Os::new(OsRules::V4_15, 250);
@@ -477,7 +486,7 @@ mod tests {
             os.conversion_done(pool);
             assert_eq!(os.next_work(&mut sched, CPU, first, &mut workers[0]), Some(Work::ConvertUnwritten(bio)));
         }
-        // Other queues' work is done meanwhile.
+        // Meanwhile the work of other queues is done.
         os.queue_work(&mut sched, CPU, Queue::Unbound, Work::Requeue);
         assert_eq!(os.next_work(&mut sched, CPU, other, &mut workers[1]), Some(Work::Requeue));
         os.conversion_done(pool);
@@ -497,10 +506,26 @@ mod tests {
         assert!(os.next_work(&mut sched, CPU, one, &mut workers[0]).is_some());
         os.wq_worker_sleeping(&mut sched, CPU, one, id);
         assert!(os.next_work(&mut sched, CPU, other, &mut workers[1]).is_some());
-        // The one that slept in its work goes on with that, and the other leaves it the rest.
+        // The worker that slept in its work goes on with it; the other one leaves the rest to it.
         os.wq_worker_running(one, id);
         assert!(os.next_work(&mut sched, CPU, other, &mut workers[1]).is_none());
         assert!(os.next_work(&mut sched, CPU, one, &mut workers[0]).is_some());
+    }
+
+    #[test]
+    fn who_sleeps_in_the_middle_of_its_work_has_the_next_worker_asked_for_the_rest() {
+        for (queued, asked) in [(1, false), (2, true)] {
+            let (mut sched, mut os, _, [one, other]) = machine();
+            let id = os.workqueues.id(Queue::Bound, CPU);
+            for _ in 0..queued {
+                os.queue_work(&mut sched, CPU, Queue::Bound, Work::Requeue);
+            }
+            let mut worker = Worker::new(id);
+            assert!(os.next_work(&mut sched, CPU, one, &mut worker).is_some());
+            os.new_worker(id, other);
+            os.wq_worker_sleeping(&mut sched, CPU, one, id);
+            assert_eq!(os.workqueues.pool(id).new.is_empty(), asked, "{queued} pieces of work");
+        }
     }
 
     #[test]
@@ -522,7 +547,7 @@ mod tests {
             assert!(sched.wake(cpu, one, WakeFlags::NONE));
             os.queue_work(&mut sched, cpu, Queue::Bound, Work::Requeue);
             assert_eq!(os.workqueues.pool(id).new.is_empty(), asked, "{counts:?}");
-            // When it runs, it is the one that does the work.
+            // When it runs, it counts as the running worker.
             os.wq_worker_running(one, id);
             let mut worker = Worker { works: true, ..Worker::new(id) };
             assert_eq!(os.next_work(&mut sched, cpu, one, &mut worker), Some(Work::Requeue));

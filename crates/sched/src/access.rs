@@ -1,8 +1,8 @@
-//! Every charge of the scheduler: what its functions touch, in accessors; what that costs is the machine's affair.
+//! The accessors through which the scheduler's functions touch memory; the machine decides what each access costs.
 //!
-//! Two kinds. `enter`/`leave`, through the [`fentry`](fentry::fentry) attribute: a function's straight-line work. And the
-//! accessors below: a cache line read, written, or updated atomically, a lock taken or released. The algorithms call them where
-//! the kernel touches the line for the first time in a function; lines that only one CPU ever uses are not worth a charge.
+//! Charges come in two kinds. `enter`/`leave`, through the [`fentry`](fentry::fentry) attribute, charge a function's straight-line work.
+//! The accessors below charge a cache line that is read, written or updated atomically, or a lock taken or released. The algorithms call
+//! them where the kernel first touches the line in a function; lines that only one CPU ever uses are not charged.
 
 mod apart;
 mod balance;
@@ -34,7 +34,7 @@ impl<A: Arch> Sched<A> {
         self.arch.leave(self.this_cpu);
     }
 
-    /// A function too small to be worth a body of its own here: its price alone.
+    /// Charges a function that is too small to have a body of its own here.
     #[inline]
     pub(crate) fn path(&mut self, path: Path) {
         self.arch.path(self.this_cpu, path);
@@ -57,7 +57,7 @@ impl<A: Arch> Sched<A> {
         self.arch.write(self.this_cpu, line);
     }
 
-    // The real-time classes' queues, and what their CPUs know of each other.
+    // The queues of the real-time classes, and what CPUs know of each other's.
 
     /// Changes a CPU's `rt_rq`.
     #[inline]
@@ -120,7 +120,7 @@ impl<A: Arch> Sched<A> {
         self.arch.unlock(self.this_cpu, self.layout.task(p, TaskLine::PiLock));
     }
 
-    // `p->on_cpu` as the lock it is: a waker waits until the CPU that switches away from the task has finished with it.
+    // `p->on_cpu`, which acts as a lock: a waker waits until the CPU that switches away from the task has finished with it.
 
     /// __schedule() takes `p` off its queue.
     #[inline]
@@ -151,7 +151,7 @@ impl<A: Arch> Sched<A> {
         self.read(self.layout.rq(cpu, RqLine::NrRunning));
     }
 
-    /// Looks at what `source_load()` and `target_load()` guess from: the load now and, with an index, an average of it.
+    /// Looks at what `source_load()` and `target_load()` estimate from: the current load and, with an index, an average of it.
     #[inline]
     pub(crate) fn read_cpu_load(&mut self, cpu: CpuId, index: u32) {
         self.read_rq_runnable(cpu);
@@ -232,7 +232,7 @@ impl<A: Arch> Sched<A> {
         self.read(self.layout.rq(cpu, RqLine::Idle));
     }
 
-    /// Changes `avg_rt`: since v4.19, a line of its own as the next two are.
+    /// Changes `avg_rt`, which has a line of its own since v4.19, as have the next two.
     #[inline]
     pub(crate) fn write_rq_avg_rt(&mut self, cpu: CpuId) {
         self.write(self.layout.rq(cpu, RqLine::AvgRt));
@@ -256,7 +256,7 @@ impl<A: Arch> Sched<A> {
         self.write(self.layout.rq(cpu, RqLine::Stats));
     }
 
-    /// Changes the counters behind it: `yld_count`, `sched_count`, `sched_goidle`, `ttwu_count`, `ttwu_local`.
+    /// Changes the counters behind `rq_sched_info`: `yld_count`, `sched_count`, `sched_goidle`, `ttwu_count`, `ttwu_local`.
     #[inline]
     pub(crate) fn write_rq_counts(&mut self, cpu: CpuId) {
         self.write(self.layout.rq(cpu, RqLine::Counts));
@@ -361,7 +361,7 @@ impl<A: Arch> Sched<A> {
         self.read(self.se_line(se, SeLine::Avg));
     }
 
-    /// The line of one of an entity's statistics: spread as its layout says, if it says so for groups.
+    /// The cache line of one of an entity's statistics, which depends on the layout and on whether the entity is a group's.
     #[inline]
     fn statistic_line(&self, se: SeId, statistic: Statistic) -> Line {
         match self.se[se].task {
@@ -431,7 +431,7 @@ impl<A: Arch> Sched<A> {
         self.read(self.cfs_line(cfs_rq, CfsRqLine::Avg));
     }
 
-    /// Adds to `removed_*` (an atomic until v4.14, under `removed.lock` since), from any CPU.
+    /// Adds to `removed_*` from any CPU (atomically until v4.14, under `removed.lock` since).
     #[inline]
     pub(crate) fn atomic_cfs_removed(&mut self, cfs_rq: CfsRqId) {
         self.arch.atomic(self.this_cpu, self.cfs_line(cfs_rq, CfsRqLine::Removed));
@@ -443,8 +443,8 @@ impl<A: Arch> Sched<A> {
         self.read(self.cfs_line(cfs_rq, CfsRqLine::Removed));
     }
 
-    /// Looks at a group's `tg_load_avg_contrib` on its way into `update_tg_load_avg()`, where that is another line than
-    /// [`Self::read_cfs_removed`]'s.
+    /// Looks at a queue's `tg_load_avg_contrib` on the way into `update_tg_load_avg()`, if it lies on another line than what
+    /// [`Self::read_cfs_removed`] reads.
     #[inline]
     pub(crate) fn read_cfs_contrib_apart(&mut self, cfs_rq: CfsRqId) {
         if A::CHARGES {
@@ -464,7 +464,7 @@ impl<A: Arch> Sched<A> {
 
     // struct task_group.
 
-    /// Looks at `tg->se`, the array of the group's entities, which nobody writes after the group was made.
+    /// Looks at `tg->se`, the array of the group's entities, which is not written once the group exists.
     #[inline]
     pub(crate) fn read_tg_se(&mut self, tg: TgId) {
         self.read(self.layout.task_group(tg, TaskGroupField::Se));
@@ -504,7 +504,7 @@ impl<A: Arch> Sched<A> {
         *load_avg = load_avg.wrapping_add_signed(delta);
     }
 
-    /// `raw_spin_lock(&cfs_b->lock)`: a group's budget, whose line every CPU of the group takes for every slice.
+    /// `raw_spin_lock(&cfs_b->lock)`: a group's bandwidth pool. Every CPU of the group takes this line for every slice.
     #[inline]
     pub(crate) fn cfs_b_lock(&mut self, tg: TgId) {
         self.arch.lock(self.this_cpu, self.layout.task_group(tg, TaskGroupField::CfsBandwidth));
@@ -523,7 +523,7 @@ impl<A: Arch> Sched<A> {
 
     // Domains and globals.
 
-    /// Looks at a domain: its span, flags and groups. Mostly read, so shared by everybody.
+    /// Looks at a domain: its span, flags and groups. These are rarely written, so all CPUs share the line.
     #[inline]
     pub(crate) fn read_domain(&mut self, sd: SdId) {
         self.read(self.layout.domain(sd.0, 0));
@@ -535,7 +535,7 @@ impl<A: Arch> Sched<A> {
         self.write(self.layout.domain(sd.0, 1));
     }
 
-    /// Changes a domain's statistics: `lb_count[]` and the like (2), or `ttwu_*` (5).
+    /// Changes a domain's statistics: `lb_count[]` and the like, or `ttwu_*`.
     #[inline]
     pub(crate) fn write_domain_stats(&mut self, sd: SdId) {
         self.write(self.layout.domain(sd.0, 5));

@@ -2,7 +2,7 @@
 
 use units::Slots;
 
-/// Objects of one kind, by id. Slots are given back and used again, the most recently freed first.
+/// Objects of one kind, by id. Free slots are reused, the most recently freed first.
 #[derive(Clone, Debug)]
 pub struct Arena<I, T> {
     slots: Slots<T>,
@@ -28,27 +28,27 @@ impl<I: From<u32> + Into<u32>, T: Default> Arena<I, T> {
         }
     }
 
-    /// Takes the object out; its id may be given to another at once.
+    /// Takes the object out; its id may be reused at once.
     pub fn remove(&mut self, id: I) -> T {
         let slot = id.into();
         self.free.push(slot);
         std::mem::take(&mut self.slots[slot as usize])
     }
 
-    /// Makes room for `id`, for an arena whose ids another one gives out.
+    /// Makes room for `id`, in an arena whose ids are allocated elsewhere.
     pub fn ensure(&mut self, id: I) {
         let slot = id.into() as usize;
         self.slots.grow_with(slot + 1, T::default);
     }
 
-    /// Forgets what `id` held there.
+    /// Resets the object of `id`.
     pub fn reset(&mut self, id: I) {
         if let Some(slot) = self.slots.get_mut(id.into() as usize) {
             *slot = T::default();
         }
     }
 
-    /// Slots in use or used before: one more than the largest id so far.
+    /// The number of slots in use or used before: one more than the largest id so far.
     pub fn len(&self) -> usize {
         self.slots.len()
     }

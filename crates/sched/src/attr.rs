@@ -1,4 +1,4 @@
-//! uapi/linux/sched/types.h: struct sched_attr, what sched_setattr() is given.
+//! uapi/linux/sched/types.h: struct sched_attr, the argument of sched_setattr().
 
 use crate::sched::Policy;
 
@@ -7,17 +7,17 @@ use crate::sched::Policy;
 pub struct SchedAttr {
     pub sched_policy: Policy,
     pub sched_flags: SchedFlags,
-    /// -20..=19; SCHED_NORMAL and SCHED_BATCH.
+    /// -20..=19; for SCHED_NORMAL and SCHED_BATCH.
     pub sched_nice: i32,
-    /// 1..=99; SCHED_FIFO and SCHED_RR. 0 for all others.
+    /// 1..=99 for SCHED_FIFO and SCHED_RR, 0 for all others.
     pub sched_priority: u32,
-    /// SCHED_DEADLINE's budget in each period. Of a fair task: its slice, 0 for the usual one (v6.12).
+    /// SCHED_DEADLINE's budget in each period. For a fair task its slice; 0 is the default slice (v6.12).
     pub sched_runtime: u64,
-    /// By when it is to have had it, from the period's start.
+    /// When the task must have had its budget, from the start of the period.
     pub sched_deadline: u64,
-    /// 0: as long as the deadline.
+    /// The period; 0: the same as the deadline.
     pub sched_period: u64,
-    /// Least and most utilization that the task is served for.
+    /// The least and the greatest utilization for which the task is served.
     pub sched_util_min: ClampRequest,
     pub sched_util_max: ClampRequest,
 }
@@ -27,21 +27,22 @@ pub struct SchedAttr {
 pub struct SchedFlags {
     /// Children begin with SCHED_NORMAL, and with nice 0 unless the parent is nicer.
     pub reset_on_fork: bool,
-    /// GRUB: a deadline task also runs in time that others have reserved and do not use (since v4.13).
+    /// GRUB: a deadline task also runs in time that others have reserved but do not use (since v4.13).
     pub reclaim: bool,
-    /// Policy and parameters stay what they are: only the clamps are asked for (since v5.3).
+    /// Policy and parameters stay: the request concerns only the clamps (since v5.3).
     pub keep_all: bool,
-    /// A thread of schedutil's, before all other deadline tasks and without a budget (since v4.16). Only the kernel gives it.
+    /// A thread of schedutil, which precedes all other deadline tasks and has no budget (since v4.16). Only the kernel
+    /// sets it.
     pub sugov: bool,
 }
 
-/// What is asked of one utilization clamp (SCHED_FLAG_UTIL_CLAMP_MIN, _MAX).
+/// The request for one utilization clamp (SCHED_FLAG_UTIL_CLAMP_MIN, _MAX).
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum ClampRequest {
-    /// It stays.
+    /// The clamp stays as it is.
     #[default]
     Keep,
-    /// -1: the task asks for none any more.
+    /// -1: the task drops its request.
     Reset,
     /// 0 to 1024.
     Set(u32),
@@ -66,7 +67,7 @@ impl SchedAttr {
         sched_util_max: ClampRequest::Keep,
     };
 
-    /// Clamps alone.
+    /// A request for clamps alone.
     pub const fn clamps(min: ClampRequest, max: ClampRequest) -> SchedAttr {
         SchedAttr {
             sched_flags: SchedFlags { keep_all: true, ..SchedAttr::NORMAL.sched_flags },
@@ -76,7 +77,7 @@ impl SchedAttr {
         }
     }
 
-    /// Whether clamps are asked for (SCHED_FLAG_UTIL_CLAMP).
+    /// Whether clamps are requested (SCHED_FLAG_UTIL_CLAMP).
     pub(crate) fn asks_for_clamps(&self) -> bool {
         (self.sched_util_min, self.sched_util_max) != (ClampRequest::Keep, ClampRequest::Keep)
     }

@@ -1,4 +1,4 @@
-//! autogroup.c (auto_group.c until v4.10): one task group per session, without anybody asking for it.
+//! autogroup.c (auto_group.c until v4.10): one task group per session, created automatically.
 //!
 //! ```text
 //! setsid() ─▶ a new group below the root, for the process and all it forks from now on
@@ -6,8 +6,8 @@
 //! is not on its way out; otherwise to its cgroup
 //! ```
 //!
-//! Differs: a process is the tasks with one address space; until v4.8 setsid() moved nobody while grouping was switched off, and so
-//! could leave a task in a group that is gone. Absent: real-time groups.
+//! Differs: a process is the tasks that share an address space; until v4.8 setsid() moved no task while grouping was
+//! off, and so could leave a task in a group that is gone. Absent: real-time groups.
 
 use crate::arch::Arch;
 use crate::behaviour;
@@ -33,7 +33,7 @@ behaviour! {
     }
 }
 
-/// How sessions are grouped, in one kernel version.
+/// How sessions are grouped in one kernel version.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct AutogroupRules {
     pub default: AutogroupDefault,
@@ -56,24 +56,24 @@ struct Autogroup {
     /// `/autogroup-ID`
     id: u64,
     nice: i32,
-    /// Tasks that refer to it, dead ones included until their memory is given back.
+    /// How many tasks refer to it, including dead ones until their memory is freed.
     kref: u32,
     number: Option<u32>,
 }
 
-/// Every session's group, by its number in [`TaskCold::autogroup`]. Numbers are used again.
+/// The groups of all sessions, by their number in [`TaskCold::autogroup`]. Numbers are reused.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Autogroups {
     groups: Vec<Option<Autogroup>>,
     seq_nr: u64,
 }
 
-/// A session that a task can be put into.
+/// A session that a task can join.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Session {
     /// A new one: setsid().
     New,
-    /// The one of that number among whoever sets the machine up; the first to join begins it.
+    /// The session with that number in the setup of the machine; the first task to join creates it.
     Numbered(u32),
     /// That of init, which has no group of its own.
     Init,
@@ -105,7 +105,7 @@ impl Autogroups {
 }
 
 impl<A: Arch> Sched<A> {
-    /// autogroup.h: autogroup_task_group(). Where a member of the cgroup `tg` is scheduled.
+    /// autogroup.h: autogroup_task_group(). The group in which a member of the cgroup `tg` is scheduled.
     #[inline]
     pub(crate) fn autogroup_task_group(&self, p: TaskId, tg: TgId) -> TgId {
         match self.task_cold[p].autogroup {
@@ -158,13 +158,13 @@ impl<A: Arch> Sched<A> {
         }
     }
 
-    /// autogroup.c: sched_autogroup_exit(). `session` is that of a task whose memory is given back.
+    /// autogroup.c: sched_autogroup_exit(). `session` is that of a task whose memory is freed.
     pub(crate) fn sched_autogroup_exit(&mut self, session: Option<u32>) {
         self.autogroup_kref_put(session);
     }
 
-    /// autogroup.c: sched_autogroup_exit_task(). The running task is on its way out.
-    /// Differs: one that is in the right group already is left there; the kernel takes it off its queue and puts it back.
+    /// autogroup.c: sched_autogroup_exit_task(). The running task is exiting.
+    /// Differs: a task that is in the right group already stays there; the kernel dequeues it and queues it again.
     pub(crate) fn sched_autogroup_exit_task(&mut self, p: TaskId) {
         self.task_cold[p].exiting = true;
         if self.task_cold[p].autogroup.is_some() && self.kernel.autogroup.exit == AutogroupExit::InRoot {
@@ -172,7 +172,7 @@ impl<A: Arch> Sched<A> {
         }
     }
 
-    /// Puts a task where it belongs, by its cgroup and its session.
+    /// Moves a task to the group that its cgroup and its session determine.
     fn update_task_group(&mut self, p: TaskId) {
         let tg = self.autogroup_task_group(p, self.task_cold[p].css);
         if self.task[p].sched_task_group != tg {
@@ -180,8 +180,8 @@ impl<A: Arch> Sched<A> {
         }
     }
 
-    /// autogroup.c: sched_autogroup_create_attach(), sched_autogroup_detach(), autogroup_move_group(). A process, with all its
-    /// threads, joins a session.
+    /// autogroup.c: sched_autogroup_create_attach(), sched_autogroup_detach(), autogroup_move_group(). A process, with
+    /// all its threads, joins a session.
     #[doc(alias = "sched_autogroup_create_attach")]
     #[doc(alias = "sched_autogroup_detach")]
     pub(crate) fn autogroup_move_group(&mut self, p: TaskId, session: Session) {
@@ -209,11 +209,11 @@ impl<A: Arch> Sched<A> {
         }
     }
 
-    /// autogroup.c: proc_sched_autogroup_set_nice(): `/proc/PID/autogroup` is written. The nice level weighs the whole session
-    /// among the others, as a task's does among tasks.
+    /// autogroup.c: proc_sched_autogroup_set_nice(): a write to `/proc/PID/autogroup`. The nice level weighs the whole
+    /// session among the others, as a task's does among tasks.
     ///
     /// # Errors
-    /// EINVAL for a level that is none.
+    /// EINVAL for an invalid level.
     pub fn proc_sched_autogroup_set_nice(&mut self, p: TaskId, nice: i32) -> Answer {
         if !(-20..=19).contains(&nice) {
             return Err(Refusal::new(Errno::EINVAL, "a nice level is from -20 to 19"));
@@ -231,15 +231,7 @@ impl<A: Arch> Sched<A> {
         Ok(())
     }
 
-    /// autogroup.c: proc_sched_autogroup_show_task(): `/proc/PID/autogroup`; empty for a task of no session.
-    pub fn proc_sched_autogroup_show_task(&self, p: TaskId) -> String {
-        self.task_cold[p].autogroup.map_or(String::new(), |session| {
-            let autogroup = self.autogroups.get(session);
-            format!("/autogroup-{} nice {}\n", autogroup.id, autogroup.nice)
-        })
-    }
-
-    /// autogroup.c: autogroup_path(). A session's group by its name; `None` for other groups.
+    /// autogroup.c: autogroup_path(). The name of a session's group; `None` for other groups.
     pub fn autogroup_path(&self, tg: TgId) -> Option<String> {
         let found = self.autogroups.groups.iter().flatten().find(|autogroup| autogroup.tg == tg);
         found.map(|autogroup| format!("/autogroup-{}", autogroup.id))
@@ -247,7 +239,7 @@ impl<A: Arch> Sched<A> {
 
     /// core.c: cpu_cgroup_attach(). A task becomes a member of a cgroup.
     ///
-    /// Differs: the v4 kernels refuse a task that is not of the fair class (cpu_cgroup_can_attach(): EINVAL).
+    /// Differs: the v4 kernels refuse a task that is not in the fair class (cpu_cgroup_can_attach(): EINVAL).
     pub(crate) fn cpu_cgroup_attach(&mut self, p: TaskId, css: TgId) {
         self.cgroup_move_task(p, css);
         let tg = self.autogroup_task_group(p, css);

@@ -1,13 +1,14 @@
-//! Behaviours: what differs between kernel versions, as named values that can be printed, compared and switched alone.
+//! Behaviours: the differences between kernel versions, as named values that can be printed, compared and switched one
+//! by one.
 
-/// One way a kernel may behave: what a changelog says about it.
+/// One way in which a kernel may behave, as a changelog would describe it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Variant {
-    /// What an experiment file writes.
+    /// The name in an experiment file.
     pub name: &'static str,
-    /// First version that has it.
+    /// The first version that has it.
     pub since: &'static str,
-    /// The commit that brought it, 12 digits; empty where it was there before git or could not be confirmed.
+    /// The commit that introduced it, 12 digits; empty if it predates git or could not be confirmed.
     pub commit: &'static str,
     pub summary: &'static str,
 }
@@ -28,7 +29,7 @@ macro_rules! behaviour {
         }
 
         impl $type {
-            /// What an experiment file writes to switch this behaviour alone.
+            /// The key in an experiment file that switches this behaviour alone.
             pub const KEY: &'static str = $key;
             pub const VARIANTS: &'static [$crate::behaviour::Variant] = &[
                 $( $crate::behaviour::Variant { name: $name, since: $since, commit: $commit, summary: $summary }, )+
@@ -43,7 +44,7 @@ macro_rules! behaviour {
                 Self::VARIANTS.iter().position(|v| v.name == name).map(|i| Self::ALL[i])
             }
 
-            /// This behaviour as a line of a kernel's listing.
+            /// This behaviour as a row of a kernel's listing.
             pub fn setting(self) -> $crate::versions::Setting {
                 $crate::versions::Setting {
                     key: Self::KEY,
@@ -53,7 +54,7 @@ macro_rules! behaviour {
                 }
             }
 
-            /// Becomes the variant of that name.
+            /// Switches to the variant of that name.
             pub fn switch(&mut self, name: &str) -> $crate::versions::Switched {
                 match Self::from_name(name) {
                     Some(variant) => {

@@ -1,13 +1,13 @@
-//! What is done a little later: once a queue's lock is free, or by an interrupt on another CPU.
+//! Deferred work: what is done once a queue's lock is free, or by an interrupt on another CPU.
 
 use units::CpuId;
 
-/// irq_work.h: struct irq_work of the scheduler's: what an interrupt sent to a CPU is to do there.
+/// irq_work.h: struct irq_work, the scheduler's: what an interrupt sent to a CPU is to do there.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum IrqWork {
     /// `rd->rto_push_work` (v4.15)
     RtoPush,
-    /// `rt_rq->push_work` of the CPU that asks (until v4.14).
+    /// `rt_rq->push_work` of the CPU that pulls (until v4.14).
     PushFor(CpuId),
     /// `sg_policy->irq_work`, by the policy's number.
     Sugov(u16),
@@ -15,7 +15,7 @@ pub enum IrqWork {
     Dbs(u16),
 }
 
-/// kernel/sched/sched.h: struct balance_callback: what is to be done once the queue's lock is free or the switch is over.
+/// kernel/sched/sched.h: struct balance_callback. Work for when the queue's lock is free or the switch is over.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum BalanceCallback {
     PushRtTasks,
@@ -37,7 +37,7 @@ impl BalanceCallbacks {
         self.len == 0
     }
 
-    /// kernel/sched/sched.h: queue_balance_callback(). Queued already: stays where it is.
+    /// kernel/sched/sched.h: queue_balance_callback(). A callback that is queued already stays in place.
     #[doc(alias = "queue_balance_callback")]
     pub fn push(&mut self, callback: BalanceCallback) {
         if !self.queued.contains(&Some(callback)) {

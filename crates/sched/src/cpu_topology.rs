@@ -1,62 +1,63 @@
-//! What an architecture tells kernel/sched about its CPUs: the masks behind `cpu_smt_mask()`, `cpu_clustergroup_mask()`
-//! and `cpu_coregroup_mask()`, the NUMA node of each CPU with the distances between nodes, and the capacities
-//! (`arch_scale_cpu_capacity()`). The domains are built from this and from nothing else.
+//! What an architecture tells kernel/sched about its CPUs: the masks behind `cpu_smt_mask()`, `cpu_clustergroup_mask()` and
+//! `cpu_coregroup_mask()`, the NUMA node of each CPU with the distances between nodes, and the capacities
+//! (`arch_scale_cpu_capacity()`). The domains are built from this alone.
 
 use crate::topology::{EnergyAware, PerfDomain};
 use units::{Capacity, CpuId, CpuMask, NR_CPUS, PerCpu};
 
 /// The distance of a node to itself (`LOCAL_DISTANCE`; ACPI's System Locality Information Table fixes it).
 pub const LOCAL_DISTANCE: u32 = 10;
-/// The distance Linux assumes between two nodes when the firmware tells none (`REMOTE_DISTANCE`).
+/// The distance that Linux assumes between two nodes if the firmware reports none (`REMOTE_DISTANCE`).
 pub const REMOTE_DISTANCE: u32 = 20;
-/// From which distance on tasks stay away from a node at fork, exec and wakeup (`RECLAIM_DISTANCE` of include/linux/topology.h; `node_reclaim_distance`
-/// begins with it).
+/// The distance from which on tasks stay away from a node at fork, exec and wakeup (`RECLAIM_DISTANCE` of
+/// include/linux/topology.h; the initial value of `node_reclaim_distance`).
 pub const RECLAIM_DISTANCE: u32 = 30;
 /// Full capacity, that of the biggest CPU (`SCHED_CAPACITY_SCALE`).
 pub const SCHED_CAPACITY_SCALE: Capacity = 1024;
 
-/// The CPUs of one machine as the scheduler sees them. Every mask of a CPU holds the CPU itself, and for one CPU each
-/// of `smt`, `cluster`, `coregroup`, `package` is a subset of the next. NUMA nodes may split a `coregroup` (Intel's
-/// sub-NUMA clusters share one last level cache) or hold several.
+/// The CPUs of one machine as the scheduler sees them. Every mask of a CPU contains the CPU itself, and for one CPU each of
+/// `smt`, `cluster`, `coregroup`, `package` is a subset of the next. NUMA nodes may split a `coregroup` (Intel's sub-NUMA
+/// clusters share one last level cache) or contain several.
 #[derive(Clone, Debug)]
 pub struct CpuTopology {
     /// CPUs are numbered `0..nr_cpus` without holes.
     pub nr_cpus: usize,
     /// Hardware threads of the same core (`cpu_smt_mask`).
     pub smt: PerCpu<CpuMask>,
-    /// CPUs that share the level-2 cache or an equally near interconnect (`cpu_clustergroup_mask`); a core by itself
-    /// where there is no such thing.
+    /// CPUs that share the level-2 cache or an equally near interconnect (`cpu_clustergroup_mask`); the core alone if there
+    /// is no such thing.
     pub cluster: PerCpu<CpuMask>,
     /// CPUs that share the last level cache (`cpu_coregroup_mask`).
     pub coregroup: PerCpu<CpuMask>,
-    /// Size of that cache; 0: unknown.
+    /// The size of that cache; 0 if unknown.
     pub llc_bytes: PerCpu<u64>,
     /// CPUs of the same physical package (`topology_core_cpumask`).
     pub package: PerCpu<CpuMask>,
     /// NUMA node of each CPU, an index into `distance`.
     pub node: PerCpu<u16>,
-    /// `distance[from][to]` between NUMA nodes, [`LOCAL_DISTANCE`] for a node and itself. Nodes may hold no CPU.
+    /// `distance[from][to]` between NUMA nodes, [`LOCAL_DISTANCE`] from a node to itself. Nodes may have no CPU.
     pub distance: Vec<Vec<u32>>,
-    /// What the architecture sets from v5.4 on: [`RECLAIM_DISTANCE`], but 32 on AMD's Zen (amd.c: init_amd_zen_common()). Kernels before take the
-    /// former on every machine ([`ReclaimDistance`](crate::topology::ReclaimDistance)).
+    /// What the architecture sets from v5.4 on: [`RECLAIM_DISTANCE`], but 32 on AMD's Zen (amd.c: init_amd_zen_common()).
+    /// Earlier kernels use the former on every machine ([`ReclaimDistance`](crate::topology::ReclaimDistance)).
     pub node_reclaim_distance: u32,
-    /// Of the biggest CPU: [`SCHED_CAPACITY_SCALE`].
+    /// The capacity of each CPU; that of the biggest is [`SCHED_CAPACITY_SCALE`].
     pub capacity: PerCpu<Capacity>,
-    /// What running costs, where somebody knows.
+    /// The cost of running, if it is known.
     pub energy_model: Option<EnergyModel>,
-    /// The highest performance of each CPU as firmware tells it (CPPC), where it tells cores apart: hybrid processors, and those
-    /// with Turbo Boost Max 3.0.
+    /// The highest performance of each CPU as firmware reports it (CPPC), where cores differ in it: hybrid processors, and
+    /// those with Turbo Boost Max 3.0.
     pub highest_perf: Option<PerCpu<u32>>,
-    /// X86_FEATURE_HYBRID_CPU: there are cores of different make.
+    /// X86_FEATURE_HYBRID_CPU: there are cores of different types.
     pub hybrid: bool,
 }
 
-/// What running costs on each CPU at each frequency (kernel/power/energy_model.c), and whether frequencies follow utilization.
+/// The cost of running on each CPU at each frequency (kernel/power/energy_model.c), and whether frequencies follow
+/// utilization.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct EnergyModel {
-    /// Each CPU in at most one.
+    /// Each CPU is in at most one.
     pub domains: Vec<EmPerfDomain>,
-    /// The governor of all CPUs is schedutil, without which nobody reckons with energy.
+    /// Whether schedutil governs all CPUs, which energy-aware scheduling requires.
     pub schedutil: bool,
 }
 
@@ -64,18 +65,18 @@ pub struct EnergyModel {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct EmPerfDomain {
     pub cpus: CpuMask,
-    /// By ascending frequency, at least one.
+    /// In the order of frequency, at least one.
     pub states: Vec<EmState>,
 }
 
 impl EmPerfDomain {
-    /// energy_model.c: which of its states em_create_perf_table() marks as inefficient, of CPUs of that capacity.
+    /// energy_model.c: the states of the domain that em_create_perf_table() marks as inefficient, for CPUs of that capacity.
     pub fn inefficient(&self, rule: EnergyAware, scale_cpu: u64) -> Vec<bool> {
         PerfDomain::em_create_perf_table(rule, self, scale_cpu).inefficient().collect()
     }
 }
 
-/// One frequency, and what a CPU that is busy all the time draws at it.
+/// A frequency, and the power that an always busy CPU draws at it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct EmState {
     pub frequency_khz: u64,
@@ -83,15 +84,14 @@ pub struct EmState {
 }
 
 impl CpuTopology {
-    /// Whether firmware tells cores apart by their highest performance.
+    /// Whether firmware reports cores of different highest performance.
     pub fn ranks_cores(&self) -> bool {
         let mut told = self.highest_perf.iter().flat_map(|perf| perf.iter().map(|(_, perf)| perf));
         told.next().is_some_and(|first| told.any(|perf| perf != first))
     }
 
-    /// A machine of equal parts. Numbers run as Linux on x86 gives them: the first threads of all cores of all
-    /// packages, in order, then their second threads. Every two nodes lie [`REMOTE_DISTANCE`] apart; edit `distance`
-    /// for others.
+    /// A machine of equal parts. CPUs are numbered as Linux on x86 does: the first threads of all cores of all packages, in
+    /// order, then their second threads. Any two nodes are [`REMOTE_DISTANCE`] apart; edit `distance` for other distances.
     ///
     /// # Panics
     /// If a count is 0 or there are more than [`NR_CPUS`] CPUs.
@@ -138,17 +138,17 @@ impl CpuTopology {
         }
     }
 
-    /// Number of NUMA nodes, those without CPUs included (`nr_node_ids`).
+    /// The number of NUMA nodes, including those without CPUs (`nr_node_ids`).
     pub fn nr_nodes(&self) -> usize {
         self.distance.len()
     }
 
-    /// The CPUs of a node; empty for a node of memory only.
+    /// The CPUs of a node; empty for a memory-only node.
     pub fn cpumask_of_node(&self, node: u16) -> CpuMask {
         self.node.iter().filter(|&(_, &of)| of == node).map(|(cpu, _)| cpu).collect()
     }
 
-    /// `node_distance()`: between two NUMA nodes.
+    /// `node_distance()` between two NUMA nodes.
     pub fn node_distance(&self, from: u16, to: u16) -> u32 {
         self.distance[from as usize][to as usize]
     }

@@ -1,5 +1,5 @@
-//! cpudeadline.c: which CPUs have the latest deadlines: a heap of each CPU's earliest one, the latest on top, and the CPUs that run
-//! no deadline task at all.
+//! cpudeadline.c: which CPUs have the latest deadlines: a heap of the earliest deadline of each CPU, the latest on top,
+//! and the set of CPUs without deadline tasks.
 
 use units::{CpuId, CpuMask};
 
@@ -19,7 +19,7 @@ struct Item {
 #[derive(Clone, Debug, Default)]
 pub struct Cpudl {
     elements: Vec<Item>,
-    /// Where in `elements` each CPU is, by its number.
+    /// The position of each CPU in `elements`.
     idx: Vec<Option<u32>>,
     pub free_cpus: CpuMask,
 }
@@ -58,7 +58,7 @@ impl Cpudl {
         self.place(at, item);
     }
 
-    /// cpudeadline.c: cpudl_heapify_up(). An equal parent makes way.
+    /// cpudeadline.c: cpudl_heapify_up(). An equal parent moves down.
     fn cpudl_heapify_up(&mut self, at: usize) {
         let item = self.elements[at];
         let mut at = at;
@@ -82,13 +82,13 @@ impl Cpudl {
         }
     }
 
-    /// cpudeadline.c: cpudl_maximum(): the CPU whose earliest deadline is the latest of all.
+    /// cpudeadline.c: cpudl_maximum(). The CPU whose earliest deadline is the latest of all.
     #[doc(alias = "cpudl_maximum")]
     pub fn latest(&self) -> Option<(CpuId, u64)> {
         self.elements.first().map(|item| (item.cpu, item.dl))
     }
 
-    /// cpudeadline.c: cpudl_set(): the earliest deadline of `cpu`, ns.
+    /// cpudeadline.c: cpudl_set(). Sets the earliest deadline of `cpu`, in ns.
     pub fn cpudl_set(&mut self, cpu: CpuId, dl: u64) {
         match self.index_of(cpu) {
             Some(at) => {
@@ -105,7 +105,7 @@ impl Cpudl {
         }
     }
 
-    /// cpudeadline.c: cpudl_clear(): `cpu` has no deadline tasks, and takes some if it is online.
+    /// cpudeadline.c: cpudl_clear(). `cpu` has no deadline tasks, and takes some if it is online.
     #[doc(alias = "cpudl_set_freecpu")]
     #[doc(alias = "cpudl_clear_freecpu")]
     pub fn cpudl_clear(&mut self, cpu: CpuId, online: bool) {

@@ -1,6 +1,7 @@
-//! kernel/sched/cpufreq.c: who is told when a CPU's utilization changes: a driver of cpufreq, or the governor schedutil.
+//! kernel/sched/cpufreq.c: notifications that a CPU's utilization has changed, to a cpufreq driver or to the governor
+//! schedutil.
 //!
-//! A machine whose frequencies are fixed has nobody to be told, which costs a look at one pointer.
+//! On a machine with fixed frequencies nothing is notified; this costs a look at one pointer.
 
 use crate::access::Path;
 use crate::arch::Arch;
@@ -25,7 +26,7 @@ behaviour! {
     }
 }
 
-/// How frequencies follow the scheduler, in one kernel version.
+/// How frequencies follow the scheduler in one kernel version.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct CpufreqRules {
     pub update_util: UpdateUtil,
@@ -36,7 +37,7 @@ pub struct CpufreqRules {
 }
 
 impl CpufreqRules {
-    /// v4.5-rc1 and v4.5, which has no schedutil.
+    /// v4.5-rc1 and v4.5, which have no schedutil.
     pub const V4_5: CpufreqRules = CpufreqRules {
         update_util: UpdateUtil::Absent,
         schedutil: Schedutil::RtDlMax,
@@ -63,10 +64,10 @@ impl CpufreqRules {
     pub const V7_2: CpufreqRules = CpufreqRules { ..CpufreqRules::V6_12 };
 }
 
-/// linux/sched/cpufreq.h: SCHED_CPUFREQ_*: why somebody is told.
+/// linux/sched/cpufreq.h: SCHED_CPUFREQ_*: the reason for a notification.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct UpdateFlags {
-    /// A task wakes that waited for a device.
+    /// A task wakes that has waited for a device.
     pub iowait: bool,
     pub rt: bool,
     pub dl: bool,
@@ -79,18 +80,18 @@ impl UpdateFlags {
     pub const DL: UpdateFlags = UpdateFlags { dl: true, ..UpdateFlags::NONE };
 }
 
-/// Where a fair queue's utilization has changed.
+/// The place at which a fair queue's utilization has changed.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum ChangePlace {
-    /// Its average is up to date.
+    /// The queue's average has been updated.
     Aged,
-    /// The end of `update_load_avg()`, where nothing came or left.
+    /// The end of `update_load_avg()`, if no entity was attached or detached.
     End,
-    /// An entity came or left.
+    /// An entity was attached or detached.
     Moved,
 }
 
-/// Who is told.
+/// What is notified.
 pub(crate) enum Hook {
     Driver,
     Schedutil(Sugov),
@@ -98,16 +99,16 @@ pub(crate) enum Hook {
 
 pub struct Cpufreq {
     pub(crate) hook: Hook,
-    /// tick-sched.c: `ts->idle_calls`: how often each CPU's idle loop would stop the tick. Since v4.17 a round in which the governor wants the
-    /// tick to go on is none.
+    /// tick-sched.c: `ts->idle_calls`: how often each CPU's idle loop wanted to stop the tick. Since v4.17 a round in which
+    /// the idle governor keeps the tick does not count.
     pub(crate) idle_calls: PerCpu<u64>,
-    /// Policies whose governors' work an interrupt is about to leave to a kworker of its CPU.
+    /// Policies whose governors' work an interrupt is about to hand to a kworker of its CPU.
     dbs_works: Vec<(CpuId, u16)>,
 }
 
 impl<A: Arch> Sched<A> {
-    /// cpufreq.c: cpufreq_add_update_util_hook(), for all CPUs: the driver is told by [`Arch::cpufreq_update_util`]. Nothing in
-    /// kernels that tell nobody.
+    /// cpufreq.c: cpufreq_add_update_util_hook(), for all CPUs: the driver is notified through
+    /// [`Arch::cpufreq_update_util`]. Does nothing in kernels without such notifications.
     pub fn cpufreq_add_update_util_hook(&mut self) {
         self.add_hook(Hook::Driver);
     }
@@ -166,7 +167,7 @@ impl<A: Arch> Sched<A> {
         }
     }
 
-    /// Real-time or deadline tasks changed something, in a way that `how` tells of.
+    /// Real-time or deadline tasks have changed something that `how` notifies of.
     #[inline]
     pub(crate) fn other_class_util_change(&mut self, cpu: CpuId, how: UpdateUtil, flags: UpdateFlags) {
         if self.cpufreq.is_some() {
@@ -183,14 +184,15 @@ impl<A: Arch> Sched<A> {
         }
     }
 
-    /// cpufreq_governor.c: dbs_irq_work(), up to where it leaves the sample to a kworker ([`crate::cpufreq_schedutil::thread::CpufreqThreads::dbs_work`]).
+    /// cpufreq_governor.c: dbs_irq_work(), up to where it hands the sample to a kworker
+    /// ([`crate::cpufreq_schedutil::thread::CpufreqThreads::dbs_work`]).
     pub(crate) fn dbs_irq_work(&mut self, policy: u16) {
         self.path(Path::dbs_irq_work);
         let cpu = self.this_cpu;
         self.cpufreq.as_mut().expect("a driver is told").dbs_works.push((cpu, policy));
     }
 
-    /// The next policy whose sample an interrupt of `cpu` leaves to a kworker.
+    /// The next policy whose sample an interrupt of `cpu` hands to a kworker.
     #[inline]
     pub(crate) fn next_dbs_work(&mut self, cpu: CpuId) -> Option<u16> {
         let works = &mut self.cpufreq.as_mut()?.dbs_works;
@@ -198,7 +200,7 @@ impl<A: Arch> Sched<A> {
         Some(works.remove(at).1)
     }
 
-    /// The idle loop would stop the tick.
+    /// The idle loop wants to stop the tick.
     #[inline]
     pub(crate) fn count_idle_call(&mut self, cpu: CpuId) {
         if let Some(cpufreq) = &mut self.cpufreq {

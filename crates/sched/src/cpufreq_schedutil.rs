@@ -1,12 +1,13 @@
-//! kernel/sched/cpufreq_schedutil.c: the governor that follows the scheduler's own idea of how busy a CPU is.
+//! kernel/sched/cpufreq_schedutil.c: the governor that follows the scheduler's own estimate of how busy a CPU is.
 //!
-//! What it takes is charged by function, as elsewhere; that CPUs of a shared policy wait for its lock is not. Who switches where a driver
-//! cannot do it here is in `thread.rs`.
+//! Its cost is charged by function, as elsewhere; waiting of the CPUs of a shared policy for its lock is not charged.
+//! `thread.rs` has the switching of frequencies by drivers that cannot do it here.
 
 use crate::access::Path;
 use crate::arch::Arch;
 use crate::behaviour;
 use crate::core::Sched;
+use crate::cpu_topology::SCHED_CAPACITY_SCALE;
 use crate::cpufreq::{Hook, UpdateFlags};
 use crate::fair::load::FrequencyInvariance;
 use crate::topology::map_util_perf;
@@ -28,13 +29,12 @@ behaviour! {
     }
 }
 
-/// `(1024 >> 3)`, the boost that begins: sched.h IOWAIT_BOOST_MIN.
-const IOWAIT_BOOST_MIN: u32 = 1024 / 8;
-const SCHED_CAPACITY_SCALE: u32 = 1024;
-/// No frequency was chosen yet (UINT_MAX).
+/// sched.h: IOWAIT_BOOST_MIN. The initial boost.
+const IOWAIT_BOOST_MIN: u32 = SCHED_CAPACITY_SCALE / 8;
+/// No frequency has been chosen yet (UINT_MAX).
 const NO_FREQ: u32 = u32::MAX;
 
-/// linux/cpufreq.h: struct cpufreq_policy: CPUs that are governed together. Frequencies in kHz.
+/// linux/cpufreq.h: struct cpufreq_policy. CPUs that are governed together. Frequencies in kHz.
 #[derive(Clone, Debug)]
 pub struct CpufreqPolicy {
     pub cpus: Vec<CpuId>,
@@ -42,18 +42,18 @@ pub struct CpufreqPolicy {
     pub cpuinfo_max_freq: u32,
     pub cur: u32,
     pub rate_limit_us: u32,
-    /// Any CPU may ask for the frequencies of these.
+    /// Whether any CPU may request frequencies for these.
     pub dvfs_possible_from_any_cpu: bool,
-    /// The driver takes shares of a CPU's performance instead of frequencies.
+    /// Whether the driver takes shares of a CPU's performance instead of frequencies.
     pub adjust_perf: bool,
-    /// The driver switches in the middle of the scheduler (`fast_switch_enabled`).
+    /// Whether the driver switches inside the scheduler (`fast_switch_enabled`).
     pub fast_switch: bool,
 }
 
 /// cpufreq_schedutil.c: struct sugov_policy.
 #[derive(Clone, Debug)]
 pub(crate) struct SugovPolicy {
-    /// Its place among the policies.
+    /// The policy's number.
     number: u16,
     policy: CpufreqPolicy,
     last_freq_update_time: u64,
@@ -68,7 +68,7 @@ pub(crate) struct SugovPolicy {
 /// cpufreq_schedutil.c: struct sugov_cpu.
 #[derive(Clone, Copy, Debug, Default)]
 struct SugovCpu {
-    /// `None`: the CPU belongs to no policy of this governor, and nobody registers its callback.
+    /// `None`: the CPU belongs to no policy of this governor, and its callback is not registered.
     sg_policy: Option<usize>,
     iowait_boost_pending: bool,
     /// In kHz until v5.x, then in shares of 1024.
@@ -88,7 +88,7 @@ pub struct Sugov {
     cpus: PerCpu<SugovCpu>,
 }
 
-/// A policy of a machine that schedutil governs.
+/// The policy of that number on a machine that schedutil governs.
 fn sugov_policy(hook: &mut Hook, number: u16) -> &mut SugovPolicy {
     match hook {
         Hook::Schedutil(sugov) => &mut sugov.policies[usize::from(number)],
@@ -97,7 +97,7 @@ fn sugov_policy(hook: &mut Hook, number: u16) -> &mut SugovPolicy {
 }
 
 impl<A: Arch> Sched<A> {
-    /// cpufreq_schedutil.c: sugov_start(), for every policy of the machine; those of one CPU and shared ones.
+    /// cpufreq_schedutil.c: sugov_start(), for every policy of the machine, whether of one CPU or shared.
     pub fn sugov_start(&mut self, policies: Vec<CpufreqPolicy>) {
         let rt = self.kernel.cpufreq.schedutil == Schedutil::RtDlMax;
         let mut cpus = PerCpu::from_fn(self.nr_cpus(), |_| SugovCpu {
@@ -121,7 +121,7 @@ impl<A: Arch> Sched<A> {
         self.add_hook(Hook::Schedutil(Sugov { policies: policies.into_iter().enumerate().map(start).collect(), cpus }));
     }
 
-    /// The callback that [`Sched::sugov_start`] has registered.
+    /// The callback that [`Sched::sugov_start`] registers.
     pub(crate) fn sugov_update(
         &mut self,
         sugov: &mut Sugov,
@@ -160,7 +160,8 @@ impl<A: Arch> Sched<A> {
         self.kernel.load.frequency == FrequencyInvariance::Told
     }
 
-    /// cpufreq_schedutil.c: sugov_should_update_freq(). Whether it is time again, and this CPU may ask.
+    /// cpufreq_schedutil.c: sugov_should_update_freq(). Whether enough time has passed, and this CPU may request a
+    /// frequency.
     fn sugov_should_update_freq(&self, sg_policy: &mut SugovPolicy, time: u64) -> bool {
         let policy = &sg_policy.policy;
         let rules = &self.kernel.cpufreq;
@@ -175,7 +176,7 @@ impl<A: Arch> Sched<A> {
             sg_policy.need_freq_update = true;
             return true;
         }
-        // Clocks of CPUs are one here; a queue's clock may be behind what another CPU's showed.
+        // All CPUs have one clock here; a runqueue's clock may be behind what another CPU's showed.
         time.saturating_sub(sg_policy.last_freq_update_time) >= sg_policy.freq_update_delay_ns
     }
 
@@ -188,7 +189,8 @@ impl<A: Arch> Sched<A> {
         let freq = match self.kernel.cpufreq.schedutil {
             Schedutil::RtDlMax | Schedutil::RtMax => (base + (base >> 2)) * util / max,
             Schedutil::EffectiveUtil => base * map_util_perf(util) / max,
-            // The quarter stands in the utilization; what is relative to the current frequency gets another.
+            // The utilization contains the quarter of headroom; if it is relative to the current frequency, another is
+            // added.
             Schedutil::EffectivePerf if invariant => base * util / max,
             Schedutil::EffectivePerf => (base + (base >> 2)) * util / max,
         };
@@ -201,7 +203,7 @@ impl<A: Arch> Sched<A> {
         self.arch.cpufreq_driver_resolve_freq(policy.cpus[0], freq)
     }
 
-    /// cpufreq_schedutil.c: sugov_update_next_freq() and what asks the driver; until v5.x sugov_update_commit().
+    /// cpufreq_schedutil.c: sugov_update_next_freq() and the request to the driver; until v5.x sugov_update_commit().
     #[doc(alias = "sugov_update_commit")]
     fn sugov_update_next_freq(&mut self, sg_policy: &mut SugovPolicy, cpu: CpuId, time: u64, next_freq: u32) {
         sg_policy.need_freq_update = false;
@@ -218,7 +220,8 @@ impl<A: Arch> Sched<A> {
         sg_policy.policy.cur = self.arch.cpufreq_driver_fast_switch(self.this_cpu, cpu, next_freq);
     }
 
-    /// cpufreq_schedutil.c: sugov_hold_freq(): the CPU has not idled since this was asked last, so that less is premature.
+    /// cpufreq_schedutil.c: sugov_hold_freq(). Whether the CPU has not idled since the last call, so that a lower frequency
+    /// would be premature.
     #[doc(alias = "sugov_cpu_is_busy")]
     fn sugov_hold_freq(sg_cpu: &mut SugovCpu, idle_calls: u64) -> bool {
         std::mem::replace(&mut sg_cpu.saved_idle_calls, idle_calls) == idle_calls
@@ -230,9 +233,10 @@ impl<A: Arch> Sched<A> {
         (self.dl[cpu].running_bw * u64::from(SCHED_CAPACITY_SCALE)) >> BW_SHIFT
     }
 
-    // Until v4.16 and some time after.
+    // Until v4.16 and for some time after.
 
-    /// cpufreq_schedutil.c: sugov_get_util() and sugov_aggregate_util(): the fair tasks', and the deadline tasks' bandwidth.
+    /// cpufreq_schedutil.c: sugov_get_util() and sugov_aggregate_util(): the utilization of fair tasks, and the bandwidth of
+    /// deadline tasks.
     fn util_by_flags(&mut self, sg_cpu: &mut SugovCpu, cpu: CpuId) {
         self.path(Path::sugov_get_util);
         sg_cpu.util = self.cfs_rq[self.rq[cpu].cfs].avg.util_avg;
@@ -246,7 +250,7 @@ impl<A: Arch> Sched<A> {
         flags.rt || flags.dl && self.kernel.cpufreq.schedutil == Schedutil::RtDlMax
     }
 
-    /// cpufreq_schedutil.c: sugov_set_iowait_boost(). In kHz, from the lowest frequency on.
+    /// cpufreq_schedutil.c: sugov_set_iowait_boost(). In kHz, starting from the lowest frequency.
     fn sugov_set_iowait_boost(&self, sg_cpu: &mut SugovCpu, policy: &CpufreqPolicy, time: u64) {
         if sg_cpu.flags.iowait {
             if sg_cpu.iowait_boost_pending {
@@ -262,7 +266,8 @@ impl<A: Arch> Sched<A> {
         }
     }
 
-    /// cpufreq_schedutil.c: sugov_iowait_boost() of that time: the greater of a utilization (a pair: so much of so much) and the boost.
+    /// cpufreq_schedutil.c: sugov_iowait_boost() of that time. The greater of a utilization (as a pair: so much of so much)
+    /// and the boost.
     fn boosted(sg_cpu: &mut SugovCpu, policy: &CpufreqPolicy, (util, max): (u64, u64)) -> (u64, u64) {
         if sg_cpu.iowait_boost == 0 {
             return (util, max);
@@ -334,7 +339,7 @@ impl<A: Arch> Sched<A> {
             if fast {
                 break;
             }
-            // Idle since a while, or its average would have been told.
+            // The CPU has been idle for a while; otherwise its average would have been reported.
             if time.saturating_sub(sg_cpu.last_update) > self.tick_nsec {
                 (sg_cpu.iowait_boost, sg_cpu.iowait_boost_pending, sg_cpu.util) = (0, false, 0);
                 if sg_cpu.util_dl == 0 {
@@ -356,7 +361,7 @@ impl<A: Arch> Sched<A> {
         self.sugov_update_next_freq(sg_policy, cpu, time, next);
     }
 
-    // Later.
+    // Later kernels.
 
     /// cpufreq_schedutil.c: sugov_iowait_reset().
     fn sugov_iowait_reset(&self, sg_cpu: &mut SugovCpu, time: u64, set_iowait_boost: bool) -> bool {
@@ -368,7 +373,7 @@ impl<A: Arch> Sched<A> {
         true
     }
 
-    /// cpufreq_schedutil.c: sugov_iowait_boost(). Doubles with each wakeup from a device, an eighth of a CPU at first.
+    /// cpufreq_schedutil.c: sugov_iowait_boost(). Doubles on each wakeup from a device, beginning with an eighth of a CPU.
     fn sugov_iowait_boost(&self, sg_cpu: &mut SugovCpu, time: u64, flags: UpdateFlags) {
         if sg_cpu.iowait_boost != 0 && self.sugov_iowait_reset(sg_cpu, time, flags.iowait) {
             return;
@@ -383,8 +388,8 @@ impl<A: Arch> Sched<A> {
         };
     }
 
-    /// cpufreq_schedutil.c: sugov_iowait_apply(). What the boost is worth on a CPU of so much capacity; halves it, if none was asked for
-    /// since the last time.
+    /// cpufreq_schedutil.c: sugov_iowait_apply(). The boost on a CPU of that capacity; halves it if it was not requested
+    /// again since the last time.
     fn sugov_iowait_apply(&self, sg_cpu: &mut SugovCpu, time: u64, max_cap: u64) -> u64 {
         if sg_cpu.iowait_boost == 0 || self.sugov_iowait_reset(sg_cpu, time, false) {
             return 0;
@@ -400,7 +405,7 @@ impl<A: Arch> Sched<A> {
         (u64::from(sg_cpu.iowait_boost) * max_cap) >> 10
     }
 
-    /// cpufreq_schedutil.c: sugov_get_util(), with the boost of a wait applied.
+    /// cpufreq_schedutil.c: sugov_get_util(), with the iowait boost applied.
     fn sugov_get_util(&mut self, sg_cpu: &mut SugovCpu, cpu: CpuId, time: u64) {
         self.path(Path::sugov_get_util);
         let max_cap = self.capacity_orig_of(cpu);
@@ -422,7 +427,7 @@ impl<A: Arch> Sched<A> {
         }
     }
 
-    /// cpufreq_schedutil.c: sugov_update_single_common(). Whether the frequency is to be looked at.
+    /// cpufreq_schedutil.c: sugov_update_single_common(). Whether the frequency has to be reconsidered.
     fn sugov_update_single_common(
         &mut self,
         sg_policy: &mut SugovPolicy,
@@ -441,7 +446,7 @@ impl<A: Arch> Sched<A> {
         true
     }
 
-    /// cpufreq_schedutil.c: ignore_dl_rate_limit(). Deadline tasks that need more need it now.
+    /// cpufreq_schedutil.c: ignore_dl_rate_limit(). Deadline tasks that need more get it at once.
     fn ignore_dl_rate_limit(&self, sg_policy: &mut SugovPolicy, sg_cpu: &SugovCpu, cpu: CpuId) {
         if self.cpu_bw_dl(cpu) > sg_cpu.bw_min {
             sg_policy.limits_changed = true;

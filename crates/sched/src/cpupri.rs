@@ -1,28 +1,28 @@
-//! cpupri.c: which CPUs run at which priority, so that a real-time task finds the CPU whose loss is smallest.
+//! cpupri.c: which CPUs run at which priority, so that a real-time task finds the CPU that loses the least.
 //!
-//! Kept in steps of their own: 0 is a CPU without real-time tasks, then 1 to 99 for SCHED_FIFO 1 to 99, and above these the CPUs
-//! that nobody may be pushed to (those that run a deadline task, since v5.9).
+//! It uses its own levels: 0 is a CPU without real-time tasks, 1 to 99 are SCHED_FIFO 1 to 99, and above these come the
+//! CPUs to which nothing may be pushed (those that run a deadline task, since v5.9).
 //!
-//! Differs: kernels until v5.10 count two more steps, one for idle CPUs, which they never use, and one for priority 0, which
-//! no user has: the order of those in use is the same.
+//! Differs: kernels until v5.10 have two more levels, one for idle CPUs, which they never use, and one for priority 0,
+//! which no user has: the order of the levels in use is the same.
 
 use units::{CpuId, CpuMask};
 
-/// CPUPRI_NORMAL: nothing but fair tasks, or nothing.
+/// CPUPRI_NORMAL: only fair tasks, or none.
 const CPUPRI_NORMAL: u8 = 0;
 /// CPUPRI_HIGHER
 const CPUPRI_HIGHER: u8 = 100;
-/// Steps from `CPUPRI_NORMAL` to `CPUPRI_HIGHER`.
+/// The levels from `CPUPRI_NORMAL` to `CPUPRI_HIGHER`.
 const CPUPRI_NR_PRIORITIES: usize = 101;
 
-/// What is said of a CPU.
+/// The state of a CPU.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum CpuPriority {
-    /// The highest priority queued there, the kernel's: 0..=98 real-time, 99 or more none.
+    /// The highest priority queued there, in the kernel's numbers: 0..=98 real-time, 99 or more none.
     Queued(i32),
-    /// It runs something above all real-time tasks.
+    /// The CPU runs something above all real-time tasks.
     Higher,
-    /// It is not online.
+    /// The CPU is not online.
     Invalid,
 }
 
@@ -44,7 +44,7 @@ pub struct Cpupri {
     cpu_to_pri: Vec<Option<u8>>,
 }
 
-/// cpupri.c: cpupri_init(): no CPU is known.
+/// cpupri.c: cpupri_init(). No CPU is known.
 impl Default for Cpupri {
     fn default() -> Cpupri {
         Cpupri { pri_to_cpu: vec![CpuMask::default(); CPUPRI_NR_PRIORITIES], cpu_to_pri: Vec::new() }
@@ -59,8 +59,8 @@ impl Cpupri {
         Some(vec.and(allowed))
     }
 
-    /// cpupri.c: cpupri_find_fitness(). The same among the CPUs that `fit`, even if that is at a priority less low; if none fits, the lowest
-    /// as they are.
+    /// cpupri.c: cpupri_find_fitness(). The same among the CPUs that `fit`, even at a higher priority; if none fits,
+    /// the lowest without that condition.
     pub fn cpupri_find_fitness(&self, prio: i32, allowed: &CpuMask, fits: impl Fn(CpuId) -> bool) -> Option<CpuMask> {
         let below = usize::from(convert_prio(CpuPriority::Queued(prio))?);
         let fitting = |vec: &CpuMask| vec.and(allowed).iter().filter(|&cpu| fits(cpu)).collect::<CpuMask>();

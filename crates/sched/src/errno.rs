@@ -1,10 +1,10 @@
-//! What the kernel answers to a request it refuses.
+//! The kernel's answers to requests that it refuses.
 
 use std::fmt;
 
 macro_rules! errnos {
     ($( $name:ident = $number:literal: $doc:literal; )+) => {
-        /// asm-generic/errno-base.h, errno.h: those that the scheduler's doors answer with.
+        /// asm-generic/errno-base.h, errno.h: the errors with which the scheduler answers.
         #[allow(clippy::upper_case_acronyms)]
         #[derive(Clone, Copy, PartialEq, Eq, Debug)]
         pub enum Errno { $( #[doc = $doc] $name = $number, )+ }
@@ -14,12 +14,12 @@ macro_rules! errnos {
                 match self { $( Errno::$name => stringify!($name), )+ }
             }
 
-            /// What it means, in words.
+            /// The meaning in words.
             pub fn meaning(self) -> &'static str {
                 match self { $( Errno::$name => $doc, )+ }
             }
 
-            /// The error that a system call answered with, if it is one of these: the value is minus its number.
+            /// The error that a system call returned, if it is one of these: the value is minus its number.
             pub fn of_answer(value: i64) -> Option<Errno> {
                 match value.checked_neg()? {
                     $( $number => Some(Errno::$name), )+
@@ -42,7 +42,7 @@ errnos! {
     ERANGE = 34: "result out of range";
 }
 
-/// What a door answers that the kernel may refuse to pass.
+/// The answer to a request that the kernel may refuse.
 pub type Answer<T = ()> = Result<T, Refusal>;
 
 /// A refused request: the kernel's answer, and what was wrong, in words for the user.

@@ -1,5 +1,5 @@
-//! features.h: the scheduler's debug toggles, one documented line each. Which exist, and their defaults, is the kernel
-//! version's affair (`versions`).
+//! features.h: the scheduler's debug features, one documented line each. The kernel version decides which exist, and
+//! their defaults (`versions`).
 
 macro_rules! features {
     ($( $name:ident: $doc:literal; )+) => {
@@ -72,14 +72,13 @@ features! {
 }
 
 impl Feature {
-    /// Whether switching it changes anything here. The others exist so that a kernel's list is complete:
-    /// nobody warns here.
+    /// Whether switching it changes anything here. The others only exist to make a kernel's list complete.
     pub fn has_effect(self) -> bool {
         self != Feature::WARN_DOUBLE_CLOCK
     }
 }
 
-/// The toggles of one running kernel: which exist, and which are on.
+/// The features of a running kernel: which exist, and which are on.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Features {
     present: u64,
@@ -102,13 +101,13 @@ impl Features {
         features
     }
 
-    /// kernel/sched/sched.h: sched_feat(). False for a toggle this version lacks.
+    /// kernel/sched/sched.h: sched_feat(). False for a feature that this version lacks.
     #[inline]
     pub fn sched_feat(&self, feature: Feature) -> bool {
         self.on >> feature as u64 & 1 == 1
     }
 
-    /// The same of either of two.
+    /// Whether either of two features is on.
     #[inline]
     pub fn sched_feat_any(&self, features: [Feature; 2]) -> bool {
         self.on & (1 << features[0] as u64 | 1 << features[1] as u64) != 0
@@ -118,7 +117,7 @@ impl Features {
         self.present >> feature as u64 & 1 == 1
     }
 
-    /// Switches a toggle that this version has; a caller that does not know asks [`Features::has`] first.
+    /// Switches a feature that this version has; callers that do not know check [`Features::has`] first.
     pub fn set(&mut self, feature: Feature, on: bool) {
         assert!(self.has(feature), "{} is not a feature of this kernel", feature.name());
         if on {

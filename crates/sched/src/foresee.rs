@@ -1,7 +1,8 @@
-//! What the scheduler asks the host's memory for before it is needed ([`units::prefetch`]). Nothing here changes anything.
+//! What the scheduler prefetches from the host's memory before it needs it ([`units::prefetch`]). Nothing here changes any state.
 //!
-//! What a turn of a CPU touches hangs together: the run queue names the task that runs and the fair queue, that names who runs next, and each of these
-//! names more. So there are steps, each of which needs what the one before has brought; a run loop calls them some turns apart.
+//! What a turn of a CPU touches is linked: the runqueue names the running task and the fair queue, the queue names the task that
+//! runs next, and each of these names more. So there are several steps, each of which needs what the previous one has fetched; a
+//! run loop calls them some turns apart.
 
 use crate::arch::Arch;
 use crate::core::Sched;
@@ -9,19 +10,19 @@ use crate::layout::{RqLine, TaskLine};
 use crate::sched::TaskId;
 use units::{CpuId, MANY_TASKS, prefetch, prefetch_lines, unlikely};
 
-/// A scheduler that can be told what will be asked of it.
+/// A scheduler that can be told what it will have to do next.
 pub trait Foresee {
     /// `task` is about to be woken.
     fn foresee_wakeup(&self, task: TaskId);
-    /// A turn of `cpu` comes: its run queue.
+    /// A turn of `cpu` is coming: fetches its runqueue.
     fn foresee_rq(&self, cpu: CpuId);
-    /// That is here: its task, which is returned, and its fair queue.
+    /// With the runqueue fetched: fetches its task, which is returned, and its fair queue.
     fn foresee_curr(&self, cpu: CpuId) -> Option<TaskId>;
-    /// These are: the task's entity, and the queue's order.
+    /// With these fetched: fetches the task's entity, and the order of the queue.
     fn foresee_order(&self, cpu: CpuId);
-    /// That is: who is first in it.
+    /// With the order fetched: fetches the first entity in it.
     fn foresee_first(&self, cpu: CpuId);
-    /// `cpu` is about to switch: to whom, mostly.
+    /// `cpu` is about to switch: fetches the task that will probably be next.
     fn foresee_next(&self, cpu: CpuId) -> Option<TaskId>;
 }
 
@@ -81,7 +82,7 @@ impl<A: Arch> Foresee for Sched<A> {
 }
 
 impl<A: Arch> Sched<A> {
-    /// A task's part of the arenas that its number leads to.
+    /// Fetches a task's part of the arenas that its number leads to.
     #[inline(never)]
     fn foresee_task(&self, p: TaskId) {
         prefetch(&self.task[p]);
@@ -89,13 +90,13 @@ impl<A: Arch> Sched<A> {
         self.arch.foresee_task(p);
     }
 
-    /// What its own structures lead to.
+    /// Fetches what the task's own structures lead to.
     #[inline(always)]
     pub(crate) fn foresee_entity(&self, p: TaskId) {
         prefetch(&self.se[self.task[p].se]);
     }
 
-    /// A wakeup has come to its task: where it was.
+    /// A wakeup has reached its task: fetches where that was.
     #[inline(always)]
     pub(crate) fn foresee_woken(&self, p: TaskId) {
         if unlikely(self.task.len() > MANY_TASKS) {

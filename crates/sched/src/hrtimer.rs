@@ -1,8 +1,8 @@
-//! kernel/time/hrtimer.c as the scheduler uses it: timers of its own, which fire as interrupts of the CPU they wait on.
+//! kernel/time/hrtimer.c as the scheduler uses it: its own timers, which fire as interrupts of the CPU on which they wait.
 //!
-//! The queues stand here; the clock that interrupts stands outside. [`Arch::clockevents_program_event`] says that a CPU's
-//! next expiry changed, [`HrTimers::next_event`] tells it, and `Scheduler::hrtimer_run` is called once it has come. Where
-//! nobody arms a timer this is one number per CPU that never changes.
+//! The timer queues are here; the interrupting clock is outside. [`Arch::clockevents_program_event`] announces that a CPU's next
+//! expiry changed, [`HrTimers::next_event`] returns it, and `Scheduler::hrtimer_run` is called once it has come. While no timer
+//! is armed, this is one number per CPU that never changes.
 //!
 //! [`Arch::clockevents_program_event`]: crate::arch::Arch::clockevents_program_event
 
@@ -14,7 +14,7 @@ use crate::sched::{TaskId, TgId};
 use std::collections::BTreeMap;
 use units::{CpuId, Ns, PerCpu, unlikely};
 
-/// Which object a timer belongs to, as a small number: no two timers of a kind share one.
+/// The number of the object that owns a timer: no two timers of a kind share one.
 trait Slot {
     fn slot(self) -> usize;
 }
@@ -80,30 +80,31 @@ timers! {
     /// `dl_se->inactive_timer` of the same.
     DlInactive(TaskId) => inactive_task_timer;
     DlServerInactive(CpuId) => dl_server_inactive_timer;
-    /// What does a CPU's tick once a second, `tick_work_cpu`.
+    /// Does a CPU's tick once per second, `tick_work_cpu`.
     TickRemote(CpuId) => sched_tick_remote;
     /// `rq->hrtick_timer`
     Hrtick(CpuId) => hrtick;
 }
 
-/// struct hrtimer: when it expires (ns since boot; kept after it has), and where it waits.
+/// struct hrtimer: when it expires (ns since boot; kept after it has expired), and where it waits.
 #[derive(Clone, Copy, Debug, Default)]
 struct HrTimer {
     expires: u64,
     queued: Option<(CpuId, u64)>,
 }
 
-/// struct hrtimer_cpu_base of each CPU: what is armed there, by expiry, then in order of arming.
+/// struct hrtimer_cpu_base of each CPU: the armed timers, by expiry, then in the order of arming.
 #[derive(Clone, Debug)]
 pub struct HrTimers {
     queues: PerCpu<BTreeMap<(u64, u64), SchedTimer>>,
-    /// When the clock is to interrupt for them.
+    /// When the clock is to interrupt each CPU for them.
     next: PerCpu<u64>,
-    /// `cpu_base->next_timer` is a lazy one that has been cancelled or put off: the interrupt comes at its old time all the same.
+    /// Whether `cpu_base->next_timer` is a lazy one that has been cancelled or deferred: the interrupt still comes at its old
+    /// time.
     stale: PerCpu<bool>,
     timers: [Vec<HrTimer>; Kind::Count as usize],
     sequence: u64,
-    /// What each run queue knows of its own timer; here, where it makes no run queue longer.
+    /// What each runqueue knows of its own timer; kept here, so that the runqueue does not grow.
     pub(crate) hrtick: PerCpu<RqHrtick>,
 }
 
@@ -122,13 +123,13 @@ impl HrTimers {
         }
     }
 
-    /// When `cpu` is to be interrupted; `None` where nothing is armed.
+    /// When `cpu` is to be interrupted; `None` if no timer is armed.
     #[inline]
     pub fn next_event(&self, cpu: CpuId) -> Option<Ns> {
         (self.next[cpu] != KTIME_MAX).then(|| Ns(self.next[cpu]))
     }
 
-    /// hrtimer.c: hrtimer_get_next_event(): the first expiry on `cpu`; mostly the same.
+    /// hrtimer.c: hrtimer_get_next_event(). The first expiry on `cpu`; usually the same.
     #[inline]
     pub fn hrtimer_get_next_event(&self, cpu: CpuId) -> Option<Ns> {
         if unlikely(self.stale[cpu]) {
@@ -155,18 +156,18 @@ impl HrTimers {
         &mut self.timers[kind][slot]
     }
 
-    /// Whether the timer waits to expire.
+    /// Whether the timer is armed.
     pub fn is_queued(&self, timer: SchedTimer) -> bool {
         self.get(timer).queued.is_some()
     }
 
-    /// hrtimer.h: hrtimer_get_expires(): when it expires, or did last.
+    /// hrtimer.h: hrtimer_get_expires(). When the timer expires, or last did.
     #[doc(alias = "hrtimer_get_expires")]
     pub fn expires(&self, timer: SchedTimer) -> u64 {
         self.get(timer).expires
     }
 
-    /// hrtimer.h: hrtimer_set_expires(), of a timer that is not armed.
+    /// hrtimer.h: hrtimer_set_expires(), for a timer that is not armed.
     pub fn hrtimer_set_expires(&mut self, timer: SchedTimer, expires: u64) {
         let entry = self.entry(timer);
         debug_assert!(entry.queued.is_none(), "an armed timer's expiry is its place in the queue");
@@ -180,7 +181,7 @@ impl HrTimers {
         self.queues[cpu].insert((expires, sequence), timer);
     }
 
-    /// Where it waited.
+    /// Returns where it waited.
     fn dequeue(&mut self, timer: SchedTimer) -> Option<CpuId> {
         let entry = self.entry(timer);
         let (cpu, sequence) = entry.queued.take()?;
@@ -190,10 +191,10 @@ impl HrTimers {
         Some(cpu)
     }
 
-    /// Notes the queue's first expiry. Returns whether it is another than before.
+    /// Records the queue's first expiry. Returns whether it has changed.
     fn update_next(&mut self, cpu: CpuId) -> bool {
         let next = self.first(cpu);
-        // Of a timer that is not there any more nobody puts the interrupt off.
+        // The interrupt of a timer that is gone is not moved to a later time.
         if unlikely(self.stale[cpu]) && next >= self.next[cpu] {
             return false;
         }
@@ -201,24 +202,24 @@ impl HrTimers {
         std::mem::replace(&mut self.next[cpu], next) != next
     }
 
-    /// A lazy timer on `cpu` that was to expire at `expires` does not: if the clock was set for it, it stays so.
+    /// A lazy timer on `cpu` that was to expire at `expires` no longer does: if the clock was set for it, it stays set.
     fn leave_armed(&mut self, cpu: CpuId, expires: u64) {
         self.stale[cpu] |= self.next[cpu] == expires;
     }
 }
 
-/// A scheduler whose timers need not tell the clock of everything. One whose do has nothing to add.
+/// A scheduler whose timers need not tell the clock of every change. Others need not implement anything.
 pub trait ProgramsClock {
-    /// The end of the timer interrupt: where a timer had been cancelled without telling the clock, it is told. Returns whether it was.
+    /// The end of the timer interrupt: sets the clock if a timer had been cancelled without doing so. Returns whether it did.
     fn hrtimer_rearm(&mut self, _cpu: CpuId) -> bool {
         false
     }
-    /// When the first of `cpu`'s timers expires; the clock may come sooner, for one that was put off.
+    /// When the first of `cpu`'s timers expires; the clock may interrupt sooner, for a deferred one.
     fn hrtimer_get_next_event(&self, cpu: CpuId) -> Option<Ns>;
 }
 
 impl<A: Arch> ProgramsClock for Sched<A> {
-    /// hrtimer.c: hrtimer_rearm(): the end of an interrupt of the clock, which looks at all timers.
+    /// hrtimer.c: hrtimer_rearm(). The end of a clock interrupt, which looks at all timers.
     #[inline]
     fn hrtimer_rearm(&mut self, cpu: CpuId) -> bool {
         let stale = std::mem::take(&mut self.hrtimers.stale[cpu]);
@@ -249,7 +250,7 @@ impl<A: Arch> Sched<A> {
     }
 
     /// hrtimer.c: hrtimer_start_range_ns(). Arms `timer` on `cpu` for the absolute time `expires`, wherever it waited before.
-    /// Differs: which CPU an unpinned timer goes to is the caller's affair.
+    /// Differs: the caller decides to which CPU an unpinned timer goes.
     #[doc(alias = "hrtimer_start_range_ns")]
     pub fn hrtimer_start(&mut self, cpu: CpuId, timer: SchedTimer, expires: u64) {
         self.path(Path::hrtimer_start_range_ns);
@@ -267,11 +268,12 @@ impl<A: Arch> Sched<A> {
         self.hrtimer_reprogram(cpu);
     }
 
-    /// hrtimer.c: hrtimers_dead_cpu(). What waits on a CPU that is gone waits on `to` from now on.
-    pub(crate) fn hrtimers_dead_cpu(&mut self, dead: CpuId, to: CpuId) {
+    /// hrtimer.c: hrtimers_cpu_dying(). Timers that wait on a dead CPU wait on `to` from now on.
+    #[doc(alias = "hrtimers_dead_cpu")]
+    pub(crate) fn hrtimers_cpu_dying(&mut self, dead: CpuId, to: CpuId) {
         while let Some((&(expires, _), &timer)) = self.hrtimers.queues[dead].first_key_value() {
             self.hrtimers.dequeue(timer);
-            // The end of a slice is nobody's any more.
+            // The end of a slice there concerns no task any more.
             if !matches!(timer, SchedTimer::Hrtick(_)) {
                 self.hrtimers.enqueue(to, timer, expires);
             }
@@ -297,7 +299,7 @@ impl<A: Arch> Sched<A> {
         }
     }
 
-    /// hrtimer.c: __hrtimer_run_queues(): runs the first timer of this CPU if it has expired. Returns whether it had.
+    /// hrtimer.c: __hrtimer_run_queues(). Runs the first timer of this CPU if it has expired. Returns whether it had.
     #[doc(alias = "__hrtimer_run_queues")]
     pub fn hrtimer_run(&mut self) -> bool {
         let cpu = self.this_cpu;
@@ -316,22 +318,9 @@ impl<A: Arch> Sched<A> {
         self.hrtimer_reprogram(cpu);
         true
     }
-
-    /// hrtimer.c: hrtimers_cpu_dying(): what waits on a CPU that goes away waits on this one instead.
-    #[doc(alias = "hrtimers_cpu_dying")]
-    pub fn migrate_hrtimers(&mut self, from: CpuId) {
-        let here = self.this_cpu;
-        let queue = std::mem::take(&mut self.hrtimers.queues[from]);
-        for ((expires, sequence), timer) in queue {
-            self.hrtimers.entry(timer).queued = Some((here, sequence));
-            self.hrtimers.queues[here].insert((expires, sequence), timer);
-        }
-        self.hrtimer_reprogram(from);
-        self.hrtimer_reprogram(here);
-    }
 }
 
-/// hrtimer.c: hrtimer_forward(). Moves `expires` behind `now` in whole intervals; returns how many that took.
+/// hrtimer.c: hrtimer_forward(). Moves `expires` beyond `now` in whole intervals; returns how many that took.
 pub fn hrtimer_forward(expires: &mut u64, now: u64, interval: u64) -> u64 {
     if now < *expires {
         return 0;

@@ -1,5 +1,5 @@
-//! kernel/sched/isolation.c, and what kernel/time/tick-sched.c asks the scheduler: CPUs of `nohz_full=`, on which a single task runs
-//! without a tick, and housekeeping CPUs, which do for them what every CPU does for itself elsewhere.
+//! kernel/sched/isolation.c, and the part of kernel/time/tick-sched.c that concerns the scheduler: `nohz_full=` CPUs, on which a
+//! single task runs without a tick, and housekeeping CPUs, which do for them what every CPU otherwise does itself.
 //!
 //! ```text
 //! a second task comes    sched_update_tick_dependency: the CPU is interrupted, and ticks again
@@ -91,7 +91,7 @@ behaviour! {
     }
 }
 
-/// How isolated CPUs are treated.
+/// How isolated CPUs are treated in one kernel version.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct IsolationRules {
     pub can_stop: CanStopTick,
@@ -144,29 +144,29 @@ impl IsolationRules {
 /// The CPUs of `nohz_full=`.
 #[derive(Clone, Debug, Default)]
 pub struct Isolation {
-    /// Static key: there are any.
+    /// Static key: there are nohz_full CPUs.
     enabled: bool,
     nohz_full: CpuMask,
-    /// TICK_DEP_BIT_SCHED of each CPU: something needs its tick (v4.6).
+    /// TICK_DEP_BIT_SCHED of each CPU: the scheduler needs its tick (v4.6).
     dep: PerCpu<bool>,
     /// `rq->last_sched_tick`, in jiffies.
     last_sched_tick: PerCpu<u64>,
 }
 
-/// Ticks of a CPU after an interrupt.
+/// A CPU's ticks after an interrupt.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum FullTick {
-    /// As before: they go on, if they went.
+    /// As before the interrupt.
     Unchanged,
-    /// They go on from now.
+    /// They run from now on.
     Restarted,
-    /// There is none before this time, if ever.
+    /// There is none before this time; `None`: never.
     Stopped(Option<Ns>),
 }
 
 impl<A: Arch> Sched<A> {
-    /// tick-sched.c: tick_nohz_full_setup() and tick_nohz_init(). `nohz_full=` of the command line; the CPU that boots keeps the time, and is
-    /// taken out. Before the first task comes.
+    /// tick-sched.c: tick_nohz_full_setup() and tick_nohz_init(): `nohz_full=` of the command line. The boot CPU keeps the time,
+    /// and is excluded. Called before the first task is created.
     #[doc(alias = "tick_nohz_init")]
     pub fn tick_nohz_full_setup(&mut self, cpus: &CpuMask) {
         let mut nohz_full: CpuMask = cpus.iter().filter(|cpu| cpu.index() < self.nr_cpus()).collect();
@@ -192,7 +192,7 @@ impl<A: Arch> Sched<A> {
         self.tick_nohz_full_enabled() && self.isolation.nohz_full.contains(cpu)
     }
 
-    /// Whether the tick of `cpu`, of nohz_full=, stays away although the CPU does not idle any more.
+    /// Whether the tick of `cpu`, a nohz_full CPU, stays stopped although the CPU is no longer idle.
     #[cold]
     #[inline(never)]
     pub(crate) fn stays_without_tick(&mut self, cpu: CpuId) -> bool {
@@ -200,7 +200,7 @@ impl<A: Arch> Sched<A> {
             && self.tick_nohz_full_update_tick(cpu) != FullTick::Restarted
     }
 
-    /// The housekeeping CPUs that are up.
+    /// The online housekeeping CPUs.
     fn housekeeping_cpumask(&self) -> CpuMask {
         let online = self.cpu_online_mask.iter();
         online.filter(|&cpu| !self.isolation.nohz_full.contains(cpu)).collect()
@@ -210,7 +210,7 @@ impl<A: Arch> Sched<A> {
         self.housekeeping_cpumask().first().expect("the CPU that keeps the time stays up")
     }
 
-    /// isolation.c: housekeeping_any_cpu(), for `cpu`, which executes.
+    /// isolation.c: housekeeping_any_cpu(), for `cpu`, which executes this.
     fn housekeeping_any_cpu(&mut self, cpu: CpuId) -> CpuId {
         let housekeeping = self.housekeeping_cpumask();
         let near = match self.kernel.isolation.any_housekeeper {
@@ -224,13 +224,13 @@ impl<A: Arch> Sched<A> {
         near.unwrap_or_else(|| self.first_housekeeper())
     }
 
-    /// topology.c: sched_numa_find_closest(): those of `cpus` that are nearest to the node of `cpu`, if any is on a node.
+    /// topology.c: sched_numa_find_closest(). The CPUs of `cpus` that are nearest to the node of `cpu`, if any is on a node.
     fn sched_numa_find_closest(&self, cpus: &CpuMask, cpu: CpuId) -> Option<CpuMask> {
         let mut nearest = self.domains.numa_masks(self.topology.node[cpu]).map(|span| cpus.and(span));
         nearest.find(|near| !near.is_empty())
     }
 
-    /// Where kernel threads that nobody binds may run: isolation.c's housekeeping_affine() of kthreadd, since v7.2
+    /// Where unbound kernel threads may run: isolation.c's housekeeping_affine() of kthreadd, since v7.2
     /// kthread_fetch_affinity(). `None`: everywhere.
     #[doc(alias = "kthread_fetch_affinity")]
     pub fn kthread_cpus(&self) -> Option<CpuMask> {
@@ -242,14 +242,14 @@ impl<A: Arch> Sched<A> {
         Some((0..self.nr_cpus()).map(CpuId::new).filter(|&cpu| !left_alone.contains(cpu)).collect())
     }
 
-    /// Whether `cpu` may balance for others that idle without ticks.
+    /// Whether `cpu` may balance for CPUs that idle without ticks.
     pub(crate) fn may_balance_for_others(&self, cpu: CpuId) -> bool {
         self.kernel.isolation.ilb == IlbCpus::All || !self.tick_nohz_full_cpu(cpu)
     }
 
-    /// core.c: get_nohz_timer_target(). Where a timer goes that this CPU arms for nobody in particular.
+    /// core.c: get_nohz_timer_target(). The CPU for an unpinned timer that this CPU arms.
     ///
-    /// Differs: asked only for CPUs of nohz_full=; timers of others stay where they are armed.
+    /// Differs: called only for nohz_full CPUs; timers of other CPUs stay where they are armed.
     pub fn get_nohz_timer_target(&mut self, cpu: CpuId) -> CpuId {
         if !self.tick_nohz_full_cpu(cpu) {
             return cpu;
@@ -292,7 +292,7 @@ impl<A: Arch> Sched<A> {
         }
     }
 
-    /// core.c: __need_bw_check(). And whether the single task that runs has a quota, which ticks account for.
+    /// core.c: __need_bw_check(), and whether the single running task has a quota, which ticks account for.
     #[doc(alias = "__need_bw_check")]
     fn needs_bandwidth_check(&self, cpu: CpuId) -> bool {
         let Some(curr) = self.rq[cpu].curr.filter(|_| self.rq[cpu].nr_running == 1) else { return false };
@@ -304,7 +304,7 @@ impl<A: Arch> Sched<A> {
         self.cfs_bandwidth_used() && self.task_has_quota(p)
     }
 
-    /// sched.h: sched_update_tick_dependency(). The number of `cpu`'s tasks was `prev_nr`.
+    /// sched.h: sched_update_tick_dependency(). `cpu` had `prev_nr` tasks before.
     #[inline]
     pub(crate) fn sched_update_tick_dependency(&mut self, cpu: CpuId, prev_nr: u32) {
         if self.tick_nohz_full_cpu(cpu) {
@@ -324,7 +324,8 @@ impl<A: Arch> Sched<A> {
         self.set_tick_dependency(cpu, needed);
     }
 
-    /// tick-sched.c: tick_nohz_dep_set_cpu() and tick_nohz_dep_clear_cpu(). Who sets it first has the CPU look.
+    /// tick-sched.c: tick_nohz_dep_set_cpu() and tick_nohz_dep_clear_cpu(). Setting the dependency for the first time makes the
+    /// CPU look at it.
     #[doc(alias = "tick_nohz_dep_set_cpu")]
     fn set_tick_dependency(&mut self, cpu: CpuId, needed: bool) {
         let before = std::mem::replace(&mut self.isolation.dep[cpu], needed);
@@ -333,7 +334,7 @@ impl<A: Arch> Sched<A> {
         }
     }
 
-    /// Whether `cpu` is one of nohz_full=, and nobody has told it that it needs its tick.
+    /// Whether `cpu` is a nohz_full CPU without a tick dependency.
     pub fn may_stop_tick(&self, cpu: CpuId) -> bool {
         self.tick_nohz_full_cpu(cpu) && !self.isolation.dep[cpu]
     }
@@ -350,12 +351,13 @@ impl<A: Arch> Sched<A> {
         }
     }
 
-    /// tick-sched.c: tick_nohz_full_kick_cpu(). At the end of the interrupt `cpu` looks at its tick.
+    /// tick-sched.c: tick_nohz_full_kick_cpu(). `cpu` looks at its tick at the end of the interrupt.
     fn tick_nohz_full_kick_cpu(&mut self, cpu: CpuId) {
         self.arch.send_ipi(self.this_cpu, cpu, Ipi::CallFunctionSingle);
     }
 
-    /// tick-sched.c: tick_nohz_full_update_tick(). At the end of an interrupt on a CPU that does not idle, or when it leaves the idle loop.
+    /// tick-sched.c: tick_nohz_full_update_tick(). Called at the end of an interrupt on a busy CPU, or when it leaves the idle
+    /// loop.
     pub(crate) fn tick_nohz_full_update_tick(&mut self, cpu: CpuId) -> FullTick {
         let can_stop = match self.kernel.isolation.can_stop {
             CanStopTick::ByPolicy => self.sched_can_stop_tick(cpu),
@@ -405,9 +407,9 @@ impl<A: Arch> Sched<A> {
         Ns(next.max(self.jiffies() + 1) * self.tick_nsec)
     }
 
-    /// core.c: sched_tick_start(). The CPU's tick is done for it from the next whole second on.
+    /// core.c: sched_tick_start(). The CPU's tick is done remotely from the next whole second on.
     ///
-    /// Differs: while its tick is not stopped, when there is nothing to do, nobody looks.
+    /// Differs: not armed while the CPU's own tick runs, when the remote tick would have nothing to do.
     fn sched_tick_start(&mut self, cpu: CpuId) {
         if self.hrtimers.is_queued(SchedTimer::TickRemote(cpu)) {
             return;
@@ -420,7 +422,7 @@ impl<A: Arch> Sched<A> {
 
     /// core.c: sched_tick_remote().
     ///
-    /// Differs: the interrupt of its timer does it, not a worker of system_unbound_wq that the timer has queued.
+    /// Differs: done in the timer's interrupt, not in a worker of system_unbound_wq that the timer queues.
     pub(crate) fn sched_tick_remote(&mut self, cpu: CpuId) {
         if !self.rq[cpu].tick_stopped || self.rq[cpu].curr.is_none() || !self.rq[cpu].hotplug.is_online() {
             return;
@@ -436,7 +438,7 @@ impl<A: Arch> Sched<A> {
         self.sched_tick_start(cpu);
     }
 
-    /// Whether `cpu` keeps the time, which somebody must while others run without ticks: what tick_nohz_cpu_down() asks.
+    /// Whether `cpu` keeps the time, which one CPU must do while others run without ticks; tick_nohz_cpu_down() checks this.
     pub(crate) fn keeps_time(&self, cpu: CpuId) -> bool {
         self.isolation.enabled && cpu == CpuId(0)
     }

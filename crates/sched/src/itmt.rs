@@ -1,7 +1,8 @@
-//! arch/x86/kernel/itmt.c: ranks of cores, by which SD_ASYM_PACKING packs tasks (Turbo Boost Max 3.0 and hybrid processors).
+//! arch/x86/kernel/itmt.c: ranks of cores, which SD_ASYM_PACKING uses to pack tasks (Turbo Boost Max 3.0 and hybrid
+//! processors).
 //!
-//! Differs: the ranks are there from boot on, whichever driver sets frequencies; in the kernel intel_pstate tells them, and domains are
-//! built anew.
+//! Differs: the ranks exist from boot on, whichever driver sets frequencies; in the kernel intel_pstate sets them, and
+//! domains are rebuilt.
 
 use crate::arch::Arch;
 use crate::behaviour;
@@ -22,7 +23,8 @@ behaviour! {
     }
 }
 
-/// itmt.c: sched_set_itmt_core_prio(), for all cores: the priority of each CPU; none where firmware tells all cores to be alike.
+/// itmt.c: sched_set_itmt_core_prio(), for all cores. The priority of each CPU; none if firmware reports all cores as
+/// equal.
 pub(crate) fn sched_set_itmt_core_prio(topology: &CpuTopology, rank: SiblingRank) -> Option<PerCpu<i32>> {
     let highest_perf = topology.highest_perf.as_ref().filter(|_| topology.ranks_cores())?;
     let smp_num_siblings = topology.smt.iter().map(|(_, smt)| smt.weight()).max().unwrap_or(1) as i32;
@@ -38,7 +40,7 @@ pub(crate) fn sched_set_itmt_core_prio(topology: &CpuTopology, rank: SiblingRank
 }
 
 impl<A: Arch> Sched<A> {
-    /// fair.c: arch_asym_cpu_priority(), and itmt.c's where cores are ranked. The higher the better.
+    /// fair.c: arch_asym_cpu_priority(), or itmt.c's if cores are ranked. Higher is better.
     pub(crate) fn arch_asym_cpu_priority(&self, cpu: CpuId) -> i32 {
         self.sched_core_priority.as_ref().map_or(-i32::from(cpu.0), |priority| priority[cpu])
     }
@@ -50,10 +52,10 @@ impl<A: Arch> Sched<A> {
 }
 
 impl<A: Arch> Sched<A> {
-    /// itmt.c: sched_itmt_update_handler(). All domains are built anew, with SD_ASYM_PACKING or without.
+    /// itmt.c: sched_itmt_update_handler(). All domains are rebuilt, with or without SD_ASYM_PACKING.
     ///
     /// # Errors
-    /// ENOENT where cores have no ranks: sched_set_itmt_support() makes the file when it is told of some.
+    /// ENOENT if cores have no ranks: sched_set_itmt_support() creates the file when ranks are reported.
     pub(crate) fn sched_itmt_update_handler(&mut self, after: Sysctl) -> Answer {
         if self.sched_core_priority.is_none() {
             return Err(Refusal::new(Errno::ENOENT, "no core of this machine ranks above another"));
@@ -61,7 +63,7 @@ impl<A: Arch> Sched<A> {
         let changed = after.sched_itmt_enabled != self.sysctl.sched_itmt_enabled;
         self.sysctl = after;
         if changed {
-            // x86_topology_update: no domain stays as it is.
+            // x86_topology_update: no domain is kept.
             self.domains.doms_cur.clear();
             self.rebuild_sched_domains();
         }
@@ -75,7 +77,8 @@ mod tests {
 
     #[test]
     fn second_threads_stand_behind_first_ones() {
-        // A core of two threads of rank 66, and two of one thread of rank 39; Linux numbers second threads last.
+        // A core with two threads of rank 66, and two cores with one thread of rank 39; Linux numbers second threads
+        // last.
         let mut topology = CpuTopology::symmetric(1, 1, 1, 4, 1);
         let core = [CpuId(0), CpuId(3)].into_iter().collect::<units::CpuMask>();
         for cpu in [CpuId(0), CpuId(3)] {

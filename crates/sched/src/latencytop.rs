@@ -1,9 +1,10 @@
-//! kernel/latencytop.c: where tasks slept, and how long, by the place in the kernel: `kernel.latencytop`.
+//! kernel/latencytop.c: where in the kernel tasks slept, and for how long: `kernel.latencytop`.
 //!
-//! Off, one flag is read where a sleeper's statistics are counted anyway (so with schedstats off: nothing).
+//! While it is off, it costs the read of one flag where a sleeper's statistics are counted anyway (nothing with
+//! schedstats off).
 //!
-//! Differs: a place is the chain of priced functions that the sleep is in, not a backtrace of addresses. A task that slept already
-//! when this was turned on is not counted, because its place is not known.
+//! Differs: a place is the chain of priced functions in which the task sleeps, not a backtrace of addresses. A task
+//! that slept already when this was turned on is not counted, because its place is not known.
 
 use crate::access::Path;
 use crate::arch::Arch;
@@ -12,14 +13,14 @@ use crate::errno::Answer;
 use crate::sched::*;
 use fentry::fentry;
 
-/// Causes that are kept for the whole system, and one more than are used.
+/// The number of causes kept for the whole system, one more than are used.
 pub const MAXLR: usize = 128;
-/// Causes that are kept of one task.
+/// The number of causes kept for one task.
 pub const LT_SAVECOUNT: usize = 32;
-/// Longer interruptible sleeps are what a task wants, not what it suffers, in us.
+/// Longer interruptible sleeps are intended, and not a latency; in us.
 const LONGEST_INTERRUPTIBLE: u64 = 5000;
 
-/// Where in the kernel a task sleeps: functions, the outermost first.
+/// Where in the kernel a task sleeps: functions, from the outermost on.
 pub type WaitChannel = &'static [Path];
 
 /// latencytop.h: struct latency_record. Times in us of 1024 ns.
@@ -39,7 +40,7 @@ pub struct Latencytop {
     latency_record: Vec<LatencyRecord>,
 }
 
-/// Adds one sleep to the record of its place, or a record if there is room for one among `most`.
+/// Adds one sleep to the record of its place; a new record is added if there are fewer than `most`.
 fn add(records: &mut Vec<LatencyRecord>, most: usize, latency: LatencyRecord) {
     if let Some(record) = records.iter_mut().find(|record| record.backtrace == latency.backtrace) {
         record.count += 1;
@@ -51,7 +52,8 @@ fn add(records: &mut Vec<LatencyRecord>, most: usize, latency: LatencyRecord) {
 }
 
 impl<A: Arch> Sched<A> {
-    /// latencytop.c: sysctl_latencytop(). Since v4.6 turning it on turns schedstats on; turning it off leaves them on.
+    /// latencytop.c: sysctl_latencytop(). Since v4.6 turning it on also turns schedstats on; turning it off leaves them
+    /// on.
     pub(crate) fn sysctl_latencytop(&mut self, enabled: bool) -> Answer {
         self.sysctl.latencytop = u64::from(enabled);
         self.latencytop.enabled = enabled;

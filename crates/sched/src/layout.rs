@@ -1,9 +1,9 @@
-//! Where the scheduler's objects lie in memory, as data: which fields share a cache line follows from the structures of the
-//! kernel configuration and from the allocator's alignment. Nothing else in the house knows.
+//! Where the scheduler's objects are in memory, as data. Which fields share a cache line follows from the kernel's structures in
+//! one configuration and from the allocator's alignment. No other module knows this.
 //!
-//! Offsets are those of x86-64 kernels with `FAIR_GROUP_SCHED`, `CFS_BANDWIDTH` and `SCHEDSTATS` (v6.1 and v6.12 as Debian has
-//! them: with `SCHED_CORE` and `NUMA_BALANCING`, without `UCLAMP_TASK`; v7.2 see there), derived by adding up field sizes in
-//! include/linux/sched.h and kernel/sched/sched.h. Fields nobody else reads are left out.
+//! Offsets are those of x86-64 kernels with `FAIR_GROUP_SCHED`, `CFS_BANDWIDTH` and `SCHEDSTATS` (v6.1 and v6.12 as Debian builds
+//! them: with `SCHED_CORE` and `NUMA_BALANCING`, without `UCLAMP_TASK`; for v7.2 see there), derived by adding up field sizes in
+//! include/linux/sched.h and kernel/sched/sched.h. Fields that nothing else reads are left out.
 
 mod names;
 mod rules;
@@ -47,11 +47,11 @@ pub enum Region {
     Domain,
     /// `nohz`, the root domain's masks and other globals.
     Global,
-    /// Everything of the rest of the kernel: pipes, wait queues, futex buckets. Numbered by `os`.
+    /// The rest of the kernel: pipes, wait queues, futex buckets. Numbered by `os`.
     Os,
     /// latencytop's lock, then `struct psi_group_cpu` of each group and CPU.
     Statistics,
-    /// Of cache-aware scheduling (v7.2): what each CPU and each process has, as [`CacheLine`] says.
+    /// Cache-aware scheduling (v7.2): the lines of each CPU and each process, see [`CacheLine`].
     SchedCache,
 }
 
@@ -96,7 +96,7 @@ pub enum RqLine {
     Stats,
     /// wake_list, idle_state.
     WakeList,
-    /// avg_rt (v4.19), as each `sched_avg` on a line of its own.
+    /// avg_rt (v4.19); like each `sched_avg`, on a line of its own.
     AvgRt,
     /// avg_dl.
     AvgDl,
@@ -110,7 +110,8 @@ pub enum RqLine {
     CfsRemoved,
     /// idle_stamp, avg_idle, max_idle_balance_cost.
     Idle,
-    /// nr_running, cpu_load[]: kept with the lock "because remote CPUs use both" (kernel/sched/sched.h), until v7.2 parts them.
+    /// nr_running, cpu_load[]: kept with the lock "because remote CPUs use both" (kernel/sched/sched.h), until v7.2 separates
+    /// them.
     NrRunning,
     /// ttwu_pending (v5.8).
     Pending,
@@ -128,7 +129,7 @@ pub enum TaskLine {
     Se,
     /// se: exec_start, sum_exec_runtime, vruntime, prev_sum_exec_runtime, nr_migrations, the first of its statistics.
     SeTimes,
-    /// se.statistics: waiting, sleeping, blocking; which ones exactly is [`Layout::statistic`]'s affair, as in the next two.
+    /// se.statistics: waiting, sleeping, blocking; [`Layout::statistic`] decides which exactly, also for the next two.
     SeStatistics2,
     /// se.statistics: maxima, migrations.
     SeStatistics3,
@@ -146,7 +147,7 @@ pub enum TaskLine {
     Switches,
     /// thread_info: flags (TIF_NEED_RESCHED, TIF_POLLING_NRFLAG). For an idle task this is the line mwait monitors.
     ThreadInfo,
-    /// The last of its statistics, where they begin on a line of their own.
+    /// The last of its statistics, if they begin on a line of their own.
     SeStatistics5,
     /// on_rq; wake_cpu and prio until v7.2.
     OnRq,
@@ -177,11 +178,11 @@ pub enum SeLine {
     Links,
 }
 
-/// Lines of cache-aware scheduling. The first three are a CPU's, the last one a process's.
+/// Lines of cache-aware scheduling. The first three belong to a CPU, the last one to a process.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[repr(u8)]
 pub enum CacheLine {
-    /// rq: cpu_epoch_lock (which asks for a line of its own), cpu_runtime, cpu_epoch.
+    /// rq: cpu_epoch_lock (which is aligned to a line of its own), cpu_runtime, cpu_epoch.
     Epoch,
     /// sched_cache_time, of all processes.
     Time,
@@ -201,7 +202,7 @@ pub enum GlobalLine {
     NohzBalance,
     /// root_domain: overload, span.
     RootDomain,
-    /// jiffies, which asks for a line of its own.
+    /// jiffies, aligned to a line of its own.
     Jiffies,
     /// rd->cpupri: the vectors in use and their counts.
     Cpupri,
@@ -216,14 +217,14 @@ pub enum GlobalLine {
 }
 
 impl GlobalLine {
-    /// Where it lies in every layout.
+    /// The line, the same in every layout.
     #[inline]
     pub const fn line(self) -> Line {
         Line { region: Region::Global, index: self as u32 }
     }
 }
 
-/// `balancing`, since v6.10 `sched_balance_running`, which whoever balances between nodes takes.
+/// `balancing`, since v6.10 `sched_balance_running`: taken by a CPU that balances between nodes.
 pub const BALANCE_RUNNING: Line = Line { region: Region::Global, index: FIRST_RCU_LEAF - 1 };
 
 /// The `rcu_node` to which `cpu` reports: its lock, the CPUs that it waits for, the numbers of grace periods.
@@ -232,8 +233,8 @@ pub const fn rcu_leaf(cpu: CpuId) -> Line {
     Line { region: Region::Global, index: FIRST_RCU_LEAF + cpu.0 as u32 / RCU_FANOUT_LEAF }
 }
 
-/// Where [`SeLine`]'s lie in a task, and [`CfsRqLine`]'s in `struct rq`. A task's statistics are spread ([`Layout::statistic`]): only the
-/// first of them is told.
+/// Where the lines of [`SeLine`] are in a task, and those of [`CfsRqLine`] in `struct rq`. A task's statistics are spread
+/// ([`Layout::statistic`]): only the first of their lines is listed.
 const ENTITY_IN_TASK: [TaskLine; NR_SE_LINES] =
     [TaskLine::Se, TaskLine::SeTimes, TaskLine::SeStatistics2, TaskLine::SeAvg, TaskLine::SeLinks];
 const QUEUE_IN_RQ: [RqLine; NR_CFS_RQ_LINES] =
@@ -250,48 +251,49 @@ const NR_CACHE_LINES: u32 = 4;
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Structures {
     pub task_group: TaskGroupStructure,
-    /// Byte offset of `statistics` within `struct sched_entity`, which starts on a line of its own. Where a task has them apart
+    /// Byte offset of `statistics` within `struct sched_entity`, which starts on a line of its own. If a task has them elsewhere
     /// (v5.16), as if they followed the entity's first two lines.
     pub statistics: u32,
     /// Bytes of statistics between `block_max` and `exec_max`: eight for `sum_block_runtime` (v5.16).
     pub statistics_behind_block_max: u32,
-    /// Where a group's entity has its statistics inside, their byte offset; else they are one line ([`SeLine::Statistics`]).
+    /// Byte offset of the statistics inside a group's entity; `None`: they are one separate line ([`SeLine::Statistics`]).
     group_statistics: Option<u32>,
-    /// Whether `runnable_load_avg` lies with `tg_load_avg_contrib`, and not with the averages before it.
+    /// Whether `runnable_load_avg` is on the line of `tg_load_avg_contrib`, not on that of the averages before it.
     runnable_with_contrib: bool,
-    /// On which line of its object each member of [`RqLine`], [`TaskLine`], [`CfsRqLine`] and [`SeLine`] lies: those with one
-    /// number share a line.
+    /// The line of its object on which each member of [`RqLine`], [`TaskLine`], [`CfsRqLine`] and [`SeLine`] is: those with the
+    /// same number share a line.
     rq: [u8; NR_RQ_LINES],
     task: [u8; NR_TASK_LINES],
     cfs_rq: [u8; NR_CFS_RQ_LINES],
     se: [u8; NR_SE_LINES],
-    /// Lines from one object to the next of its kind, those left out aside.
+    /// Lines from one object to the next of its kind, not counting those left out.
     rq_lines: u32,
     cfs_rq_lines: u32,
     se_lines: u32,
-    /// Bytes of `struct rq` behind its last full line: where the next one begins, if nobody asks for alignment.
+    /// Bytes of `struct rq` after its last full line: the next one begins there, unless it is aligned.
     rq_tail: u32,
 }
 
-/// Where everything lies in one kernel build: its structures, laid out as [`LayoutRules`] say.
+/// Where everything is in one kernel build: its structures, laid out as [`LayoutRules`] says.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Layout {
     of: Structures,
     task_group: TaskGroupLayout,
-    /// Byte offset of each of [`RqLine`] within its `struct rq`, and bytes from one of those to the next.
+    /// Byte offset of each member of [`RqLine`] within its `struct rq`, and bytes from one `struct rq` to the next.
     rq: [u16; NR_RQ_LINES],
     rq_bytes: u32,
-    /// Where an entity's lines are: from the first of the task that it is part of, and of a group's, in lines; and a queue's: from its
-    /// `struct rq`, and of a group's, in bytes. [`Layout::first_of_se`] and [`Layout::first_of_cfs_rq`] are what to add them to.
+    /// Where an entity's lines are, in lines: relative to the first of the task to which it belongs, and to the first of a
+    /// group's entity. Below, where a queue's are, in bytes: relative to its `struct rq`, and to the start of a group's queue.
+    /// They are added to [`Layout::first_of_se`] and [`Layout::first_of_cfs_rq`].
     entity: [[u8; 2]; NR_SE_LINES],
     queue: [[u16; 2]; NR_CFS_RQ_LINES],
-    /// The flags words of idle tasks: those of one CPU to the next's, in lines, from the first on.
+    /// The flags words of idle tasks: region, first line, and lines from one CPU's to the next.
     idle_flags: (Region, u32, u32),
-    /// Of [`Structures::runnable_with_contrib`].
+    /// See [`Structures::runnable_with_contrib`].
     runnable_with_contrib: bool,
 }
 
-/// Members of `struct sched_statistics`, by their place in it: eight bytes each.
+/// Members of `struct sched_statistics`, by their position: eight bytes each.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[repr(u8)]
 pub enum Statistic {
@@ -308,13 +310,13 @@ pub enum Statistic {
     NrWakeupsAffine = 23,
 }
 
-/// From here on the global lines are RCU's leaves, each of so many CPUs (CONFIG_RCU_FANOUT_LEAF).
+/// From here on the global lines are RCU's leaves, one for so many CPUs each (CONFIG_RCU_FANOUT_LEAF).
 const FIRST_RCU_LEAF: u32 = 512;
 const RCU_FANOUT_LEAF: u32 = 16;
-/// From here on the global lines are the CPUs' queues of the real-time and the deadline class, two each; before them are the root
+/// From here on the global lines are the real-time and deadline queues of the CPUs, two lines each; before them are the root
 /// domains.
 const FIRST_CLASS_QUEUE: u32 = 1024;
-/// Behind those of as many CPUs as there may be: flags words of idle tasks, where they are not beside the run queues.
+/// After the lines of as many CPUs as possible: flags words of idle tasks, if they are not beside the runqueues.
 const FIRST_IDLE_FLAGS: u32 = FIRST_CLASS_QUEUE + 2 * 8192;
 const TASK_LINES: u32 = 16;
 /// A `struct sched_domain` with schedstats is 6 lines; each CPU has its own copy of each level.
@@ -323,11 +325,11 @@ const DOMAIN_LINES: u32 = 8;
 impl Layout {
     pub fn new(of: &Structures, rules: LayoutRules) -> Layout {
         let mut rq = of.rq.map(|line| u16::from(line) * LINE_BYTES as u16);
-        // The last line of an object is the idle task's, which is no part of it.
+        // The last line of an object belongs to the idle task, which is no part of it.
         let mut rq_bytes = of.rq_lines * LINE_BYTES;
         let mut idle_flags = (Region::Rq, of.rq_lines - 1, of.rq_lines);
         if rules.percpu_areas == PerCpuAreas::Packed && of.rq_tail != 0 {
-            // wake_list ends the structure: what follows on its line is the next CPU's.
+            // wake_list ends the structure: what follows on its line belongs to the next CPU.
             let (last, end) = (rq_bytes - LINE_BYTES, rq[RqLine::WakeList as usize]);
             for line in rq.iter_mut().filter(|line| **line == end) {
                 *line = last as u16;
@@ -378,13 +380,13 @@ impl Layout {
         }
     }
 
-    /// Whether who changes a queue's `runnable_load_avg` changes another line than that of its averages: [`CfsRqLine::Contrib`].
+    /// Whether `runnable_load_avg` is on another line than the averages of its queue: on [`CfsRqLine::Contrib`].
     #[inline]
     pub fn runnable_is_apart(&self) -> bool {
         self.runnable_with_contrib
     }
 
-    /// `p->on_rq`, where that lies apart from `p->state`.
+    /// The line of `p->on_rq`, if it is another one than that of `p->state`.
     #[inline]
     pub fn on_rq_apart(&self, task: TaskId) -> Option<Line> {
         let apart = self.of.task[TaskLine::OnRq as usize] != self.of.task[TaskLine::State as usize];
@@ -397,35 +399,35 @@ impl Layout {
         self.rq(cpu, if self.runnable_with_contrib { RqLine::CfsContrib } else { RqLine::CfsAvg })
     }
 
-    /// Of a group's queue on one CPU.
+    /// A line of a group's queue on one CPU.
     pub fn cfs_rq(&self, cfs_rq: CfsRqId, line: CfsRqLine) -> Line {
         self.line_of_cfs_rq(self.first_of_cfs_rq(cfs_rq, None), true, line)
     }
 
-    /// Of a group's entity on one CPU.
+    /// A line of a group's entity on one CPU.
     pub fn se(&self, se: SeId, line: SeLine) -> Line {
         self.line_of_se(self.first_of_se(se, None), true, line)
     }
 
-    /// Where the lines of an entity begin, `task`'s or a group's: what [`Layout::line_of_se`] finds each of them by.
+    /// Where the lines of an entity begin, `task`'s or a group's: the base that [`Layout::line_of_se`] takes.
     pub fn first_of_se(&self, se: SeId, task: Option<TaskId>) -> u32 {
         task.map_or(se.0 * self.of.se_lines, |task| task.0 * TASK_LINES)
     }
 
-    /// One of an entity's lines, wherever it lies: every level of every walk asks for several, so nothing is left to be chosen but a
-    /// row of a table.
+    /// A line of an entity, a task's or a group's: every level of every walk needs several, so this is only a lookup in a row of
+    /// a table.
     #[inline(always)]
     pub fn line_of_se(&self, first: u32, group: bool, line: SeLine) -> Line {
         let region = if group { Region::Se } else { Region::Task };
         Line { region, index: first + u32::from(self.entity[line as usize][usize::from(group)]) }
     }
 
-    /// Where the lines of a queue begin, that of `root` or a group's.
+    /// Where the lines of a queue begin, the root queue of CPU `root` or a group's.
     pub fn first_of_cfs_rq(&self, cfs_rq: CfsRqId, root: Option<CpuId>) -> u32 {
         root.map_or(cfs_rq.0 * self.of.cfs_rq_lines * LINE_BYTES, |cpu| u32::from(cpu.0) * self.rq_bytes)
     }
 
-    /// One of a queue's lines, wherever it lies.
+    /// A line of a queue, a root queue or a group's.
     #[inline(always)]
     pub fn line_of_cfs_rq(&self, first: u32, group: bool, line: CfsRqLine) -> Line {
         let region = if group { Region::CfsRq } else { Region::Rq };
@@ -444,8 +446,8 @@ impl Layout {
         Line { region: Region::Domain, index: sd * DOMAIN_LINES + line }
     }
 
-    /// A CPU's `rq->rt`: highest_prio, rt_nr_running, overloaded, rt_time. The lists behind them are this CPU's own. It is kept
-    /// apart from the other lines of `struct rq`, whose numbers are taken.
+    /// A CPU's `rq->rt`: highest_prio, rt_nr_running, overloaded, rt_time. Only this CPU touches the lists behind them. It is
+    /// kept apart from the other lines of `struct rq`, whose numbers are taken.
     pub fn rt_rq(&self, cpu: CpuId) -> Line {
         Line { region: Region::Global, index: FIRST_CLASS_QUEUE + 2 * u32::from(cpu.0) }
     }
@@ -455,7 +457,7 @@ impl Layout {
         Line { region: Region::Global, index: FIRST_CLASS_QUEUE + 2 * u32::from(cpu.0) + 1 }
     }
 
-    /// Of the CPU or the process of that number.
+    /// A line of cache-aware scheduling of the CPU or the process with that number.
     #[inline]
     pub fn sched_cache(&self, number: u32, line: CacheLine) -> Line {
         Line { region: Region::SchedCache, index: number * NR_CACHE_LINES + line as u32 }
@@ -465,7 +467,7 @@ impl Layout {
         line.line()
     }
 
-    /// `overload` and `span` of a root domain. The first is every machine's, others come with partitions.
+    /// `overload` and `span` of a root domain. The first root domain exists on every machine, others come with partitions.
     pub fn root_domain(&self, number: u32) -> Line {
         match number {
             0 => self.global(GlobalLine::RootDomain),

@@ -1,7 +1,8 @@
-//! kernel/sched again: the Linux fair class and its neighbours, from v4.5, as one deterministic state machine.
+//! The Linux fair class and its neighbours (kernel/sched), from v4.5 on, rewritten as one deterministic state machine.
 //!
-//! No floats, no I/O, no clock of its own, no randomness. The doors in are [`scheduler::Scheduler`], the door out is
-//! [`arch::Arch`]. A kernel file is a file here; `fair.c` is split along its own chapter banners.
+//! It has no floats, no I/O, no clock of its own and no randomness. Callers come in through [`scheduler::Scheduler`];
+//! the scheduler reaches out through [`arch::Arch`]. Each kernel file is a file here, except that `fair.c` is split
+//! along its own chapter banners.
 
 pub mod access;
 pub mod arch;

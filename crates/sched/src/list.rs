@@ -1,16 +1,16 @@
-//! What intrusive lists are made of; `fair/list.rs` has what is done with them.
+//! The building blocks of intrusive lists; `fair/list.rs` has the operations.
 
 /// The number of a task or a queue, or none, in four bytes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Link(u32);
 
 impl Link {
-    /// The end of a list, or nobody.
+    /// The end of a list, or no object.
     pub const NONE: Link = Link(u32::MAX);
-    /// Of what is on no list.
+    /// The link of an object that is on no list.
     pub const UNLINKED: Link = Link(u32::MAX - 1);
 
-    /// To an object that is there.
+    /// A link to an existing object.
     #[inline]
     pub fn to(id: impl Into<u32>) -> Link {
         Link(id.into())
@@ -36,7 +36,7 @@ pub struct Links {
 }
 
 impl Links {
-    /// list.h: list_is_singular(), of a member: whether it is alone on its list.
+    /// list.h: list_is_singular(), for a member: whether it is alone on its list.
     #[inline]
     pub fn is_singular(self) -> bool {
         self.prev == Link::NONE && self.next == Link::NONE

@@ -1,7 +1,7 @@
-//! Load weights: what a nice level is worth, and the fixed-point division that turns run time into virtual time.
+//! Load weights: the weight of a nice level, and the fixed-point division that turns run time into virtual time.
 //!
-//! A weight has two scales. *Shown* weights are what users see: 1024 is nice 0. *Kept* weights are what
-//! `load.weight` holds; [`LoadResolution`] says how the one becomes the other, which changed twice on 64-bit
+//! A weight has two scales. *Shown* weights, scaled down, are those that users see: 1024 is nice 0. *Kept*
+//! weights are those stored in `load.weight`; [`LoadResolution`] says how one is converted into the other, which changed twice on 64-bit
 //! machines. Inverse weights are 2^32 divided by the shown weight.
 
 use crate::behaviour;
@@ -19,7 +19,7 @@ pub const WMULT_IDLEPRIO: u32 = 1_431_655_765;
 const WMULT_CONST: u64 = u32::MAX as u64;
 const WMULT_SHIFT: u32 = 32;
 
-/// Shown weight of nice -20 to 19. One nice level is meant to move about 10% of a CPU between two busy tasks, so
+/// Shown weights of nice -20 to 19. One nice level is meant to shift about 10% of a CPU between two busy tasks, so
 /// neighbours differ by a factor of about 1.25.
 ///
 /// Source: `sched_prio_to_weight` in `kernel/sched/core.c`, the same from v4.5 to v7.2.
@@ -35,8 +35,8 @@ pub static sched_prio_to_weight: [u32; 40] = [
     36, 29, 23, 18, 15, // nice 15
 ];
 
-/// 2^32 / shown weight of nice -20 to 19, rounded to a whole number, sometimes up and sometimes down: hence a table
-/// and no formula.
+/// 2^32 / shown weight of nice -20 to 19, rounded to a whole number, sometimes up and sometimes down, which is why it is a
+/// table and not a formula.
 ///
 /// Source: `sched_prio_to_wmult` in `kernel/sched/core.c`, the same from v4.5 to v7.2.
 #[allow(non_upper_case_globals)]
@@ -103,10 +103,10 @@ impl LoadResolution {
     }
 }
 
-/// core.c: set_load_weight(). The weight of a task by policy and `static_prio` (100 to 139 for nice -20 to 19). The
+/// core.c: set_load_weight(). The weight of a task from its policy and `static_prio` (100 to 139 for nice -20 to 19). The
 /// nice level of a SCHED_IDLE task does not count.
 ///
-/// Differs: only the value; `reweight_task()` is the caller's.
+/// Differs: computes the value only; the caller does what `reweight_task()` does.
 pub fn set_load_weight(resolution: LoadResolution, policy: Policy, static_prio: i32) -> LoadWeight {
     let row = static_prio - MAX_RT_PRIO;
     assert!((0..40).contains(&row), "static_prio {static_prio} is outside 100..=139");
@@ -149,23 +149,24 @@ impl LoadWeight {
     pub fn __update_inv_weight(&mut self, resolution: LoadResolution) {
         if unlikely(self.inv_weight == 0) {
             let weight = resolution.scale_load_down(self.weight);
-            // Of no weight the largest inverse, of one beyond 32 bits the smallest.
+            // Weight zero has the largest inverse, a weight beyond 32 bits the smallest.
             self.inv_weight = WMULT_CONST.checked_div(weight).map_or(u32::MAX, |inverse| inverse.max(1) as u32);
         }
     }
 }
 
-/// math64.h: mul_u64_u32_shr(). `(a * mul) >> shift`, the product 96 bits wide, the result's upper bits dropped.
+/// math64.h: mul_u64_u32_shr(). `(a * mul) >> shift`, with a product of 96 bits; the upper bits of the result are dropped.
 #[inline]
 pub fn mul_u64_u32_shr(a: u64, mul: u32, shift: u32) -> u64 {
     ((u128::from(a) * u128::from(mul)) >> shift) as u64
 }
 
-/// fair.c: __calc_delta(). `delta_exec * weight / lw.weight`, in ns, by the inverse weight or as a quotient; `weight` is a kept one.
+/// fair.c: __calc_delta(). `delta_exec * weight / lw.weight`, in ns, through the inverse weight or as a quotient; `weight`
+/// is a kept one.
 ///
-/// With inverses the factor `weight * inv_weight` is cut to its upper 32 significant bits, which is where precision goes. One body
-/// serves all versions until v6.12: the two loops of single shifts became two shifts by `fls()` in commit 1e17fb8edc5a, with the
-/// same result.
+/// With inverses, the factor `weight * inv_weight` is reduced to its upper 32 significant bits, which loses precision. One
+/// body serves all versions until v6.12: commit 1e17fb8edc5a replaced the two loops of single shifts by two shifts by
+/// `fls()`, with the same result.
 #[inline]
 pub fn __calc_delta(resolution: LoadResolution, delta_exec: u64, weight: u64, lw: &mut LoadWeight) -> u64 {
     if resolution == LoadResolution::FineQuotient {
@@ -182,20 +183,20 @@ pub fn __calc_delta(resolution: LoadResolution, delta_exec: u64, weight: u64, lw
     fact *= u64::from(lw.inv_weight);
     let excess = excess_bits(fact);
     fact >>= excess;
-    // Holds for every weight that a run queue can sum up: the kernel's callers keep weight / lw.weight below 2^10.
+    // This holds for every weight that a runqueue can sum up: the kernel's callers keep weight / lw.weight below 2^10.
     debug_assert!(excess <= shift, "weight {weight} over {} leaves no fraction bits", lw.weight);
     shift -= excess;
 
     mul_u64_u32_shr(delta_exec, fact as u32, shift)
 }
 
-/// How many bits of `value` stick out above the lower 32.
+/// By how many bits `value` exceeds 32 bits.
 #[inline]
 fn excess_bits(value: u64) -> u32 {
     32 - ((value >> 32) as u32).leading_zeros()
 }
 
-/// fair.c: calc_delta_fair(). `delta * NICE_0_LOAD / weight`: run time (ns) to virtual time (ns).
+/// fair.c: calc_delta_fair(). `delta * NICE_0_LOAD / weight`: converts run time (ns) into virtual time (ns).
 #[inline]
 pub fn calc_delta_fair(resolution: LoadResolution, delta: u64, lw: &mut LoadWeight) -> u64 {
     if lw.weight == resolution.nice_0_load() {

@@ -1,7 +1,7 @@
 //! kernel/profile.c: `profile=` on the command line: a histogram over the kernel's functions.
 //!
-//! Differs: functions are counted, not addresses. `profile=2` and its kin (a sample at each tick that interrupts the kernel) are
-//! absent: nothing here is interrupted within a path, so there would be none.
+//! Differs: counts functions, not addresses. `profile=2` and the like (a sample on each tick that interrupts the
+//! kernel) are absent: nothing is interrupted within a path here, so there would be no samples.
 
 use crate::access::Path;
 use crate::arch::Arch;
@@ -31,12 +31,12 @@ pub enum ProfileType {
 #[derive(Clone, Debug, Default)]
 pub struct ProfileState {
     prof_on: Option<ProfileType>,
-    /// By the function's number.
+    /// By the number of the function.
     hits: BTreeMap<u16, u64>,
 }
 
 impl<A: Arch> Sched<A> {
-    /// profile.c: profile_setup(). To be called at boot. Profiling sleeps turns schedstats on.
+    /// profile.c: profile_setup(). Called at boot. Profiling sleeps turns schedstats on.
     ///
     /// # Errors
     /// EINVAL for what this kernel cannot profile.
@@ -65,7 +65,7 @@ impl<A: Arch> Sched<A> {
         }
     }
 
-    /// The histogram, by function; `None` while nothing is profiled.
+    /// The histogram, by function; `None` while profiling is off.
     pub fn profile_histogram(&self) -> Option<impl Iterator<Item = (Path, u64)> + '_> {
         self.profile.prof_on?;
         Some(self.profile.hits.iter().map(|(&number, &hits)| (Path(number), hits)))

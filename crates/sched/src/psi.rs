@@ -1,6 +1,7 @@
-//! psi.c: pressure stall information: for how much of the time tasks of a group waited for a CPU or a block device.
+//! psi.c: pressure stall information: for what part of the time tasks of a group waited for a CPU or a block device.
 //!
-//! A CPU is, for a group, in some states at each moment, by how many of the group's tasks are queued or wait there:
+//! At each moment a CPU is in some of these states with respect to a group, depending on how many of the group's tasks are queued
+//! or wait there:
 //!
 //! ```text
 //! IO_SOME   a task waits for a device          CPU_SOME  more tasks are queued than run
@@ -8,15 +9,15 @@
 //! NONIDLE   any of this
 //! ```
 //!
-//! Times in these states are summed up for each CPU, and every two seconds averaged over the CPUs, each weighted by the time in
-//! which it was not idle. Averages over 10, 60 and 300 s are those of the load average's fixed point.
+//! The times in these states are summed up for each CPU. Every two seconds they are averaged over the CPUs, each weighted by its
+//! time that was not idle. Averages over 10, 60 and 300 s use the load average's fixed point.
 //!
-//! On in kernels that have it, as Debian builds them, unless booted with `psi=0`: then one flag is read. A change of a task's state costs
-//! a function's time and a line for each level of groups.
+//! It is on in kernels that have it, as Debian builds them, unless they are booted with `psi=0`: then it costs the read of one
+//! flag. A change of a task's state costs a function's time and one cache line for each level of groups.
 //!
-//! Differs: what a kworker does every two seconds is done when the group next changes, with the states as they were at its time;
-//! no time is taken for it. Memory stalls do not happen here, and time of interrupts is not accounted as pressure
-//! (CONFIG_IRQ_TIME_ACCOUNTING off). Triggers (poll()) are absent.
+//! Differs: what a kworker does every two seconds is done when the group next changes, with the states of the time it was due; it
+//! takes no time. Memory stalls do not happen here, and interrupt time does not count as pressure (CONFIG_IRQ_TIME_ACCOUNTING
+//! off). Triggers (poll()) are absent.
 
 use crate::arch::Arch;
 use crate::behaviour;
@@ -38,7 +39,7 @@ behaviour! {
     }
 }
 
-/// psi_types.h: TSK_IOWAIT, TSK_RUNNING, TSK_ONCPU: what a task counts as.
+/// psi_types.h: TSK_IOWAIT, TSK_RUNNING, TSK_ONCPU: how a task counts.
 const TSK_IOWAIT: u8 = 1 << NR_IOWAIT;
 const TSK_RUNNING: u8 = 1 << NR_RUNNING;
 const TSK_ONCPU: u8 = 1 << 2;
@@ -53,25 +54,25 @@ const PSI_CPU_SOME: usize = 2;
 const PSI_CPU_FULL: usize = 3;
 const PSI_NONIDLE: usize = 4;
 const NR_PSI_STATES: usize = 5;
-/// Behind the states: a task of the group runs.
+/// After the states: a task of the group runs.
 const PSI_ONCPU: u8 = 1 << NR_PSI_STATES;
-/// The states while all tasks that are queued run.
+/// The states when all queued tasks run.
 const NOBODY_WAITS: u8 = 1 << PSI_NONIDLE;
 
-/// loadavg.h: FSHIFT, FIXED_1: averages are out of 2^11.
+/// loadavg.h: FSHIFT, FIXED_1. Averages are multiples of 1/2^11.
 const FSHIFT: u32 = 11;
 const FIXED_1: u64 = 1 << FSHIFT;
-/// psi.c: EXP_10s, EXP_60s, EXP_300s: what is left of an average after two seconds.
+/// psi.c: EXP_10s, EXP_60s, EXP_300s. What is left of an average after two seconds.
 const EXP: [u64; 3] = [1677, 1981, 2034];
 
-/// What pressure is on.
+/// The resource that is under pressure.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum PsiRes {
     Io,
     Cpu,
 }
 
-/// psi_types.h: struct psi_group_cpu. Times in ns, 32 bits as in the kernel: differences count.
+/// psi_types.h: struct psi_group_cpu. Times in ns, in 32 bits as in the kernel: only differences matter.
 #[derive(Clone, Copy, Debug, Default)]
 struct PsiGroupCpu {
     tasks: [u32; NR_PSI_TASK_COUNTS],
@@ -87,7 +88,7 @@ pub struct PsiGroup {
     pcpu: Vec<PsiGroupCpu>,
     avg_last_update: u64,
     avg_next_update: u64,
-    /// When the averages' work is due, in ns; `u64::MAX`: it is not pending.
+    /// When the averages are to be updated next, in ns; `u64::MAX`: no update is pending.
     avgs_work: u64,
     avg_total: [u64; NR_PSI_STATES - 1],
     /// In ns.
@@ -96,12 +97,12 @@ pub struct PsiGroup {
     avg: [[u64; 3]; NR_PSI_STATES - 1],
 }
 
-/// The state of the accounting: `psi_system`, and a group for each cgroup.
+/// The state of the accounting: `psi_system`, and one group for each cgroup.
 #[derive(Clone, Debug, Default)]
 pub struct PsiState {
     /// `!psi_disabled`
     enabled: bool,
-    /// By task group; the root's is `psi_system`. Sessions' groups have none.
+    /// By task group; the root's is `psi_system`. Autogroups have none.
     groups: Vec<Option<PsiGroup>>,
     /// In ns.
     psi_period: u64,
@@ -114,7 +115,7 @@ pub struct PsiState {
 fn test_states(tasks: &[u32; NR_PSI_TASK_COUNTS], state_mask: u8) -> u8 {
     let oncpu = u32::from(state_mask & PSI_ONCPU != 0);
     let (waiting, running) = (tasks[NR_IOWAIT], tasks[NR_RUNNING]);
-    // Without branches: which of them hold changes from call to call.
+    // Branch-free, because the states vary from call to call.
     let on = |holds: bool, state: usize| u8::from(holds) << state;
     state_mask
         | on(waiting != 0, PSI_IO_SOME)
@@ -132,7 +133,7 @@ fn calc_load(load: u64, exp: u64, active: u64) -> u64 {
     (newload + up) / FIXED_1
 }
 
-/// loadavg.c: fixed_power_int(). `x` to the power of `n`, out of 2^11.
+/// loadavg.c: fixed_power_int(). `x` to the power of `n`, in multiples of 1/2^11.
 fn fixed_power_int(mut x: u64, mut n: u64) -> u64 {
     let times = |a: u64, b: u64| (a * b + (1 << (FSHIFT - 1))) >> FSHIFT;
     let mut result = FIXED_1;
@@ -153,7 +154,7 @@ fn calc_load_n(load: u64, exp: u64, active: u64, n: u64) -> u64 {
     calc_load(load, fixed_power_int(exp, n), active)
 }
 
-/// psi.c: calc_avgs(). `time` of `period` ns were stalled, after periods without activity.
+/// psi.c: calc_avgs(). `time` ns of `period` were stalled, after `missed_periods` without activity.
 fn calc_avgs(avg: &mut [u64; 3], missed_periods: u64, time: u64, period: u64) {
     if missed_periods != 0 {
         for (avg, exp) in avg.iter_mut().zip(EXP) {
@@ -167,12 +168,12 @@ fn calc_avgs(avg: &mut [u64; 3], missed_periods: u64, time: u64, period: u64) {
 }
 
 impl PsiGroupCpu {
-    /// psi.c: record_times(). What has passed since the last change belongs to the states that were.
+    /// psi.c: record_times(). Adds the time since the last change to the states that held.
     #[inline]
     fn record_times(&mut self, now: u64) {
         let delta = now.saturating_sub(self.state_start) as u32;
         self.state_start = self.state_start.max(now);
-        // Mostly the CPU has idled, or somebody has run and nobody has waited.
+        // Usually the CPU was idle, or a task ran and none waited.
         match self.state_mask & !PSI_ONCPU {
             0 => {}
             NOBODY_WAITS => self.times[PSI_NONIDLE] = self.times[PSI_NONIDLE].wrapping_add(delta),
@@ -182,14 +183,14 @@ impl PsiGroupCpu {
 
     #[inline(never)]
     fn record_waits(&mut self, delta: u32) {
-        // Nothing is full that is not some.
+        // A state can only be full if it is also some.
         for (state, time) in self.times.iter_mut().enumerate() {
             let on = u32::from(self.state_mask >> state & 1);
             *time = time.wrapping_add(delta & on.wrapping_neg());
         }
     }
 
-    /// psi.c: get_recent_times(). Times since the last look, what goes on now included.
+    /// psi.c: get_recent_times(). The times since the last call, including the current states.
     fn get_recent_times(&mut self, now: u64) -> [u32; NR_PSI_STATES] {
         let running = now.saturating_sub(self.state_start) as u32;
         std::array::from_fn(|state| {
@@ -233,7 +234,7 @@ impl PsiGroup {
         nonidle_changed
     }
 
-    /// psi.c: update_averages(). Returns when they are due next.
+    /// psi.c: update_averages(). Returns when the next update is due.
     fn update_averages(&mut self, now: u64, psi_period: u64) -> u64 {
         let expires = self.avg_next_update;
         let missed_periods = (now - expires) / psi_period;
@@ -241,7 +242,7 @@ impl PsiGroup {
         let period = now - (self.avg_last_update + missed_periods * psi_period);
         self.avg_last_update = now;
         for state in 0..NR_PSI_STATES - 1 {
-            // More than the period has is told with the next one.
+            // What exceeds the period is reported with the next one.
             let sample = (self.total[state] - self.avg_total[state]).min(period);
             self.avg_total[state] += sample;
             calc_avgs(&mut self.avg[state], missed_periods, sample, period);
@@ -251,7 +252,7 @@ impl PsiGroup {
 
     /// psi.c: psi_avgs_work().
     ///
-    /// Differs: there is no kworker whose own running must not keep the work alive.
+    /// Differs: there is no kworker whose own running must not keep the work going.
     fn psi_avgs_work(&mut self, psi_period: u64, tick_nsec: u64) {
         let now = self.avgs_work;
         let nonidle = self.collect_percpu_times(now, tick_nsec);
@@ -264,7 +265,7 @@ impl PsiGroup {
         };
     }
 
-    /// The works that were due by `now`.
+    /// Does the updates that were due by `now`.
     #[inline]
     fn catch_up(&mut self, now: u64, psi_period: u64, tick_nsec: u64) {
         while self.avgs_work <= now {
@@ -281,10 +282,10 @@ pub struct Pressure {
 }
 
 impl<A: Arch> Sched<A> {
-    /// psi.c: setup_psi(), `psi=0` or `psi=1` on the command line. To be called before any task is created.
+    /// psi.c: setup_psi(): `psi=0` or `psi=1` on the command line. Called before any task is created.
     ///
     /// # Errors
-    /// EOPNOTSUPP for a kernel without.
+    /// EOPNOTSUPP for a kernel without PSI.
     pub fn setup_psi(&mut self, psi_enable: bool) -> Answer {
         if self.kernel.psi == Psi::Absent {
             return Err(Refusal::new(Errno::EOPNOTSUPP, "this kernel has no pressure stall information"));
@@ -335,7 +336,7 @@ impl<A: Arch> Sched<A> {
         }
     }
 
-    /// psi.c: task_psi_group(). Of cgroup v1 there is the system's alone.
+    /// psi.c: task_psi_group(). With cgroup v1 only the system has one.
     fn task_psi_group(&self, p: TaskId) -> TgId {
         match self.cgroup_hierarchy {
             Hierarchy::Legacy => ROOT_TASK_GROUP,
@@ -343,7 +344,7 @@ impl<A: Arch> Sched<A> {
         }
     }
 
-    /// psi.c: psi_group_change(). `now` of [`Psi::PerChangeClock`].
+    /// psi.c: psi_group_change(). `now` is that of [`Psi::PerChangeClock`].
     #[fentry]
     fn psi_group_change(&mut self, group: TgId, cpu: CpuId, clear: u8, set: u8, now: Option<u64>) {
         self.write_psi_group(group, cpu);
@@ -380,7 +381,7 @@ impl<A: Arch> Sched<A> {
         (self.kernel.psi == Psi::PerChangeClock).then(|| self.local_clock())
     }
 
-    /// psi.c: psi_task_change(). In the task's group and all above.
+    /// psi.c: psi_task_change(), in the task's group and all above.
     #[fentry]
     fn psi_task_change(&mut self, p: TaskId, clear: u8, set: u8) {
         let cpu = self.task[p].cpu;
@@ -437,7 +438,7 @@ impl<A: Arch> Sched<A> {
 
     /// stats.h: psi_enqueue().
     ///
-    /// Differs: called after the class's own, as since v6.12, and knows of delayed sleepers always.
+    /// Differs: called after the class's own enqueue, as since v6.12, and always knows about delayed sleepers.
     #[inline]
     pub(crate) fn psi_enqueue(&mut self, p: TaskId, flags: QueueFlags) {
         if unlikely(self.psi.enabled) && !flags.save_restore {
@@ -450,7 +451,7 @@ impl<A: Arch> Sched<A> {
         let task = &self.task[p];
         let waits = if task.in_iowait { TSK_IOWAIT } else { 0 };
         if task.on_cpu {
-            // The switch will tell.
+            // The switch will account for it.
             return;
         }
         let (clear, set) = match (self.se[task.se].sched_delayed, flags.migrated) {
@@ -469,7 +470,7 @@ impl<A: Arch> Sched<A> {
         }
     }
 
-    /// stats.h: psi_ttwu_dequeue(). A sleeper wakes on another CPU: what it waited for is no longer waited for on the old one.
+    /// stats.h: psi_ttwu_dequeue(). A sleeper wakes on another CPU: it no longer waits for a device on the old one.
     #[inline]
     pub(crate) fn psi_ttwu_dequeue(&mut self, p: TaskId) {
         if unlikely(self.psi.enabled) && self.task[p].psi_flags != 0 {
@@ -501,17 +502,17 @@ impl<A: Arch> Sched<A> {
         }
     }
 
-    /// Tasks of a group that wait for a device or are queued on `cpu`, and whether one runs there, as they are accounted.
+    /// How many of a group's tasks wait for a device, and are queued, on `cpu`, and whether one runs there, as accounted.
     pub fn psi_counts(&self, group: TgId, cpu: CpuId) -> Option<(u32, u32, bool)> {
         let groupc = &self.psi.groups.get(group.index())?.as_ref()?.pcpu[cpu.index()];
         Some((groupc.tasks[NR_IOWAIT], groupc.tasks[NR_RUNNING], groupc.state_mask & PSI_ONCPU != 0))
     }
 
-    /// psi.c: psi_show(). The lines `some` and `full` of a group's pressure file at `now` (ns), which may lie after the last
+    /// psi.c: psi_show(). The lines `some` and `full` of a group's pressure file at `now` (ns), which may be after the last
     /// change. Reading changes nothing.
     ///
     /// # Errors
-    /// EOPNOTSUPP while nothing is accounted.
+    /// EOPNOTSUPP while pressure is not accounted.
     pub fn psi_show(&self, group: TgId, res: PsiRes, now: u64) -> Answer<[Pressure; 2]> {
         let off = Refusal::new(Errno::EOPNOTSUPP, "pressure is not accounted: psi=0");
         let found = self.psi.groups.get(group.index()).and_then(Option::as_ref).filter(|_| self.psi.enabled);
@@ -526,7 +527,7 @@ impl<A: Arch> Sched<A> {
             PsiRes::Cpu => [PSI_CPU_SOME, PSI_CPU_FULL],
         };
         Ok(states.map(|state| {
-            // Of the whole system that is not defined: something runs where anything is queued.
+            // This is not defined for the whole system: wherever a task is queued, one runs.
             if group == ROOT_TASK_GROUP && state == PSI_CPU_FULL {
                 return Pressure { avg: [0; 3], total: 0 };
             }
@@ -558,17 +559,17 @@ mod tests {
 
     #[test]
     fn averages_are_the_load_averages_fixed_point() {
-        // Half of each period for a minute: 30 steps towards 50%.
+        // A minute in which half of each period is stalled: 30 steps towards 50%.
         let mut avg = [0; 3];
         for _ in 0..30 {
             calc_avgs(&mut avg, 0, 1_000_000_000, 2_000_000_000);
         }
-        // 50 (1 - (1677/2048)^30) and so on, but for each step's rounding up.
+        // 50 (1 - (1677/2048)^30) and so on, except for the rounding up in each step.
         let percent = avg.map(|avg| avg * 100 / FIXED_1);
         for (percent, exact) in percent.into_iter().zip([4988, 3157, 930]) {
             assert!(percent.abs_diff(exact) < 40, "{percent} of {exact}");
         }
-        // Periods that were missed decay at once as they would have one by one, up to rounding.
+        // Missed periods decay at once as they would have one by one, up to rounding.
         let mut at_once = avg;
         calc_avgs(&mut at_once, 9, 0, 2_000_000_000);
         let mut by_steps = avg;

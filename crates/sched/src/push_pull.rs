@@ -1,6 +1,6 @@
-//! What the real-time and the deadline class have in common where tasks change CPUs: tasks that wait and may run elsewhere, CPUs
-//! that have such tasks, the way from a set of CPUs to the nearest one, and moving a task under both queues' locks. Which tasks
-//! come before which, and which CPUs are worth asking, each class knows by itself (rt/migrate.rs, deadline/migrate.rs).
+//! What the real-time and the deadline class share when tasks change CPUs: waiting tasks that may run elsewhere, CPUs that
+//! have such tasks, the choice of the nearest CPU of a set, and moving a task under both queues' locks. Each class itself
+//! decides the order of its tasks, and which CPUs are worth asking (rt/migrate.rs, deadline/migrate.rs).
 
 use crate::arch::Arch;
 use crate::core::Sched;
@@ -9,14 +9,14 @@ use crate::sched::*;
 use crate::topology::SdFlags;
 use units::{CpuId, CpuMask};
 
-/// A class whose tasks are pushed and pulled.
+/// A class that pushes and pulls tasks.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum PushClass {
     Rt,
     Dl,
 }
 
-/// Tasks that wait on a queue and may run elsewhere, by what puts them in order, and then by arrival.
+/// The waiting tasks of a queue that may run elsewhere, in the order of their keys, then of their arrival.
 #[derive(Clone, Debug)]
 pub struct Pushable<K> {
     waiting: Vec<(K, TaskId)>,
@@ -34,7 +34,7 @@ impl<K: Copy> Pushable<K> {
         self.waiting.is_empty()
     }
 
-    /// Who is pushed first.
+    /// The task that is pushed first.
     #[inline]
     pub fn first(&self) -> Option<(K, TaskId)> {
         self.waiting.first().copied()
@@ -44,21 +44,21 @@ impl<K: Copy> Pushable<K> {
         self.waiting.iter().map(|&(_, p)| p)
     }
 
-    /// `before`: whether the first one's task is pushed before the second one's.
+    /// `before`: whether the task with the first key is pushed before the one with the second.
     pub(crate) fn insert(&mut self, key: K, p: TaskId, before: impl Fn(K, K) -> bool) {
         debug_assert!(self.tasks().all(|task| task != p), "{p:?} waits already");
         let at = self.waiting.partition_point(|&(other, _)| !before(key, other));
         self.waiting.insert(at, (key, p));
     }
 
-    /// Whether it was there.
+    /// Returns whether it was there.
     pub(crate) fn remove(&mut self, p: TaskId) -> bool {
         let at = self.waiting.iter().position(|&(_, task)| task == p);
         at.map(|at| self.waiting.remove(at)).is_some()
     }
 }
 
-/// A root domain's CPUs with tasks of a class to give: `rto_mask` and `rto_count`, `dlo_mask` and `dlo_count`.
+/// A root domain's CPUs that have tasks of a class to give away: `rto_mask` and `rto_count`, `dlo_mask` and `dlo_count`.
 #[derive(Clone, Debug, Default)]
 pub struct Overloaded {
     pub mask: CpuMask,
@@ -66,7 +66,7 @@ pub struct Overloaded {
 }
 
 impl<A: Arch> Sched<A> {
-    /// Notes whether `cpu` has something to give, in the queue and in its root domain.
+    /// Records in the queue and in its root domain whether `cpu` has tasks to give away.
     pub(crate) fn set_overloaded(&mut self, cpu: CpuId, class: PushClass, overloaded: bool) {
         let before = match class {
             PushClass::Rt => &mut self.rt[cpu].overloaded,
@@ -77,7 +77,7 @@ impl<A: Arch> Sched<A> {
         }
     }
 
-    /// The root domain's part. A queue that is offline is none of its.
+    /// Records it in the root domain, unless the queue is offline.
     pub(crate) fn tell_overloaded(&mut self, cpu: CpuId, class: PushClass, overloaded: bool) {
         if !self.rq[cpu].online {
             return;
@@ -97,8 +97,9 @@ impl<A: Arch> Sched<A> {
         }
     }
 
-    /// find_lowest_rq() and find_later_rq(), once they know the CPUs that would do: where the task was; this one, which is
-    /// cheaper to preempt than one that must be told; or what `choose` takes of all and those that are near.
+    /// The end of find_lowest_rq() and find_later_rq(), given the suitable CPUs. Prefers the CPU where the task was; then
+    /// this CPU, which is cheaper to preempt than one that must be notified; then what `choose` picks among the near ones,
+    /// or all.
     pub(crate) fn nearest_cpu(
         &mut self,
         p: TaskId,
@@ -128,7 +129,7 @@ impl<A: Arch> Sched<A> {
         this_cpu.or_else(|| self.cpumask_choose(mask))
     }
 
-    /// cpumask_any_and_distribute(), or cpumask_first_and(), which came before it.
+    /// cpumask_any_and_distribute(), or its predecessor cpumask_first_and().
     pub(crate) fn cpumask_choose(&mut self, mask: &CpuMask) -> Option<CpuId> {
         match self.kernel.rt.lowest_choice {
             LowestChoice::First => mask.first(),
@@ -136,15 +137,15 @@ impl<A: Arch> Sched<A> {
         }
     }
 
-    /// The end of push_rt_task() and push_dl_task(): the queue of `to` was found, and is locked.
+    /// The end of push_rt_task() and push_dl_task(). The queue of `to` was found, and is locked.
     pub(crate) fn push_to(&mut self, p: TaskId, from: CpuId, to: CpuId) {
         self.migrate_locked(p, from, to);
         self.resched_curr(to);
         self.rq_unlock(to);
     }
 
-    /// The loop of pull_rt_task() and pull_dl_task(): asks each CPU in `overloaded` that is `worth` it, and takes what `pick` finds
-    /// there, under both locks.
+    /// The loop of pull_rt_task() and pull_dl_task(): visits each CPU in `overloaded` that is `worth` it, and takes what
+    /// `pick` finds there, under both locks.
     pub(crate) fn pull_from(
         &mut self,
         this_cpu: CpuId,
@@ -169,7 +170,7 @@ impl<A: Arch> Sched<A> {
         }
     }
 
-    /// deactivate_task(), set_task_cpu(), activate_task(): both queues are locked.
+    /// deactivate_task(), set_task_cpu(), activate_task(), with both queues locked.
     fn migrate_locked(&mut self, p: TaskId, from: CpuId, to: CpuId) {
         self.task[p].on_rq = OnRq::Migrating;
         self.deactivate_task(from, p, QueueFlags::default());

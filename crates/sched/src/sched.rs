@@ -42,7 +42,7 @@ macro_rules! id {
 }
 
 id!(
-    /// A task. Ids are used again after the task is gone.
+    /// A task. An id is reused once its task is gone.
     TaskId
 );
 id!(
@@ -50,7 +50,7 @@ id!(
     SeId
 );
 id!(
-    /// A fair run queue: a CPU's root one (the same number as the CPU), or a group's on one CPU.
+    /// A fair runqueue: the root one of a CPU (with the same number as the CPU), or a group's on one CPU.
     CfsRqId
 );
 id!(
@@ -60,7 +60,7 @@ id!(
 
 pub const ROOT_TASK_GROUP: TgId = TgId(0);
 
-/// sched.h: TASK_RUNNING and its kin. Only one holds at a time here; `Waking` and `New` exist as in the kernel.
+/// sched.h: TASK_RUNNING and its kin. A task has only one of them at a time here; `Waking` and `New` exist as in the kernel.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum TaskState {
     #[default]
@@ -81,7 +81,7 @@ pub enum OnRq {
     Migrating,
 }
 
-/// uapi/linux/sched.h: SCHED_NORMAL and its kin, and the stop class's own tasks, which the kernel calls SCHED_FIFO.
+/// uapi/linux/sched.h: SCHED_NORMAL and its kin, and a policy for the stop class's own tasks, which the kernel calls SCHED_FIFO.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum Policy {
     #[default]
@@ -91,12 +91,12 @@ pub enum Policy {
     Fifo,
     Rr,
     Deadline,
-    /// `migration/N`: above everything, never chosen by users.
+    /// `migration/N`: above every other policy, never chosen by users.
     Stop,
 }
 
-/// sched.h: struct sched_class, as a closed set, the highest first. The idle task (`rq.curr == None`) is of the last.
-/// Which class answers what stands in `core/class.rs`.
+/// sched.h: struct sched_class, as a closed set, the highest first. The idle task (`rq.curr == None`) belongs to the last.
+/// `core/class.rs` dispatches the methods of the classes.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Default)]
 pub enum SchedClass {
     Stop,
@@ -126,10 +126,10 @@ impl WakeFlags {
 pub struct QueueFlags {
     /// ENQUEUE_WAKEUP
     pub wakeup: bool,
-    /// ENQUEUE_WAKING: `task_waking_fair` made vruntime relative (until v4.6; later kernels do not look at it).
+    /// ENQUEUE_WAKING: `task_waking_fair` made vruntime relative (until v4.6; later kernels ignore it).
     pub waking: bool,
-    /// ENQUEUE_MIGRATED: the wakeup (since v5.9 also: the balancer) changed the CPU, and vruntime is relative (since v4.7;
-    /// earlier kernels do not look at it).
+    /// ENQUEUE_MIGRATED: the wakeup (since v5.9 also the balancer) changed the CPU, and vruntime is relative (since v4.7; earlier
+    /// kernels ignore it).
     pub migrated: bool,
     /// ENQUEUE_RESTORE / DEQUEUE_SAVE
     pub save_restore: bool,
@@ -137,19 +137,20 @@ pub struct QueueFlags {
     pub move_: bool,
     /// ENQUEUE_REPLENISH: a deadline task gets its next budget.
     pub replenish: bool,
-    /// ENQUEUE_HEAD: before those of its priority.
+    /// ENQUEUE_HEAD: ahead of the other tasks of its priority.
     pub head: bool,
     /// DEQUEUE_SLEEP
     pub sleep: bool,
     /// ENQUEUE_NOCLOCK / DEQUEUE_NOCLOCK: the caller has updated the clock (since v4.12).
     pub noclock: bool,
-    /// ENQUEUE_INITIAL: a new task, for the first time (since v6.6).
+    /// ENQUEUE_INITIAL: a new task is enqueued for the first time (since v6.6).
     pub initial: bool,
-    /// ENQUEUE_DELAYED / DEQUEUE_DELAYED: it is queued only because its dequeue was delayed (since v6.12).
+    /// ENQUEUE_DELAYED / DEQUEUE_DELAYED: the task is still queued only because its dequeue was delayed (since v6.12).
     pub delayed: bool,
-    /// DEQUEUE_SPECIAL: a state that bears no spurious wakeup, so the dequeue must not be delayed (since v6.12).
+    /// DEQUEUE_SPECIAL: the task sleeps in a state that tolerates no spurious wakeup, so the dequeue must not be delayed (since
+    /// v6.12).
     pub special: bool,
-    /// DEQUEUE_THROTTLE: the task's queue is throttled, and it leaves for that (since v6.18).
+    /// DEQUEUE_THROTTLE: the task leaves because its queue is throttled (since v6.18).
     pub throttle: bool,
 }
 
@@ -163,25 +164,25 @@ pub struct LoadWeight {
 
 /// sched.h: struct sched_entity. Times in nanoseconds, `vruntime` in nanoseconds of nice-0 time, wrapping.
 ///
-/// In this order: what each walk over an entity's levels looks at stands in the first of the host's cache lines, and averages in the
-/// next two.
+/// Field order: what each walk over an entity's levels reads lies in the first cache line of the host, the averages in the next
+/// two.
 #[derive(Clone, Debug, Default)]
 #[repr(C, align(64))]
 pub struct SchedEntity {
     pub cfs_rq: CfsRqId,
     pub depth: u16,
     pub on_rq: bool,
-    /// In the timeline (an entity that runs is on the queue, but not in it).
+    /// Whether the entity is in the timeline. The running entity is on the queue, but not in the timeline.
     pub in_timeline: bool,
     pub my_q: Option<CfsRqId>,
     pub parent: Option<SeId>,
     /// The task this entity schedules; `None` for a group's.
     pub task: Option<TaskId>,
-    /// It has gone to sleep, but stays queued until its lag is made up for (v6.12: DELAY_DEQUEUE).
+    /// The entity has gone to sleep, but stays queued until its lag is made up for (v6.12: DELAY_DEQUEUE).
     pub sched_delayed: bool,
-    /// `deadline` is relative to `vruntime` until it is queued again (v6.8: PLACE_REL_DEADLINE).
+    /// `deadline` is relative to `vruntime` until the entity is queued again (v6.8: PLACE_REL_DEADLINE).
     pub rel_deadline: bool,
-    /// The slice is its own, not the tunable's (v6.12).
+    /// The slice was set for this entity; the tunable does not apply (v6.12).
     pub custom_slice: bool,
     /// [`Layout::first_of_se`](crate::layout::Layout::first_of_se).
     pub first_line: u32,
@@ -189,21 +190,22 @@ pub struct SchedEntity {
     pub exec_start: u64,
     pub sum_exec_runtime: u64,
     pub load: LoadWeight,
-    /// Of a group's entity, weight of what is runnable below (v4.15), or how many tasks are
+    /// For a group's entity, the weight of what is runnable below it (v4.15), or how many tasks are
     /// ([`Pelt::RunnableAvg`](crate::pelt::Pelt::RunnableAvg)).
     pub runnable_weight: u64,
     pub avg: SchedAvg,
     pub prev_sum_exec_runtime: u64,
     pub nr_migrations: u32,
-    /// Run time that it asks for at once, in ns (v6.6): a second at most by the tunable, 100 ms by sched_setattr().
+    /// Run time that the entity asks for at once, in ns (v6.6): at most a second through the tunable, 100 ms through
+    /// sched_setattr().
     pub slice: u32,
-    /// When the entity should have got its slice, in virtual time of its queue (v6.6).
+    /// When the entity should have received its slice, in virtual time of its queue (v6.6).
     pub deadline: u64,
-    /// How far the queue's virtual time was ahead when the entity left it, or when its dequeue was delayed, in ns (v6.6). While it
-    /// runs, the deadline with which it was picked, where that protects it
+    /// Lag: how far the queue's virtual time was ahead when the entity left it, or when its dequeue was delayed, in ns (v6.6).
+    /// While the entity runs, this is the deadline with which it was picked, where that deadline protects it
     /// ([`SliceProtection::Deadline`](crate::fair::rules::SliceProtection)).
     pub vlag: i64,
-    /// Up to which vruntime it is protected while it runs (v6.17).
+    /// The vruntime up to which the entity is protected from preemption while it runs (v6.17).
     pub vprot: u64,
 }
 
@@ -219,7 +221,7 @@ pub struct SchedStatistics {
     pub sleep_start: u64,
     pub sleep_max: u64,
     pub sum_sleep_runtime: u64,
-    /// The part of it that was uninterruptible (shown since v5.16).
+    /// The uninterruptible part of `sum_sleep_runtime` (shown since v5.16).
     pub sum_block_runtime: u64,
     pub block_start: u64,
     pub block_max: u64,
@@ -250,9 +252,8 @@ pub struct SchedInfo {
     pub last_queued: u64,
 }
 
-/// sched.h: struct task_struct, the part read on every wakeup and switch. What is rarer is in [`TaskCold`].
-///
-/// Two of the host's cache lines.
+/// sched.h: struct task_struct, the part read on every wakeup and switch: two cache lines of the host. Rarer fields are in
+/// [`TaskCold`].
 #[derive(Clone, Debug, Default)]
 #[repr(align(64))]
 pub struct TaskStruct {
@@ -264,25 +265,25 @@ pub struct TaskStruct {
     pub state: TaskState,
     pub on_rq: OnRq,
     pub on_cpu: bool,
-    /// What it counts as in `psi`.
+    /// How `psi` counts the task.
     pub(crate) psi_flags: u8,
-    /// When its CPU had finished switching away from it (`on_cpu = 0`), in ns of that CPU's clock.
+    /// When its CPU had finished switching away from the task (`on_cpu = 0`), in ns of that CPU's clock.
     pub off_cpu_at: u64,
     pub policy: Policy,
     pub sched_class: SchedClass,
     pub sched_contributes_to_load: bool,
     pub sched_remote_wakeup: bool,
     pub in_iowait: bool,
-    /// PF_EXITING: it has begun to end.
+    /// PF_EXITING: the task has begun to exit.
     pub exiting: bool,
-    /// `None` until the slot is given to a task, and after it is gone.
+    /// False until the slot is given to a task, and again after that task is gone.
     pub alive: bool,
     pub static_prio: i32,
     pub prio: i32,
     /// 1..=99 under SCHED_FIFO and SCHED_RR; otherwise 0.
     pub rt_priority: u8,
     pub nr_cpus_allowed: u16,
-    /// Tasks that may run on the same CPUs share it, mostly: it is near, where each task's own would not be.
+    /// Shared by tasks that may run on the same CPUs: one mask stays in the host's cache, a mask per task would not.
     pub cpus_allowed: Arc<CpuMask>,
     /// Address space; tasks of one process share it. 0 = none (kernel thread).
     pub mm: u32,
@@ -298,47 +299,47 @@ pub struct TaskStruct {
     pub nivcsw: u64,
 }
 
-// Nothing but what each wakeup and switch needs has room.
+// Room only for what each wakeup and switch needs.
 const _: () = assert!(size_of::<TaskStruct>() == 128);
 
-/// The part of struct task_struct that names, rarer system calls and reports read.
+/// The rest of struct task_struct: what names, rarer system calls and reports read.
 #[derive(Clone, Debug, Default)]
 pub struct TaskCold {
-    /// Capacity of the biggest CPU that it may run on.
+    /// Capacity of the biggest CPU that the task may run on.
     pub max_allowed_capacity: u64,
-    /// A kernel thread whose CPU is down: it will be bound there again.
+    /// For a kernel thread whose CPU is down: the CPU to which it will be bound again.
     pub bound_to: Option<CpuId>,
     pub sched_reset_on_fork: bool,
     pub pid: u32,
     pub comm: String,
-    /// The group whose member it is (`task_css()`); `sched_task_group` may be its session's instead.
+    /// The cgroup that the task is a member of (`task_css()`); `sched_task_group` may be its session's group instead.
     pub css: TgId,
     /// Its session's group, if it is not init's session (`signal->autogroup`).
     pub autogroup: Option<u32>,
     /// PF_EXITING
     pub exiting: bool,
-    /// It is to leave a throttled queue on its way to user mode (v6.18).
+    /// The task is to leave a throttled queue on its way to user mode (v6.18).
     pub(crate) sched_throttle_work: bool,
-    /// It has left one, and waits for the queue's runtime; `on_rq` is as before (v6.18).
+    /// The task has left a throttled queue and waits for the queue's runtime; `on_rq` is unchanged (v6.18).
     pub(crate) throttled: bool,
-    /// Which CPU counts it as waiting for a device, where that goes on until it runs.
+    /// The CPU that counts the task as waiting for a device, in kernels that count it until it runs.
     pub iowait_cpu: CpuId,
-    /// The first of those who wait for what it holds and lend it their priority (rt_mutex).
+    /// The first of the tasks that wait for a lock which this one holds and lend it their priority (rt_mutex).
     pub pi_top_task: Option<TaskId>,
     pub statistics: SchedStatistics,
-    /// Where it sleeps or last slept, while somebody asks (`keeps_wait_channels`).
+    /// Where the task sleeps or last slept; kept only while something reads it (`keeps_wait_channels`).
     pub wchan: WaitChannel,
     /// Its own sleeps, by place.
     pub latency_record: Vec<LatencyRecord>,
-    /// Utilization clamps, as asked for.
+    /// Utilization clamps, as requested.
     pub uclamp_req: Clamps,
-    /// The effective ones, while the task is queued.
+    /// Effective utilization clamps, while the task is queued.
     pub uclamp: Clamps,
 }
 
 /// sched.h: struct cfs_rq.
 ///
-/// In this order: what each walk over the levels looks at stands first, then averages.
+/// Field order: first what each walk over the levels reads, then the averages.
 #[derive(Clone, Debug, Default)]
 #[repr(C, align(64))]
 pub struct CfsRq {
@@ -347,13 +348,13 @@ pub struct CfsRq {
     /// The queue of an idle group (v5.15).
     pub idle: bool,
     pub on_list: bool,
-    /// Whether any of `next`, `last`, `skip` is somebody.
+    /// Whether any of `next`, `last`, `skip` is set.
     pub buddies: bool,
     /// Load-avg propagation up the hierarchy (v4.10 flag `propagate_avg`; v4.15 `propagate` and `prop_runnable_sum`).
     pub propagate: bool,
-    /// Not a CPU's root one.
+    /// False for the root queue of a CPU.
     pub of_group: bool,
-    /// How often weights are halved for the average vruntime (v7.2: PARANOID_AVG).
+    /// How often weights are halved when the average vruntime is summed up (v7.2: PARANOID_AVG).
     pub sum_shift: u8,
     /// The clock of its load averages stands still. Until v6.17 that is while `throttle_count` is not 0.
     pub pelt_clock_throttled: bool,
@@ -365,45 +366,46 @@ pub struct CfsRq {
     /// [`Layout::first_of_cfs_rq`](crate::layout::Layout::first_of_cfs_rq).
     pub first_byte: u32,
     pub load: LoadWeight,
-    /// Sum of `runnable_weight` of what is queued (v4.15).
+    /// Sum of the `runnable_weight` of all queued entities (v4.15).
     pub runnable_weight: u64,
     pub min_vruntime: u64,
     pub tasks_timeline: crate::fair::timeline::Timeline,
-    /// How many of this queue and those above are throttled: its clock stands still while any is (v6.18: and nothing is queued).
+    /// How many of this queue and those above it are throttled. Its clock stands still while any is (v6.18: and while nothing is
+    /// queued).
     pub throttle_count: i32,
-    /// Those of `h_nr_running` that are [`SchedEntity::sched_delayed`] (v6.12).
+    /// How many of `h_nr_running` are [`SchedEntity::sched_delayed`] (v6.12).
     pub h_nr_delayed: u32,
-    /// How many of these are SCHED_IDLE (v5.4), or in an idle group below this queue (v5.15).
+    /// How many of `h_nr_running` are SCHED_IDLE (v5.4), or in an idle group below this queue (v5.15).
     pub idle_h_nr_running: u32,
-    /// Entities of its own that are idle: SCHED_IDLE tasks and idle groups (v5.16).
+    /// How many of the queue's own entities are idle: SCHED_IDLE tasks and idle groups (v5.16).
     pub idle_nr_running: u32,
-    /// How long its clock has stood still in all, in ns.
+    /// Total time that the clock of the load averages has stood still, in ns.
     #[doc(alias = "throttled_clock_task_time")]
     pub throttled_clock_pelt_time: u64,
     pub next: Option<SeId>,
     pub last: Option<SeId>,
     pub skip: Option<SeId>,
-    /// `avg.runnable_avg` is `runnable_load_avg`, which until v4.14 stood outside `avg`.
+    /// `avg.runnable_avg` is the kernel's `runnable_load_avg`, which until v4.14 stood outside `avg`.
     pub avg: SchedAvg,
     pub removed: Removed,
     pub tg_load_avg_contrib: u64,
     pub prop_runnable_sum: i64,
-    /// The CPU's clock when the group was last told (v6.7), in ns.
+    /// The CPU's clock when the queue last added its load to the group's (v6.7), in ns.
     pub last_update_tg_load_avg: u64,
     /// Where the clock of the load averages stood when it stopped, in ns.
     #[doc(alias = "throttled_clock_task")]
     pub throttled_clock_pelt: u64,
-    /// `throttled_clock_pelt_time` when the queue was last seen empty (v6.0), `u64::MAX` while the clock stands still.
+    /// `throttled_clock_pelt_time` when the queue was last seen empty (v6.0); `u64::MAX` while the clock stands still.
     pub throttled_pelt_idle: u64,
     pub exec_clock: u64,
-    /// Of what waits, the sum of `weight * (vruntime - zero_vruntime)` (v6.6). Which weights:
-    /// [`AverageWeights`](crate::fair::rules::AverageWeights).
+    /// Sum of `weight * (vruntime - zero_vruntime)` over the waiting entities (v6.6).
+    /// [`AverageWeights`](crate::fair::rules::AverageWeights) says which weights.
     #[doc(alias = "avg_vruntime")]
     pub sum_w_vruntime: i64,
-    /// Of what waits, the sum of those weights (v6.6).
+    /// Sum of the same weights over the waiting entities (v6.6).
     #[doc(alias = "avg_load")]
     pub sum_weight: u64,
-    /// A vruntime near the average: what the sums count from (v6.6 to v6.18: min_vruntime; 6.12.y follows v6.19).
+    /// A vruntime near the average, from which the sums count (v6.6 to v6.18: min_vruntime; 6.12.y follows v6.19).
     pub zero_vruntime: u64,
     pub h_load: u64,
     /// Jiffies.
@@ -414,7 +416,7 @@ pub struct CfsRq {
     pub leaf_cfs_rq_list: Links,
 }
 
-/// Load that left without the queue's lock: v4.5 `removed_load_avg`/`removed_util_avg` (atomics), v4.15 `removed.*` (under
+/// Load that left without the queue's lock. v4.5: `removed_load_avg` and `removed_util_avg` (atomics); v4.15: `removed.*` (under
 /// `removed.lock`).
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Removed {
@@ -427,7 +429,7 @@ pub struct Removed {
 
 /// sched.h: struct task_group. `cfs_rq` and `se` hold one id per CPU; the root group has no entities.
 ///
-/// In this order: what a group's entities are weighed by stands in one of the host's cache lines.
+/// Field order: what the weights of a group's entities are computed from lies in one cache line of the host.
 #[derive(Clone, Debug, Default)]
 #[repr(C)]
 pub struct TaskGroup {
@@ -445,11 +447,11 @@ pub struct TaskGroup {
     pub ticks: GroupTicks,
 }
 
-/// What the idle task of a CPU remembers as a waker: `current` is the idle task where an interrupt wakes somebody while
-/// nothing else runs. See the fields of the same names in [`TaskStruct`].
+/// What the idle task of a CPU remembers as a waker: `current` is the idle task when an interrupt wakes a task on an idle CPU.
+/// The fields mean what they mean in [`TaskStruct`].
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct IdleTask {
-    /// Since when it runs, in ns of the queue's `clock_task`; kept where a deadline server asks for it (v6.12).
+    /// Since when the idle task runs, in ns of the queue's `clock_task`; kept where a deadline server needs it (v6.12).
     pub exec_start: u64,
     pub wakee_flips: u32,
     pub last_wakee: Link,
@@ -462,7 +464,7 @@ pub const CPU_LOAD_IDX_MAX: usize = 5;
 
 /// sched.h: struct rq. `curr == None` is the idle task.
 ///
-/// In this order: what each switch and wakeup touches stands in the first two cache lines of the host.
+/// Field order: what each switch and wakeup touches lies in the first two cache lines of the host.
 #[derive(Clone, Debug, Default)]
 #[repr(C, align(64))]
 pub struct Rq {
@@ -472,7 +474,7 @@ pub struct Rq {
     pub need_resched: bool,
     /// TIF_NEED_RESCHED_LAZY of the task that runs here (v6.13).
     pub need_resched_lazy: bool,
-    /// TIF_POLLING_NRFLAG of the idle task: it watches its flags word and needs no interrupt.
+    /// TIF_POLLING_NRFLAG of the idle task: it polls its flags word and needs no interrupt.
     pub polling: bool,
     pub clock_skip_update: ClockSkip,
     pub hotplug: HotplugState,
@@ -484,7 +486,7 @@ pub struct Rq {
     pub cfs: CfsRqId,
     pub clock: u64,
     pub clock_task: u64,
-    /// Time of interrupts and of the hypervisor that `clock_task` has left out, in ns.
+    /// Time of interrupts and of the hypervisor that `clock_task` has excluded so far, in ns.
     pub prev_irq_time: u64,
     pub nr_switches: u64,
     pub idle_stamp: u64,
@@ -494,7 +496,7 @@ pub struct Rq {
     pub cfs_tasks: ListHead,
     pub rd: RdId,
     pub sd: Option<SdId>,
-    /// The stopper task (`migration/N`), queued by itself when it has work.
+    /// The stopper task (`migration/N`), which is queued while it has work.
     pub stop: Option<TaskId>,
     pub stop_queued: bool,
     pub clock_pelt: ClockPelt,
@@ -504,48 +506,48 @@ pub struct Rq {
     /// Until v5.2.
     pub nr_load_updates: u64,
     pub leaf_cfs_rq_list: ListHead,
-    /// v4.15: where the next child queue is inserted (`tmp_alone_branch`); `None` is the list's head.
+    /// v4.15: where the next child queue is inserted (`tmp_alone_branch`); `None` is the head of the list.
     pub tmp_alone_branch: Option<CfsRqId>,
     pub nr_uninterruptible: i64,
     /// Jiffies.
     pub next_balance: u64,
     pub cpu_capacity: u64,
     pub cpu_capacity_orig: u64,
-    /// Load of the running task if it is too big for this CPU, else 0 (v4.20).
+    /// Load of the running task if the task is too big for this CPU, else 0 (v4.20).
     pub misfit_task_load: u64,
     pub idle_balance: bool,
     pub active_balance: bool,
     pub push_cpu: CpuId,
-    /// Time of other classes and of interrupts, in ns times 1024, halved each period (until v4.18).
+    /// Time of other classes and of interrupts, in ns times 1024, halved every period (until v4.18).
     pub rt_avg: u64,
     pub age_stamp: u64,
-    /// The same as averages (v4.19).
+    /// The same, as PELT averages (v4.19).
     pub avg_rt: SchedAvg,
     pub avg_dl: SchedAvg,
     pub avg_irq: SchedAvg,
-    /// Whether something asleep or of another class still has load here (v4.17). Cleared when it is found decayed.
+    /// Whether sleeping tasks or other classes still have load here (v4.17). Cleared once that load is found to have decayed.
     pub has_blocked_load: bool,
     /// Jiffies.
     pub last_blocked_load_update_tick: u64,
-    /// `rq->idle_state->exit_latency`, in microseconds: how long the idle state takes to leave that the CPU is in. `None`
-    /// while it is in none (`idle_state` is null).
+    /// `rq->idle_state->exit_latency`, in microseconds: how long the CPU takes to leave its idle state. `None` while it is in no
+    /// idle state (`idle_state` is null).
     pub idle_exit_latency: Option<u32>,
     /// The idle task's own bookkeeping as a waker.
     pub idle: IdleTask,
-    /// What searches for an idle CPU may still spend of it, in ns (SIS_PROP, v5.14 to v6.4).
+    /// The part of the idle time that searches for an idle CPU may still spend, in ns (SIS_PROP, v5.14 to v6.4).
     pub wake_avg_idle: u64,
-    /// Jiffies: when `wake_avg_idle` was renewed or last halved.
+    /// When `wake_avg_idle` was renewed or last halved, in jiffies.
     pub wake_stamp: u64,
     pub nr_iowait: u32,
-    /// Wakeups to be finished here, the oldest first. Not empty: `ttwu_pending` (v5.8).
+    /// Wakeups to be finished here, the oldest first. `ttwu_pending` (v5.8) is that this is not empty.
     pub wake_list: Vec<TaskId>,
-    /// In its root domain's `online`.
+    /// Whether the CPU is in `online` of its root domain.
     pub online: bool,
     // nohz
-    /// In `nohz.idle_cpus_mask`: the tick is stopped, or was and has not hit a busy CPU since.
+    /// Whether the CPU is in `nohz.idle_cpus_mask`: its tick is stopped, or was and no tick has found the CPU busy since.
     pub nohz_tick_stopped: bool,
     pub nohz_flags: NohzFlags,
-    /// What the balancing softirq is to do for other CPUs (v5.8).
+    /// What the balancing softirq is to do on behalf of other CPUs (v5.8).
     pub nohz_idle_balance: NohzFlags,
     // schedstats
     pub rq_sched_info: SchedInfo,
@@ -580,13 +582,13 @@ impl Policy {
         matches!(self, Policy::Normal | Policy::Batch | Policy::Idle)
     }
 
-    /// kernel/sched/sched.h: rt_policy(). Stoppers do not count: nobody changes them.
+    /// kernel/sched/sched.h: rt_policy(). Stoppers do not count: users cannot change them.
     #[inline]
     pub fn rt_policy(self) -> bool {
         matches!(self, Policy::Fifo | Policy::Rr)
     }
 
-    /// include/linux/sched/rt.h: what rt_or_dl_task_policy(), once task_is_realtime(), asks of a task's policy.
+    /// include/linux/sched/rt.h: what rt_or_dl_task_policy(), formerly task_is_realtime(), checks of a task's policy.
     #[doc(alias = "task_is_realtime")]
     #[inline]
     pub fn rt_or_dl_policy(self) -> bool {

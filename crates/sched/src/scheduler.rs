@@ -1,5 +1,5 @@
-//! The doors into a scheduler: what the rest of the kernel and the clock may ask of it. Another scheduler takes `Sched`'s
-//! place by answering them.
+//! The interface of a scheduler: what the rest of the kernel and the clock may ask of it. Another scheduler replaces `Sched` by implementing
+//! it.
 
 use crate::arch::Arch;
 use crate::attr::SchedAttr;
@@ -25,7 +25,7 @@ use crate::task_work::TaskWork;
 use crate::trace::{Event, Interrupt};
 use units::{CpuId, CpuMask, Ns, unlikely};
 
-/// A scheduler. `cpu` is always the CPU that executes the call; its charges go to that CPU's clock.
+/// A scheduler. `cpu` is always the CPU that executes the call; the call's cost is charged to that CPU's clock.
 pub trait Scheduler:
     CpufreqThreads + Foresee + LeavesToOthers + AsksStopper + TaskWork + TaskCacheWork + LazilyPreempted + ProgramsClock
 {
@@ -35,89 +35,89 @@ pub trait Scheduler:
     fn arch_mut(&mut self) -> &mut Self::Arch;
     fn nr_cpus(&self) -> usize;
 
-    /// A task is created by what runs on `cpu`; it does not run before `wake_up_new_task`.
+    /// Creates a task on behalf of what runs on `cpu`; the task does not run before `wake_up_new_task`.
     fn fork(&mut self, cpu: CpuId, init: TaskInit) -> Answer<TaskId>;
     fn wake_up_new_task(&mut self, cpu: CpuId, task: TaskId);
-    /// Returns whether `task` slept and now does not.
+    /// Wakes `task`. Returns whether it slept and no longer does.
     fn wake(&mut self, cpu: CpuId, task: TaskId, flags: WakeFlags) -> bool;
-    /// Whether `task` runs or waits to.
+    /// Whether `task` runs or is runnable.
     fn is_awake(&self, task: TaskId) -> bool;
-    /// The running task of `cpu` is about to sleep, or thought better of it.
+    /// The running task of `cpu` is about to sleep, or has changed its mind.
     fn set_current_state(&mut self, cpu: CpuId, state: TaskState);
-    /// The running task sleeps for a block device.
+    /// Whether the running task sleeps for a block device.
     fn set_in_iowait(&mut self, cpu: CpuId, in_iowait: bool);
-    /// Whether somebody wants to know where in the kernel tasks sleep.
+    /// Whether anything records where in the kernel tasks sleep.
     fn keeps_wait_channels(&self) -> bool;
-    /// Where `task` is about to sleep.
+    /// Says where `task` is about to sleep.
     fn set_wait_channel(&mut self, task: TaskId, channel: WaitChannel);
-    /// Chooses what runs next and switches to it; `None` is idle. `preempt`: nobody asked for it, a wakeup or tick did.
+    /// Chooses what runs next and switches to it; `None` is idle. `preempt`: a wakeup or a tick asked for it, not the running task.
     fn schedule(&mut self, cpu: CpuId, preempt: bool) -> Option<TaskId>;
     fn sched_yield(&mut self, cpu: CpuId);
-    /// The running task begins to end: PF_EXITING, before it tells its parent.
+    /// The running task begins to exit: PF_EXITING, before it tells its parent.
     fn exit_signals(&mut self, cpu: CpuId);
-    /// The running task ends; the next `schedule` never returns to it.
+    /// The running task exits; the next `schedule` never returns to it.
     fn do_exit(&mut self, cpu: CpuId);
 
-    /// Interrupts and softirqs execute from now on, and no longer: what they wake, they do not wake for the running task.
+    /// Between these two, interrupts and softirqs execute: what they wake is not woken by the running task.
     fn irq_enter(&mut self, cpu: CpuId);
     fn irq_exit(&mut self, cpu: CpuId);
-    /// Of these, softirqs execute from now on.
+    /// From now on, softirqs execute (within `irq_enter` and `irq_exit`).
     fn softirq_enter(&mut self, cpu: CpuId);
 
-    /// A tick interrupts the task that runs, in user mode or in the kernel.
+    /// Accounts a tick to the running task, which it interrupted in user mode (`user_tick`) or in the kernel.
     fn account_process_tick(&mut self, cpu: CpuId, user_tick: bool);
     /// The periodic tick. Returns whether `run_rebalance_domains` is due (SCHED_SOFTIRQ).
     fn scheduler_tick(&mut self, cpu: CpuId) -> bool;
-    /// The reschedule interrupt, or an idle loop that left its polling. Returns whether SCHED_SOFTIRQ is due.
+    /// The reschedule interrupt, or the idle loop having left its polling. Returns whether SCHED_SOFTIRQ is due.
     fn scheduler_ipi(&mut self, cpu: CpuId) -> bool;
-    /// The head of the idle loop, once each time that the CPU goes idle.
+    /// The head of the idle loop, each time that the CPU goes idle.
     fn idle_loop_enter(&mut self, cpu: CpuId);
-    /// The tail of the idle loop: wakeups that were queued while it polled are finished. Returns as `scheduler_ipi`.
+    /// The tail of the idle loop: finishes wakeups that were queued while it polled. Returns the same as `scheduler_ipi`.
     fn idle_loop_exit(&mut self, cpu: CpuId) -> bool;
-    /// When `cpu` is to be interrupted for the scheduler's own timers; `None`: never. `Arch::clockevents_program_event` says when it
-    /// changes.
+    /// When the scheduler's own timers next want an interrupt on `cpu`; `None`: never. A change is announced through
+    /// `Arch::clockevents_program_event`.
     fn next_event(&self, cpu: CpuId) -> Option<Ns>;
-    /// The timer interrupt: runs the first of `cpu`'s timers, if its time has come. Returns whether it had.
+    /// The timer interrupt: runs the first of `cpu`'s timers if it has expired. Returns whether it had.
     fn hrtimer_run(&mut self, cpu: CpuId) -> bool;
     /// The balancing softirq.
     fn run_rebalance_domains(&mut self, cpu: CpuId);
-    /// The work of a `migration/N` task. Returns false if it waits for another CPU, and is to be called again soon.
+    /// The work of a `migration/N` task. Returns false if it waits for another CPU and has to be called again soon.
     fn cpu_stopper_thread(&mut self, cpu: CpuId) -> bool;
 
-    /// The idle loop begins to watch its flags word (or stops to).
+    /// The idle loop begins (or stops) to poll its flags word.
     fn set_polling(&mut self, cpu: CpuId, polling: bool);
-    /// The idle task enters an idle state that takes `exit_latency_us` to leave, or (`None`) has left it: cpuidle's
-    /// `sched_idle_set_state()`. A CPU that idles without one is in no state.
+    /// The idle task enters an idle state that takes `exit_latency_us` to leave, or (`None`) has left it: cpuidle's `sched_idle_set_state()`. A
+    /// CPU that idles without cpuidle is in no state.
     fn set_idle_state(&mut self, cpu: CpuId, exit_latency_us: Option<u32>);
-    /// What that writes, on the way into the state and out of it.
+    /// The cache-line write of `sched_idle_set_state()`, on the way into the state and out of it.
     fn write_idle_state(&mut self, cpu: CpuId);
-    /// The idle loop would stop the tick, and does unless it `stops` not (it has stopped, or a timeout keeps it); and it restarts when the CPU
-    /// leaves the idle loop. Returns whether it does.
+    /// `stops`: the idle loop stops the tick (it does not if the tick is stopped already, or a timeout keeps it). `tick_nohz_idle_restart`
+    /// restarts the tick when the CPU leaves the idle loop, and returns whether it does.
     fn tick_nohz_idle_stop(&mut self, cpu: CpuId, stops: bool);
     fn tick_nohz_idle_restart(&mut self, cpu: CpuId) -> bool;
 
-    /// core.c: nr_iowait_cpu(): tasks that sleep for a device and ran on `cpu` last.
+    /// core.c: nr_iowait_cpu(). How many tasks sleep for a device and last ran on `cpu`.
     fn nr_iowait_cpu(&self, cpu: CpuId) -> u32;
-    /// The CPU time that the task which runs on `cpu` has had so far, in user mode and in the kernel.
+    /// The CPU time that the running task of `cpu` has had so far, in user mode and in the kernel.
     fn task_sched_runtime(&self, cpu: CpuId) -> Ns;
 
-    /// Whether some CPUs run without ticks, so that the first one always ticks for them; and whether `cpu` is one of those.
+    /// Whether some CPUs run without ticks (nohz_full=), so that the first CPU always ticks for them; and whether `cpu` is one of those.
     fn tick_nohz_full_enabled(&self) -> bool;
     fn tick_nohz_full_cpu(&self, cpu: CpuId) -> bool;
-    /// The end of an interrupt on such a CPU while a task runs there.
+    /// The end of an interrupt on a nohz_full CPU that runs a task.
     fn tick_nohz_full_update_tick(&mut self, cpu: CpuId) -> FullTick;
-    /// On which CPU a timer waits that a task on `cpu` arms.
+    /// The CPU on which a timer waits that a task on `cpu` arms.
     fn get_nohz_timer_target(&mut self, cpu: CpuId) -> CpuId;
-    /// Where a kernel thread may run that nobody binds; `None`: everywhere.
+    /// Where an unbound kernel thread may run; `None`: everywhere.
     fn kthread_cpus(&self) -> Option<CpuMask>;
 
     fn need_resched(&self, cpu: CpuId) -> bool;
-    /// Whether the task that runs on `cpu` has a nice level above 0.
+    /// Whether the running task of `cpu` has a nice level above 0.
     fn current_is_nice(&self, cpu: CpuId) -> bool;
     /// What runs on `cpu`; `None` is idle.
     fn current(&self, cpu: CpuId) -> Option<TaskId>;
     fn task_cpu(&self, task: TaskId) -> CpuId;
-    /// Whether `task` is a `migration/N` task: it has no program, only `cpu_stopper_thread`.
+    /// Whether `task` is a `migration/N` task, which has no program, only `cpu_stopper_thread`.
     fn is_stopper(&self, task: TaskId) -> bool;
     /// Whether `task` has a real-time or the deadline policy, so that its timers have no slack.
     fn rt_or_dl_task_policy(&self, task: TaskId) -> bool;
@@ -125,16 +125,16 @@ pub trait Scheduler:
     /// EINVAL if no CPU of the mask is up.
     fn set_cpus_allowed(&mut self, cpu: CpuId, task: TaskId, mask: CpuMask) -> Answer;
     fn cpus_allowed(&self, task: TaskId) -> &CpuMask;
-    /// The current task of `cpu` is about to execute another program: it may be moved before it goes on.
+    /// The current task of `cpu` is about to execute another program: it may be moved before it does.
     fn sched_exec(&mut self, _cpu: CpuId) {}
-    /// It goes on, wherever it is now, with the other program.
+    /// The current task of `cpu`, wherever it is now, has begun to execute the other program.
     fn executed(&mut self, _cpu: CpuId) {}
-    /// A CPU is to go offline: it does when nothing is left there, see `is_online`. EBUSY for the last one.
+    /// Takes a CPU offline. It is gone once nothing is left on it, see `is_online`. EBUSY for the last one.
     fn cpu_down(&mut self, cpu: CpuId, down: CpuId) -> Answer;
-    /// A CPU that is offline comes back, idle. EBUSY while it is still on its way down.
+    /// Brings an offline CPU back, idle. EBUSY while it is still on its way down.
     fn cpu_up(&mut self, cpu: CpuId, up: CpuId) -> Answer;
     fn is_online(&self, cpu: CpuId) -> bool;
-    /// Exclusive cpusets: the CPUs of each balance among themselves; those in none are one more. EINVAL if they overlap.
+    /// Exclusive cpusets: the CPUs of each balance among themselves; CPUs in none of them form one more. EINVAL if they overlap.
     fn set_partitions(&mut self, cpu: CpuId, partitions: &[CpuMask]) -> Answer;
     /// `echo VALUE > FILE` of a tunable, while the kernel runs.
     fn sysctl_write(&mut self, cpu: CpuId, tunable: Tunable, value: u64) -> Answer;
@@ -151,27 +151,27 @@ pub trait Scheduler:
     fn move_to_group(&mut self, cpu: CpuId, task: TaskId, group: TgId);
     /// The cgroup that `task` is a member of.
     fn task_css(&self, task: TaskId) -> TgId;
-    /// The process of `task` joins a session; [`Session::New`] is setsid().
+    /// Moves the process of `task` into a session; [`Session::New`] is setsid().
     fn set_session(&mut self, cpu: CpuId, task: TaskId, session: Session);
-    /// Weighs the session of `task` among the others: what a write to `/proc/PID/autogroup` does.
+    /// Sets the weight of the session of `task` among the others: a write to `/proc/PID/autogroup`.
     fn set_autogroup_nice(&mut self, cpu: CpuId, task: TaskId, nice: i32) -> Answer;
     fn set_user_nice(&mut self, cpu: CpuId, task: TaskId, nice: i32);
-    /// Another policy, with a priority from 1 to 99 if it is a real-time one; the nice level stays.
+    /// Sets another policy, with a priority from 1 to 99 for a real-time one; the nice level stays.
     fn sched_setscheduler(&mut self, cpu: CpuId, task: TaskId, policy: Policy, priority: u32) -> Answer;
-    /// Everything at once.
+    /// Sets all scheduling attributes at once.
     fn sched_setattr(&mut self, cpu: CpuId, task: TaskId, attr: &SchedAttr) -> Answer;
 
     // Priority inheritance. A scheduler without it leaves these as they are.
 
-    /// The priority of `task` now, smaller is more: below 0 deadline, 0..=98 real-time, 100..=139 fair.
+    /// The current priority of `task`, smaller is higher: below 0 deadline, 0..=98 real-time, 100..=139 fair.
     fn task_prio(&self, _task: TaskId) -> i32 {
         DEFAULT_PRIO
     }
-    /// The deadline of a task that has one, own or lent, in ns of its queue's clock; 0 without.
+    /// The deadline of a task in the deadline class, its own or a lent one, in ns of its queue's clock; otherwise 0.
     fn task_deadline(&self, _task: TaskId) -> u64 {
         0
     }
-    /// `pi_task`, the first of those who wait for what `task` holds, lends it its priority and its deadline; `None`: nobody does any more.
+    /// `pi_task`, the first task that waits for a lock held by `task`, lends it its priority and deadline; `None`: none waits any more.
     fn rt_mutex_setprio(&mut self, _cpu: CpuId, _task: TaskId, _pi_task: Option<TaskId>) {}
 
     // NUMA balancing. A scheduler without it leaves these as they are.
@@ -180,22 +180,22 @@ pub trait Scheduler:
     fn cpu_to_node(&self, cpu: CpuId) -> u16;
     /// topology.h: node_distance(), 10 within a node.
     fn node_distance(&self, from: u16, to: u16) -> u32;
-    /// mmap(): the address space `mm` gets an area of so many pages of 4 KiB, `area` being its number in the page tables.
+    /// mmap(): the address space `mm` gains an area of `pages` pages of 4 KiB; `area` is its number in the page tables.
     fn numa_map(&mut self, _mm: u32, _pages: u64, _area: u32) {}
-    /// Pages of that address space came to be there, or went.
+    /// The address space gained, or lost, so many resident pages.
     fn add_mm_rss(&mut self, _mm: u32, _pages: i64) {}
-    /// A task of that address space has ended. Returns whether it was the last.
+    /// A task of the address space has exited. Returns whether it was the last.
     fn exit_numa_mm(&mut self, _mm: u32) -> bool {
         false
     }
-    /// The running task was seen to touch that area.
+    /// The running task was seen to touch that area (a hinting fault).
     fn vma_set_access_pid_bit(&mut self, _cpu: CpuId, _area: u32) {}
-    /// Whether a page of `src_nid`, which the running task touches and `page` touched before, comes to this node. `page` becomes
-    /// the running task.
+    /// Whether a page of `src_nid`, which the running task touches and `page` touched before, is to move to this node. `page` becomes the
+    /// running task.
     fn should_numa_migrate_memory(&mut self, _cpu: CpuId, _page: &mut CpuPid, _src_nid: u16) -> bool {
         false
     }
-    /// The running task touched a page that had been taken away.
+    /// The running task touched a page that NUMA balancing had unmapped.
     fn task_numa_fault(&mut self, _cpu: CpuId, _fault: HintingFault) {}
 }
 

@@ -1,4 +1,4 @@
-//! stats.h / stats.c: scheduler statistics and their switch, and `sched_info`, which is always kept.
+//! stats.h / stats.c: scheduler statistics and their switch, and `sched_info`, which is always on.
 
 use crate::access::Path;
 use crate::arch::Arch;
@@ -29,7 +29,7 @@ behaviour! {
     }
 }
 
-/// Whether statistics are collected now.
+/// Whether statistics are being collected.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct SchedstatsState {
     enabled: bool,
@@ -43,10 +43,10 @@ impl SchedstatsState {
 }
 
 impl<A: Arch> Sched<A> {
-    /// core.c: sysctl_schedstats(). Statistics are collected from now on, or no longer; what was collected stays.
+    /// core.c: sysctl_schedstats(). Turns the collection of statistics on or off; collected statistics stay.
     ///
     /// # Errors
-    /// ENOENT where they cannot be switched.
+    /// ENOENT in kernels that cannot switch them.
     pub(crate) fn sysctl_schedstats(&mut self, enabled: bool) -> Answer {
         if self.kernel.schedstats == Schedstats::Always {
             return Err(Refusal::new(Errno::ENOENT, "this kernel collects statistics always"));
@@ -56,7 +56,7 @@ impl<A: Arch> Sched<A> {
         Ok(())
     }
 
-    /// core.c: force_schedstat_enabled(). Who needs statistics turns them on.
+    /// core.c: force_schedstat_enabled(). Turns statistics on for a user that needs them.
     pub(crate) fn force_schedstat_enabled(&mut self) {
         self.sysctl.sched_schedstats = 1;
         self.schedstats.enabled = true;
@@ -91,7 +91,7 @@ impl<A: Arch> Sched<A> {
         }
     }
 
-    /// The body of `ttwu_stat()` where somebody counts.
+    /// The body of `ttwu_stat()`, if statistics are on.
     #[inline(never)]
     fn count_wakeup(&mut self, p: TaskId, cpu: CpuId, flags: WakeFlags) {
         self.enter(Path::ttwu_stat);
@@ -115,7 +115,7 @@ impl<A: Arch> Sched<A> {
         self.leave();
     }
 
-    /// The smallest domain of the waker that holds the target counts the wakeup.
+    /// The wakeup is counted in the smallest domain of the waker that contains the target.
     fn count_remote_wakeup(&mut self, this: CpuId, cpu: CpuId) {
         let holder = self.domains.for_each_domain(this).find(|&sd| self.domains.sched_domain_span(sd).contains(cpu));
         if let Some(sd) = holder {
@@ -124,7 +124,7 @@ impl<A: Arch> Sched<A> {
         }
     }
 
-    /// stats.h: sched_info_queued(): the first time a task starts to wait counts.
+    /// stats.h: sched_info_queued(). The first time that a task starts to wait counts.
     pub(crate) fn sched_info_queued(&mut self, cpu: CpuId, p: TaskId) {
         self.write_sched_info(p);
         let clock = self.rq[cpu].clock;
@@ -134,7 +134,7 @@ impl<A: Arch> Sched<A> {
         }
     }
 
-    /// stats.h: sched_info_dequeued(): what it waited is counted even if it never ran.
+    /// stats.h: sched_info_dequeued(). The time that a task waited counts even if it never ran.
     pub(crate) fn sched_info_dequeued(&mut self, cpu: CpuId, p: TaskId) {
         self.write_sched_info(p);
         let delta = self.take_run_delay(cpu, p);
@@ -147,7 +147,8 @@ impl<A: Arch> Sched<A> {
         let info = &mut self.task[p].sched_info;
         let delta = if info.last_queued == 0 { 0 } else { clock.wrapping_sub(info.last_queued) };
         info.last_queued = 0;
-        // Clocks of two runqueues are read at different times, so a delta may be "negative": the sum wraps, as the kernel's does.
+        // The clocks of two runqueues are read at different times, so a delta may be negative: the sum wraps, as it
+        // does in the kernel.
         info.run_delay = info.run_delay.wrapping_add(delta);
         delta
     }

@@ -17,33 +17,35 @@ behaviour! {
     }
 }
 
-/// What a stopper was asked to do.
+/// Work for a stopper.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum StopWork {
-    /// active_load_balance_cpu_stop(): push one task from this CPU to `rq.push_cpu`; one that prefers the cache there (v7.2).
+    /// active_load_balance_cpu_stop(): push one task from this CPU to `rq.push_cpu`; if `towards_llc`, one that prefers the
+    /// cache there (v7.2).
     ActiveBalance { towards_llc: bool },
     /// migration_cpu_stop(): move a task that may no longer run here to that CPU.
     Migrate(TaskId, CpuId),
-    /// migration_cpu_stop(): move a task that is about to execute another program to that CPU, if it is here still.
+    /// migration_cpu_stop(): move a task that is about to execute another program to that CPU, if it is still here.
     Exec(TaskId, CpuId),
-    /// take_cpu_down(): move all tasks away, the CPU goes offline (until v5.10).
+    /// take_cpu_down(): move all tasks away, because the CPU goes offline (until v5.10).
     TakeCpuDown,
-    /// __balance_push_cpu_stop(): move one task away, the CPU goes offline (v5.11).
+    /// __balance_push_cpu_stop(): move one task away, because the CPU goes offline (v5.11).
     BalancePush(TaskId),
     /// migration_cpu_stop(): move a task to that CPU, where its memory is.
     MigrateTo(TaskId, CpuId),
-    /// migrate_swap_stop(), as multi_cpu_stop() on both CPUs: two tasks change places. The number of the swap.
+    /// migrate_swap_stop(), as multi_cpu_stop() on both CPUs: swap two tasks. The number of the swap.
     Swap(u32),
-    /// watchdog.c: softlockup_fn(): the time stamp of this CPU is touched.
+    /// watchdog.c: softlockup_fn(): update the time stamp of this CPU.
     Softlockup,
 }
 
-/// What others ask of a CPU's stopper, and what a task meets that has asked that of its own CPU for something.
+/// Requests to a CPU's stopper, and what happens to a task that has made one to its own CPU.
 pub trait AsksStopper {
-    /// The watchdog's timer on `cpu` has its stopper touch the time stamp (softlockup_fn()).
+    /// The watchdog's timer on `cpu` makes the stopper update the time stamp (softlockup_fn()).
     fn stop_for_softlockup(&mut self, _cpu: CpuId) {}
 
-    /// Nothing preempts the task that runs on `cpu` in the kernel. Whether it sleeps now until the CPU's stopper is through.
+    /// The running task of `cpu` is not preempted in the kernel. Returns whether it now sleeps until the stopper of the CPU
+    /// is done.
     fn wait_for_stopper(&mut self, _cpu: CpuId) -> bool {
         false
     }
@@ -52,7 +54,7 @@ pub trait AsksStopper {
 impl<A: Arch> AsksStopper for Sched<A> {
     fn stop_for_softlockup(&mut self, cpu: CpuId) {
         self.on_cpu(cpu);
-        // softlockup_completion: the last one has come to its turn.
+        // softlockup_completion: the previous request has been served.
         if !self.balance.stop_work[cpu.index()].contains(&StopWork::Softlockup) {
             self.stop_one_cpu(cpu, StopWork::Softlockup);
         }
@@ -64,7 +66,7 @@ impl<A: Arch> AsksStopper for Sched<A> {
 }
 
 impl<A: Arch> Sched<A> {
-    /// What cpu_stop_create() does: the stopper exists from boot, asleep.
+    /// The part of cpu_stop_create(): the stopper exists from boot on, asleep.
     pub(crate) fn create_stopper(&mut self, cpu: CpuId) {
         self.on_cpu(cpu);
         let init = TaskInit {
@@ -89,7 +91,7 @@ impl<A: Arch> Sched<A> {
         self.try_to_wake_up(stopper, WakeFlags::NONE);
     }
 
-    /// The end of stop_machine.c's stop_one_cpu(), wait_for_completion(), of a task on the stopper's own CPU.
+    /// The end of stop_machine.c's stop_one_cpu(), wait_for_completion(), for a task on the stopper's own CPU.
     fn wait_for_completion(&mut self, cpu: CpuId) -> bool {
         self.on_cpu(cpu);
         let Some(curr) = self.rq[cpu].curr.filter(|_| self.kernel.core.stop_wait == StopWait::Sleeps) else {
@@ -108,7 +110,7 @@ impl<A: Arch> Sched<A> {
         waits
     }
 
-    /// stop_machine.c: stop_two_cpus(). Queued on both at once, so that two of them never wait for each other.
+    /// stop_machine.c: stop_two_cpus(). Queues the work on both CPUs at once, so that two swaps never wait for each other.
     pub(crate) fn stop_two_cpus(&mut self, cpu1: CpuId, cpu2: CpuId, work: StopWork) {
         self.stop_one_cpu(cpu1, work);
         self.stop_one_cpu(cpu2, work);
@@ -128,7 +130,7 @@ impl<A: Arch> Sched<A> {
             if self.cpu_online_mask.contains(other) {
                 return false;
             }
-            // It went down before it came to this: it finds, if it comes back, that nothing is left to do.
+            // The other CPU went offline before it got to this: if it returns, it finds nothing left to do.
             let swap = self.numa.swap_mut(number);
             (swap.src_stopped, swap.dst_stopped, swap.swapped) = (true, true, Some(false));
             let dst_cpu = swap.dst_cpu;
@@ -149,8 +151,8 @@ impl<A: Arch> Sched<A> {
         true
     }
 
-    /// stop_machine.c: cpu_stopper_thread(): does everything that is queued. Runs as the stopper of this CPU. Returns false if it
-    /// waits for another CPU to stop, and must look again.
+    /// stop_machine.c: cpu_stopper_thread(). Runs as the stopper of this CPU and does all queued work. Returns false if it
+    /// waits for another CPU to stop, and must be called again.
     pub(crate) fn cpu_stopper_thread(&mut self) -> bool {
         let cpu = self.this_cpu;
         while let Some(&work) = self.balance.stop_work[cpu.index()].first() {

@@ -1,4 +1,4 @@
-//! syscalls.c (core.c until v6.10): what users change about a task: nice level and policy.
+//! syscalls.c (core.c until v6.10): what users may change about a task: its nice level and policy.
 
 use crate::arch::Arch;
 use crate::attr::{SchedAttr, SchedFlags};
@@ -87,28 +87,28 @@ behaviour! {
     }
 }
 
-/// Nanoseconds; between these a fair task's own slice is (0.1 to 100 ms).
+/// Bounds of a fair task's own slice, in nanoseconds (0.1 to 100 ms).
 const SHORTEST_SLICE: u64 = 100_000;
 const LONGEST_SLICE: u64 = 100_000_000;
 
-/// How a task is taken away while it is changed.
+/// How a task is dequeued while it is changed.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct TaskChange {
-    /// DEQUEUE_MOVE: it comes back elsewhere.
+    /// DEQUEUE_MOVE: the task returns to another place.
     pub moves: bool,
-    /// A running task stops being its queue's `curr` meanwhile.
+    /// A running task is not its queue's `curr` meanwhile.
     pub put_prev: bool,
-    /// The class that it leaves, where that is told before the change.
+    /// The class that the task leaves, in kernels that tell that class before the change.
     pub leaves: Option<SchedClass>,
 }
 
 impl TaskChange {
     pub(crate) const MOVE_GROUP: TaskChange = TaskChange { moves: true, ..TaskChange::IN_PLACE };
-    /// It comes back to its place.
+    /// The task returns to its place.
     pub(crate) const IN_PLACE: TaskChange = TaskChange { moves: false, put_prev: true, leaves: None };
 }
 
-/// core.c: __normal_prio(): the kernel's priority, smaller is more: -1 deadline, 0..=98 real-time, 100..=139 fair.
+/// core.c: __normal_prio(). The kernel's priority, smaller is higher: -1 deadline, 0..=98 real-time, 100..=139 fair.
 #[doc(alias = "__normal_prio")]
 pub(crate) fn normal_prio(policy: Policy, rt_priority: u8, static_prio: i32) -> i32 {
     match policy {
@@ -120,13 +120,13 @@ pub(crate) fn normal_prio(policy: Policy, rt_priority: u8, static_prio: i32) -> 
     }
 }
 
-/// syscalls.c: effective_prio(). What a fair task has after a change to `normal_prio`: one that was lent a real-time priority keeps it.
+/// syscalls.c: effective_prio(). A fair task's priority after a change to `normal_prio`: a lent real-time priority stays.
 fn effective_prio(task: &TaskStruct, normal_prio: i32) -> i32 {
     if task.prio < MAX_RT_PRIO { task.prio } else { normal_prio }
 }
 
 impl SchedAttr {
-    /// What __sched_setscheduler() looks at in a request alone, whoever asks.
+    /// Those checks of __sched_setscheduler() that need only the request, whoever makes it.
     ///
     /// # Errors
     /// EINVAL.
@@ -156,7 +156,7 @@ impl SchedAttr {
 }
 
 impl<A: Arch> Sched<A> {
-    /// The frame of set_user_nice() and sched_move_task(): takes a task off its queue and CPU, has it changed, and puts it back
+    /// The frame of set_user_nice() and sched_move_task(): takes a task off its queue and CPU, changes it, and puts it back
     /// as it was.
     pub(crate) fn change_task(&mut self, p: TaskId, change: TaskChange, apply: impl FnOnce(&mut Self)) {
         let cpu = self.task[p].cpu;
@@ -177,13 +177,13 @@ impl<A: Arch> Sched<A> {
         self.rq_unlock(cpu);
     }
 
-    /// core.c: normal_prio(). What the task has by its own policy.
+    /// core.c: normal_prio(). The priority of the task by its own policy.
     pub(crate) fn normal_prio(&self, p: TaskId) -> i32 {
         let task = &self.task[p];
         normal_prio(task.policy, task.rt_priority, task.static_prio)
     }
 
-    /// core.c: task_rq_lock(), and the clock where callers see to it. Returns the CPU.
+    /// core.c: task_rq_lock(), and the clock update in kernels where callers do that. Returns the CPU.
     pub(crate) fn task_rq_lock(&mut self, p: TaskId) -> CpuId {
         let cpu = self.task[p].cpu;
         self.pi_lock(p);
@@ -194,7 +194,7 @@ impl<A: Arch> Sched<A> {
         cpu
     }
 
-    /// The middle of that frame, under the locks; __sched_setscheduler()'s as well.
+    /// The middle of that frame, under the locks; also that of __sched_setscheduler().
     pub(crate) fn requeue_changed(&mut self, p: TaskId, change: TaskChange, apply: impl FnOnce(&mut Self)) {
         self.requeue_changed_and(p, change, |sched| {
             apply(sched);
@@ -202,8 +202,8 @@ impl<A: Arch> Sched<A> {
         });
     }
 
-    /// core.c: sched_change_begin() and the first half of sched_change_end(), in each caller's own words before v7.2. The change says whether
-    /// the task gets another budget of its deadline (ENQUEUE_REPLENISH).
+    /// core.c: sched_change_begin() and the first half of sched_change_end(), which each caller had inline before v7.2. The
+    /// change returns whether the task gets another budget of its deadline (ENQUEUE_REPLENISH).
     #[doc(alias = "sched_change_begin")]
     pub(crate) fn requeue_changed_and(&mut self, p: TaskId, change: TaskChange, apply: impl FnOnce(&mut Self) -> bool) {
         assert_ne!(self.task[p].policy, Policy::Stop, "nobody changes a stopper");
@@ -228,7 +228,7 @@ impl<A: Arch> Sched<A> {
             self.set_next_task(cpu, p);
         }
         if queued {
-            // A task whose priority has fallen comes before those that have it already.
+            // A task whose priority has fallen goes ahead of those that already have that priority.
             let head = old_prio < self.task[p].prio;
             self.enqueue_task(cpu, p, QueueFlags { head, replenish, ..flags });
         }
@@ -237,7 +237,7 @@ impl<A: Arch> Sched<A> {
         }
     }
 
-    /// syscalls.c: set_user_nice(). -20..=19. For tasks of the real-time classes it is kept for later.
+    /// syscalls.c: set_user_nice(). -20..=19. For a task of the real-time classes the level is kept for later.
     pub fn set_user_nice(&mut self, p: TaskId, nice: i32) {
         let old_prio = self.task[p].prio;
         let prio = DEFAULT_PRIO + nice;
@@ -260,7 +260,7 @@ impl<A: Arch> Sched<A> {
         self.tell_prio(p);
         match self.kernel.core.nice_resched {
             NiceResched::Any => {
-                // Who was lent a real-time priority keeps it.
+                // A task that was lent a real-time priority keeps it.
                 let task = &self.task[p];
                 if task.on_rq == OnRq::Queued && (task.prio < old_prio || task.prio > old_prio && task.on_cpu) {
                     self.resched_curr(cpu);
@@ -273,9 +273,9 @@ impl<A: Arch> Sched<A> {
         self.pi_unlock(p);
     }
 
-    /// syscalls.c: sched_setscheduler(): another policy, and its priority; the nice level stays.
+    /// syscalls.c: sched_setscheduler(). Sets another policy and its priority; the nice level stays.
     pub fn sched_setscheduler(&mut self, p: TaskId, policy: Policy, priority: u32) -> Answer {
-        // Without SCHED_RESET_ON_FORK children no longer begin anew.
+        // Without SCHED_RESET_ON_FORK children are no longer reset.
         let sched_flags = SchedFlags::default();
         let (static_prio, se) = (self.task[p].static_prio, &self.se[self.task[p].se]);
         let attr = SchedAttr {
@@ -289,7 +289,7 @@ impl<A: Arch> Sched<A> {
         self.sched_setattr(p, &attr)
     }
 
-    /// syscalls.c: get_params(): what the task has now, whether children begin anew among it.
+    /// syscalls.c: get_params(). The current attributes of the task, including reset on fork.
     pub(crate) fn get_params(&self, p: TaskId) -> SchedAttr {
         let task = &self.task[p];
         let se = &self.se[task.se];
@@ -342,8 +342,8 @@ impl<A: Arch> Sched<A> {
     }
 
     /// syscalls.c: __sched_setscheduler(), as a privileged user.
-    /// Differs: a task that waits for an rt_mutex changes nothing about itself, and nobody else's policy changes: rt_mutex_adjust_pi()
-    /// has nothing to do.
+    /// Differs: a task that waits for an rt_mutex changes nothing about itself, and no other task's policy changes:
+    /// rt_mutex_adjust_pi() has nothing to do.
     #[fentry(sched_setscheduler)]
     fn __sched_setscheduler(&mut self, p: TaskId, attr: &SchedAttr) {
         let cpu = self.task_rq_lock(p);
@@ -353,7 +353,7 @@ impl<A: Arch> Sched<A> {
         let change = self.kernel.core.policy_change;
         let new_prio = match (change, attr.sched_policy.fair_policy()) {
             (PolicyChange::InPlaceAny, true) => static_prio,
-            // The kernels before took a fair task's for 99, which it never is.
+            // Earlier kernels assumed 99 for a fair task, which its priority never is.
             (_, true) => MAX_RT_PRIO - 1,
             (_, false) => normal_prio(attr.sched_policy, attr.sched_priority as u8, static_prio),
         };
@@ -367,7 +367,7 @@ impl<A: Arch> Sched<A> {
             self.__setscheduler_params(p, attr);
             self.__setscheduler_uclamp(p, attr);
         } else {
-            // Of deadline tasks since v7.2; before, nobody asks.
+            // For deadline tasks since v7.2; before, nothing checks this.
             let moves = change != PolicyChange::Requeued && (!same_prio || dl_prio(new_prio));
             let leaves = self.leaves_first(prev_class, next_class);
             self.requeue_changed_and(p, TaskChange { moves, put_prev: true, leaves }, |sched| {
@@ -388,7 +388,7 @@ impl<A: Arch> Sched<A> {
         self.balance_callbacks(cpu);
     }
 
-    /// The checks of __sched_setscheduler() that ask nothing of the task but where it is and may run (`None`: anywhere).
+    /// The checks of __sched_setscheduler() that need of the task only where it is and may run (`None`: anywhere).
     ///
     /// # Errors
     /// EINVAL; EPERM and EBUSY for a deadline task.
@@ -420,7 +420,7 @@ impl<A: Arch> Sched<A> {
         self.kernel.entity.pick == Pick::Eevdf
     }
 
-    /// syscalls.c: __setscheduler_params(), of a task that is off its queue.
+    /// syscalls.c: __setscheduler_params(), for a task that is off its queue.
     fn __setscheduler_params(&mut self, p: TaskId, attr: &SchedAttr) {
         let task = &mut self.task[p];
         task.policy = attr.sched_policy;
@@ -438,7 +438,7 @@ impl<A: Arch> Sched<A> {
         self.set_load_weight(p);
     }
 
-    /// The slice that an entity asks for, 0 for the tunable's. Without EEVDF nobody looks at it.
+    /// The slice that an entity asks for, 0 for the tunable's. Without EEVDF it is not used.
     pub(crate) fn set_slice(&mut self, se: SeId, runtime: u64) {
         if !self.has_custom_slices() {
             return;
@@ -451,13 +451,14 @@ impl<A: Arch> Sched<A> {
         };
     }
 
-    /// Who listens learns a task's new priority.
+    /// Tells listeners a task's new priority.
     pub(crate) fn tell_prio(&mut self, p: TaskId) {
         let cold = &self.task_cold[p];
         self.arch.task_changed(p, cold.pid, &cold.comm, self.task[p].prio);
     }
 
-    /// core.c: check_class_changing(), until v6.14 in its callers' own words: another class knows no sleepers that stay queued.
+    /// core.c: check_class_changing(), which callers had inline until v6.14. Other classes have no sleepers that stay
+    /// queued, so a delayed dequeue ends.
     pub(crate) fn check_class_changing(&mut self, cpu: CpuId, p: TaskId, next_class: SchedClass) {
         if next_class != self.task[p].sched_class && self.se[self.task[p].se].sched_delayed {
             let noclock = self.kernel.core.clock == ClockUpdate::Callers;
@@ -483,14 +484,15 @@ impl<A: Arch> Sched<A> {
         }
     }
 
-    /// The class that a task leaves for another one, if it is told before.
+    /// The class that a task leaves for another one, in kernels that tell it before the change.
     pub(crate) fn leaves_first(&self, prev_class: SchedClass, next_class: SchedClass) -> Option<SchedClass> {
         let first = prev_class != next_class && self.kernel.core.class_change == ClassChange::Compared;
         first.then_some(prev_class)
     }
 
-    /// The part of sched_change_end() that asks what the CPU makes of a task that came to another class than `prev_class`. One that
-    /// runs may have risen above `rq->next_class`, the class that was picked, or fallen below somebody who waits.
+    /// The part of sched_change_end() that decides whether the CPU reschedules after a task came to another class than
+    /// `prev_class`. A running task may have risen above `rq->next_class`, the class that was picked, or fallen below a
+    /// waiting task.
     fn compare_changed(&mut self, cpu: CpuId, p: TaskId, prev_class: SchedClass) {
         if self.rq[cpu].curr != Some(p) {
             return self.check_preempt_curr(cpu, p, WakeFlags::NONE);
@@ -507,13 +509,13 @@ impl<A: Arch> Sched<A> {
         }
     }
 
-    /// core.c: set_load_weight(). The weight of a task that is off its queue.
+    /// core.c: set_load_weight(), for a task that is off its queue.
     fn set_load_weight(&mut self, p: TaskId) {
         let task = &self.task[p];
         let (se, policy, state) = (task.se, task.policy, task.state);
         let load = set_load_weight(self.kernel.load_resolution, policy, task.static_prio);
         let idle_too = self.kernel.core.idle_weight == IdleWeight::Reweight;
-        // The class is the old one still where the policy changes.
+        // While the policy changes, the class is still the old one.
         let fair = task.sched_class == SchedClass::Fair;
         let attached = fair && (policy != Policy::Idle || idle_too) && state != TaskState::New;
         if attached && self.kernel.core.nice_change == NiceChange::Reweight {

@@ -1,16 +1,16 @@
-//! kernel/sysctl.c and sched/debug.c: the scheduler's run-time tunables: default, unit and meaning in one line each. Which exist,
-//! and under what name, is the kernel version's affair ([`V4`], [`V4_10`], [`V6_1`], [`V6_12`], [`V7_2`]): until v5.12 they are sysctls, later most
-//! of them are files below `/sys/kernel/debug`.
+//! kernel/sysctl.c and sched/debug.c: the scheduler's run-time tunables: default, unit and meaning in one line each. The kernel
+//! version decides which exist, and under what name ([`V4`], [`V4_10`], [`V6_1`], [`V6_12`], [`V7_2`]): until v5.12 they are
+//! sysctls, later most of them are files below `/sys/kernel/debug`.
 //!
 //! Absent: `sched_tunable_scaling`; the factor stays the logarithmic one.
 
 macro_rules! tunables {
     ($( $field:ident: default $default:literal, $low:literal..=$high:literal $unit:literal, $scaling:ident, $doc:literal; )+) => {
-        /// Values of the tunables.
+        /// The values of the tunables.
         #[derive(Clone, Copy, PartialEq, Eq, Debug)]
         pub struct Sysctl { $( #[doc = $doc] pub $field: u64, )+ }
 
-        /// One of them, by the kernel's variable without its `sysctl_`.
+        /// A tunable, named like the kernel's variable without its `sysctl_`.
         #[allow(non_camel_case_types)]
         #[derive(Clone, Copy, PartialEq, Eq, Debug)]
         pub enum Tunable { $( #[doc = $doc] $field, )+ }
@@ -56,7 +56,7 @@ pub enum Scaling {
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct SysctlRow {
-    /// Before scaling.
+    /// The default before scaling.
     pub default: u64,
     pub range: (u64, u64),
     pub unit: &'static str,
@@ -102,18 +102,18 @@ tunables! {
 }
 
 impl Sysctl {
-    /// The same on a kernel with so many ticks in a second, of which some defaults are made.
+    /// The same on a kernel with so many ticks per second, on which some defaults depend.
     pub fn at_hz(self, hz: u32) -> Sysctl {
         Sysctl { llc_epoch_period: u64::from(hz / 100), ..self }
     }
 
-    /// fair.c: normalized_sysctl_sched_base_slice, in ns: what the default is on a machine of one CPU. Whatever is written into `base_slice_ns`
-    /// changes nothing of it: only a change of the scaling would (sched_update_scaling()).
+    /// fair.c: normalized_sysctl_sched_base_slice, in ns: the default on a machine with one CPU. Writing `base_slice_ns` does not
+    /// change it; only a change of the scaling would (sched_update_scaling()).
     pub fn normalized_sched_base_slice() -> u64 {
         Tunable::sched_base_slice.row().default
     }
 
-    /// What the kernel refuses in a combination of values: what would be right.
+    /// The reason why the kernel refuses a combination of values: what would be right.
     pub fn contradiction(&self) -> Option<&'static str> {
         if self.sched_rt_runtime != RUNTIME_UNLIMITED && self.sched_rt_runtime > self.sched_rt_period {
             return Some(
@@ -127,10 +127,10 @@ impl Sysctl {
     }
 }
 
-/// `sched_rt_runtime_us` of -1: real-time tasks are not limited.
+/// `sched_rt_runtime_us` of -1: no limit for real-time tasks.
 pub const RUNTIME_UNLIMITED: u64 = u32::MAX as u64;
 
-/// The tunables of one version: name and which one it is.
+/// The tunables of one version, by name.
 pub type TunableNames = &'static [(&'static str, Tunable)];
 
 /// kernel/sysctl.c from v4.5 to v4.16.
@@ -156,7 +156,7 @@ pub const V4: TunableNames = &[
     ("kernel.numa_balancing_scan_size_mb", Tunable::numa_balancing_scan_size),
 ];
 
-/// The same from v4.10 on, when arch/x86/kernel/itmt.c came.
+/// The same from v4.10 on, which has arch/x86/kernel/itmt.c.
 pub const V4_10: TunableNames = &{
     let mut names = [("kernel.sched_itmt_enabled", Tunable::sched_itmt_enabled); V4.len() + 1];
     let mut i = 0;
@@ -255,7 +255,7 @@ pub const V7_2: TunableNames = &[
     ("sched/llc_balancing/imb_pct", Tunable::llc_imb_pct),
 ];
 
-/// A tunable's name without its place: what a user may leave out.
+/// A tunable's name without its directory, which users may omit.
 pub fn short_name(name: &str) -> &str {
     let places = ["kernel.", "sched/", "x86/"];
     places.iter().find_map(|place| name.strip_prefix(place)).unwrap_or(name)

@@ -1,4 +1,4 @@
-//! kernel/task_work.c: what the scheduler has a task do itself, on its way to user mode.
+//! kernel/task_work.c: scheduler work that a task does itself, on its way to user mode.
 
 use crate::arch::Arch;
 use crate::core::Sched;
@@ -6,13 +6,13 @@ use crate::fair::numa::PageTables;
 use crate::sched::TaskId;
 use units::CpuId;
 
-/// A scheduler that has tasks do such work. One that has none leaves these as they are.
+/// A scheduler that gives tasks such work. Others need not implement anything.
 pub trait TaskWork {
     /// Whether `task` is to call `task_numa_work`.
     fn numa_work_pending(&self, _task: TaskId) -> bool {
         false
     }
-    /// The running task takes a stretch of its memory away.
+    /// The running task unmaps a stretch of its memory for sampling.
     fn task_numa_work(&mut self, _cpu: CpuId, _tables: &mut dyn PageTables) {}
     /// Whether any task has ever been asked to call `throttle_cfs_rq_work`.
     fn throttles_tasks(&self) -> bool {
@@ -22,8 +22,8 @@ pub trait TaskWork {
     fn throttle_work_pending(&self, _task: TaskId) -> bool {
         false
     }
-    /// The running task leaves its queue, if that has used up its quota. Returns whether it did: it does not come to user mode before it has
-    /// been switched away.
+    /// The running task leaves its queue, if that has used up its quota. Returns whether it did: then it must be
+    /// switched away before it reaches user mode.
     fn throttle_cfs_rq_work(&mut self, _cpu: CpuId) -> bool {
         false
     }

@@ -1,4 +1,4 @@
-//! What the scheduler's tests begin with.
+//! The common setup of the scheduler's tests.
 
 use crate::access::Path;
 use crate::arch::Arch;
@@ -15,46 +15,47 @@ use units::{Capacity, CpuId, Ns};
 
 pub(crate) const MS: u64 = 1_000_000;
 
-/// A machine set by hand, on which all is free and everything is written down: one for all tests of this room, for each would be a
-/// scheduler of its own to the compiler.
+/// A machine that tests control by hand, on which everything is free and recorded. All tests of this crate share it, because
+/// each machine of its own would be another scheduler to compile.
 #[derive(Default)]
 pub(crate) struct Hand {
-    /// The time of all CPUs, in ns, which stands until a test moves it ...
+    /// The time of all CPUs, in ns, which stands still until a test moves it ...
     pub now: u64,
-    /// ... or each load lets so much pass.
+    /// ... or which each load advances by this.
     pub ns_per_read: u64,
-    /// How fast each CPU runs, 1024 = full; others do.
+    /// The speed of each CPU, 1024 = full; CPUs not listed run at full speed.
     pub freq: Vec<Capacity>,
-    /// Time in interrupts of each CPU in ns, 0 for others.
+    /// The time in interrupts of each CPU, in ns; 0 for CPUs not listed.
     pub irq_time: Vec<u64>,
-    /// What a cpufreq driver can do, in kHz: all of it where there is none.
+    /// The frequency range of a cpufreq driver, in kHz; any frequency if there is none.
     pub khz: Option<(u32, u32)>,
-    /// What it was asked for, in MHz.
+    /// The requested frequencies, in MHz.
     pub mhz: Vec<u32>,
     /// Reschedule interrupts: from, to.
     pub interrupts: Vec<(CpuId, CpuId)>,
-    /// Stores to the flags of idle CPUs that poll, which interrupt nobody: from, to.
+    /// Stores to the flags of polling idle CPUs, which interrupt nothing: from, to.
     pub polled: Vec<(CpuId, CpuId)>,
-    /// Lines that were loaded, those that were stored to, and all of them with those of atomic operations in the order of time.
+    /// Lines that were loaded, lines that were stored to, and all of these with the lines of atomic operations, in the order
+    /// of time.
     pub loaded: Vec<Line>,
     pub stored: Vec<Line>,
     pub touched: Vec<Line>,
-    /// Those of locks that were taken.
+    /// The lines of locks that were taken.
     pub locked: Vec<Line>,
-    /// Functions that began.
+    /// Functions that were entered.
     pub paths: Vec<Path>,
-    /// Whether somebody listens to tracepoints, and what was heard.
+    /// Whether tracepoints have a listener, and what it received.
     pub tracing: bool,
     pub events: Vec<Event>,
 }
 
 impl Hand {
-    /// At that time since boot, in ns.
+    /// A machine at that time since boot, in ns.
     pub fn at(now: u64) -> Hand {
         Hand { now, ..Hand::default() }
     }
 
-    /// Wakeups, in the order in which they were finished: who, and where.
+    /// Wakeups, in the order in which they were finished: task and CPU.
     pub fn woken(&self) -> Vec<(TaskId, CpuId)> {
         let woken = |event: &Event| match event {
             Event::SchedWakeup { task, target_cpu } => Some((*task, *target_cpu)),
@@ -126,23 +127,23 @@ impl Arch for Hand {
     }
 }
 
-/// A second after boot: so many CPUs that share a cache, at 250 Hz.
+/// A machine a second after boot, with so many CPUs that share a cache, at 250 Hz.
 pub(crate) fn machine(kernel: Kernel, cpus: usize) -> Sched<Hand> {
     machine_of(kernel, CpuTopology::symmetric(1, 1, 1, cpus, 1))
 }
 
-/// The same with those CPUs.
+/// The same with the CPUs of `topology`.
 pub(crate) fn machine_of(kernel: Kernel, topology: CpuTopology) -> Sched<Hand> {
     let sysctl = Sysctl::new(topology.nr_cpus);
     Sched::new(Hand::at(1_000 * MS), Boot { sysctl, ..Boot::new(kernel, topology, 250) })
 }
 
-/// `down` goes offline, all the way.
+/// Takes `down` offline, all the way.
 pub(crate) fn take_offline(s: &mut Sched<Hand>, down: CpuId) {
     let by = s.cpu_active_mask.iter().find(|&cpu| cpu != down).expect("another one stays");
     Scheduler::cpu_down(s, by, down).expect("nothing holds it");
     for _ in 0..10 {
-        // A wakeup of the stopper may be queued.
+        // A wakeup of the stopper may be pending.
         Scheduler::scheduler_ipi(s, down);
         let next = Scheduler::schedule(s, down, true);
         if next.is_some() && next == s.rq[down].stop {
@@ -161,7 +162,8 @@ pub(crate) fn task_in(group: TgId, comm: &str) -> TaskInit {
     TaskInit { comm: comm.to_string(), attr: None, cpus_allowed: None, mm: 1, group }
 }
 
-/// CPUs that schedutil runs at one frequency, from 1.0 to 3.0 GHz, now at the lowest; it may be changed at any time, and from everywhere.
+/// CPUs that schedutil runs at one frequency, from 1.0 to 3.0 GHz, now at the lowest; it may be changed at any time, and
+/// from any CPU.
 pub(crate) fn policy_of(cpus: &[CpuId]) -> CpufreqPolicy {
     CpufreqPolicy {
         cpus: cpus.to_vec(),

@@ -1,4 +1,4 @@
-//! Tracepoints, with the kernel's names and fields (include/trace/events/sched.h), and who may listen to them.
+//! Tracepoints, with the kernel's names and fields (include/trace/events/sched.h), and their listeners.
 
 use crate::arch::Arch;
 use crate::core::Sched;
@@ -7,7 +7,7 @@ use crate::sched::{Rq, TaskId, TaskState};
 use crate::scheduler::Scheduler;
 use units::{CpuId, CpuMask, Ns, unlikely};
 
-/// Load averages as a bare tracepoint hands them on: 1024 is one task, or one CPU.
+/// Load averages as a bare tracepoint reports them: 1024 is one task, or one CPU.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Averages {
     pub load: u64,
@@ -28,7 +28,7 @@ impl From<&SchedAvg> for Averages {
     }
 }
 
-/// What utilization is estimated at: see [`UtilEst`](crate::pelt::UtilEst).
+/// Estimated utilization: see [`UtilEst`](crate::pelt::UtilEst).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Estimate {
     pub enqueued: u32,
@@ -43,8 +43,8 @@ impl From<&SchedAvg> for Estimate {
     }
 }
 
-/// One side of a migration between nodes: a task, with the numbers of its process and its group (0: none), and where it is; `None`
-/// where there is no such thing.
+/// One side of a migration between nodes: a task, with the numbers of its process and its group (0: none), and where it is;
+/// `None` if there is no such thing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub struct NumaSide {
     pub task: Option<TaskId>,
@@ -54,26 +54,27 @@ pub struct NumaSide {
     pub nid: Option<u16>,
 }
 
-/// One passed tracepoint. `None` as a task is the idle task of the CPU that passed it (pid 0, `swapper/N`).
+/// A tracepoint that fired. `None` as a task is the idle task of the CPU on which it fired (pid 0, `swapper/N`).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Event {
-    /// A task came to be: not a kernel event in itself (`sched_process_fork` is), but what names tasks in a trace.
+    /// A task was created: not a kernel event in itself (`sched_process_fork` is), but it gives tasks their names in a
+    /// trace.
     SchedProcessFork {
         parent: Option<TaskId>,
         child: TaskId,
     },
-    /// It executes another program, on the CPU that it was moved to for that.
+    /// The task executes another program, on the CPU to which it was moved for that.
     SchedProcessExec {
         task: TaskId,
     },
     SchedProcessExit {
         task: TaskId,
     },
-    /// The parent collects a dead child. `child` is the one it asked for; `None` is any.
+    /// The parent reaps a dead child. `child` is the one it asked for; `None` is any.
     SchedProcessWait {
         child: Option<TaskId>,
     },
-    /// Nobody holds the dead task any more.
+    /// The last reference to the dead task is gone.
     SchedProcessFree {
         task: TaskId,
     },
@@ -131,24 +132,24 @@ pub enum Event {
     SchedWakeIdleWithoutIpi {
         cpu: CpuId,
     },
-    /// A task goes to its memory.
+    /// A task moves to its memory's node.
     SchedMoveNuma {
         src: NumaSide,
         dst: NumaSide,
     },
-    /// It wanted to, and could not: no CPU was found (told from v5.7 on), or what was to be done failed. Its other side has the task
-    /// with which it was to change places.
+    /// A task wanted to move, but could not: no CPU was found (reported from v5.7 on), or the move failed. The other side
+    /// has the task with which it was to swap.
     SchedStickNuma {
         src: NumaSide,
         dst: NumaSide,
     },
-    /// Two tasks change places.
+    /// Two tasks swap places.
     SchedSwapNuma {
         src: NumaSide,
         dst: NumaSide,
     },
-    // What follows up to `SchedUpdateNrRunning` are bare tracepoints: hooks that the kernel has for modules, without an event in
-    // tracefs (v5.4 and later). They pass only where somebody asks for them (`Arch::tracing_bare`).
+    // The following events up to `SchedUpdateNrRunning` are bare tracepoints: hooks that the kernel has for modules, without
+    // an event in tracefs (v5.4 and later). They fire only if something listens to them (`Arch::tracing_bare`).
     PeltCfs {
         cpu: CpuId,
         path: String,
@@ -212,7 +213,7 @@ pub enum Event {
         irq: u32,
         name: String,
     },
-    /// It has handled the interrupt.
+    /// The handler has handled the interrupt.
     IrqHandlerExit {
         irq: u32,
     },
@@ -220,7 +221,7 @@ pub enum Event {
     SoftirqRaise {
         vec: u8,
     },
-    /// Its action is called.
+    /// The softirq's action is called.
     SoftirqEntry {
         vec: u8,
     },
@@ -234,7 +235,7 @@ pub enum Event {
     LocalTimerExit {
         vector: u8,
     },
-    /// Another CPU does, or the CPU itself.
+    /// An interrupt from another CPU, or from the CPU itself.
     IpiEntry(Ipi),
     IpiExit(Ipi),
     /// Runnable tasks on `cpu` after an enqueue or dequeue: a counter track of ours, no kernel event.
@@ -244,7 +245,7 @@ pub enum Event {
     },
 }
 
-/// irq_vectors.h: by which vector one CPU interrupts another, or itself. The most urgent first.
+/// irq_vectors.h: the vector by which one CPU interrupts another, or itself. The most urgent first.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub enum Ipi {
     Reschedule,
@@ -255,7 +256,7 @@ pub enum Ipi {
 impl Ipi {
     pub const ALL: [Ipi; 3] = [Ipi::Reschedule, Ipi::CallFunctionSingle, Ipi::IrqWork];
 
-    /// Its place in a set of them, below those of the less urgent.
+    /// Its bit in a set of vectors; more urgent ones have lower bits.
     #[inline]
     pub fn bit(self) -> u8 {
         1 << self as u8
@@ -265,7 +266,7 @@ impl Ipi {
 /// interrupt.h: the number of the scheduler's softirq.
 pub const SCHED_SOFTIRQ: u8 = 7;
 
-/// What may interrupt a task, or be interrupted, on the way to a tracepoint.
+/// What executes on a CPU when a tracepoint fires.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum Interrupt {
     /// A task executes: `in_task()`.
@@ -275,10 +276,10 @@ pub enum Interrupt {
     Hardirq,
 }
 
-/// In what state a CPU passes a tracepoint: what the columns before its time show.
+/// The context in which a tracepoint fires: the columns before its time in a trace.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Context {
-    /// What runs there is to be rescheduled (TIF_NEED_RESCHED).
+    /// Whether what runs there is to be rescheduled (TIF_NEED_RESCHED).
     pub need_resched: bool,
     /// The same, lazily (TIF_NEED_RESCHED_LAZY).
     pub need_resched_lazy: bool,
@@ -303,7 +304,7 @@ impl<A: Arch> Sched<A> {
     }
 }
 
-/// A tracepoint of an interrupt or a softirq is passed on `cpu`, where `by` executes. Nothing is charged for it.
+/// Fires a tracepoint of an interrupt or a softirq on `cpu`, where `by` executes. Nothing is charged for it.
 #[inline(always)]
 pub fn trace_interrupt<S: Scheduler>(sched: &mut S, cpu: CpuId, by: Interrupt, event: impl FnOnce() -> Event) {
     if unlikely(sched.arch().tracing()) {
@@ -320,18 +321,18 @@ fn tell_of_interrupt<S: Scheduler>(sched: &mut S, cpu: CpuId, interrupt: Interru
     arch.trace(cpu, event);
 }
 
-/// A listener: sees every tracepoint in the order in which the simulation passes them. On one CPU times never decrease;
+/// A listener: sees every tracepoint in the order in which the simulation fires them. On one CPU times never decrease;
 /// between CPUs they may interleave by as much as one kernel path takes.
 pub trait Sink {
     fn event(&mut self, time: Ns, cpu: CpuId, event: &Event);
 
-    /// In what state the scheduler passes the event that follows. Of events that are none of its own nothing is told.
+    /// The context in which the scheduler fires the next event. Not called for events that are not the scheduler's own.
     fn context(&mut self, _context: Context) {}
 
-    /// A task was created: its process id, its name and its priority (`p->prio`: 120 is nice 0), told before any event
+    /// A task was created: its process id, its name and its priority (`p->prio`: 120 is nice 0). Called before any event
     /// that mentions it, and again when name or priority change.
     fn task(&mut self, _task: TaskId, _pid: u32, _comm: &str, _prio: i32) {}
 
-    /// Task ids are used again after an exit: the old owner is gone.
+    /// The task is gone; its id may be reused.
     fn task_gone(&mut self, _task: TaskId) {}
 }

@@ -1,6 +1,6 @@
-//! Where the usual simulation is compiled in builds for tests: here, once, as long as that takes (about a minute). Otherwise each crate that uses
-//! it would, since what is generic is compiled where it is first asked for. Optimised builds do not share such code between crates, so there
-//! it would be one more copy.
+//! Compiles the usual simulation once, in builds for tests; that takes about a minute. Generic code is compiled in the
+//! crate that first uses it, so without this module each crate that uses the simulation would compile it again.
+//! Optimised builds do not share such code between crates, so there this module would only add one more copy.
 
 use crate::engine::{End, LinuxSim};
 use crate::program::TaskSpec;
@@ -12,7 +12,8 @@ use sched::errno::Answer;
 use sched::sched::TaskId;
 use units::{CpuId, Ns};
 
-/// What others call, and through it nearly all there is. Nobody reads it: to be named is to be compiled.
+/// The functions that other crates call, and through them nearly everything else. Nothing reads the fields: naming a
+/// function here compiles it.
 #[expect(dead_code)]
 struct Entries<const COSTS: bool> {
     boot: fn(Hardware<COSTS>, Boot) -> Sched<Hardware<COSTS>>,

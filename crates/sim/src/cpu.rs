@@ -1,4 +1,4 @@
-//! One CPU as the clock sees it.
+//! One CPU, as the run loop sees it.
 
 use crate::timers::Timers;
 use machine::hardware::Notice;
@@ -7,15 +7,15 @@ use units::{Ps, unlikely};
 /// What a CPU is in the middle of.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Run {
-    /// In an idle state, until something comes.
+    /// In an idle state, until an event arrives.
     Idle,
     /// On its way into an idle state: executes until `at`.
     EnteringIdle,
-    /// Woken; its first instruction is at `at`.
+    /// Woken; it executes its first instruction at `at`.
     LeavingIdle,
-    /// Executed a kernel path until `at`; its task goes on from there.
+    /// Executes a kernel path until `at`; then its task goes on.
     Kernel,
-    /// Executed a path whose requests for disputed lines are still to be answered, the next one at `at`.
+    /// Has executed a path whose requests for disputed lines are still to be answered, the next one at `at`.
     Unsettled,
     /// In user mode since `since`, until `at` if nothing interrupts it.
     User { since: Ps },
@@ -23,27 +23,27 @@ pub(crate) enum Run {
 
 pub(crate) struct Cpu {
     pub run: Run,
-    /// The end of what it is in the middle of; in an idle state NEVER, or until when it polls.
+    /// The end of what it is in the middle of. In an idle state NEVER, or until when it polls.
     pub at: Ps,
     /// The next tick; NEVER while it is stopped.
     pub tick_at: Ps,
-    /// Those that there have been.
+    /// How many ticks there have been.
     pub ticks: u64,
     /// Pending notices, the earliest of each kind.
     pub ipi_at: Ps,
     pub monitor_at: Ps,
-    /// By which vectors the interrupt at `ipi_at` comes: a bit for each [`Ipi`].
+    /// The vectors of the interrupt at `ipi_at`: a bit for each [`Ipi`].
     pub ipis: u8,
     pub timers: Timers,
-    /// The tick has come in this round of the idle loop, and the governor has not heard of it.
+    /// The tick has come in this round of the idle loop, and the governor has not been told.
     pub got_idle_tick: bool,
     /// tick-sched.h: `ts->idle_entrytime`: when the idle loop was entered, or the last interrupt in it ended.
     pub idle_entrytime: Ps,
-    /// It polled for as long as it may.
+    /// Whether its polling reached the time limit.
     pub poll_time_limit: bool,
-    /// Time that tasks had here, up to the last switch to the idle task.
+    /// Time that tasks have run here, up to the last switch to the idle task.
     pub busy: Ps,
-    /// Since when tasks have been running here; `None` while the idle task does.
+    /// Since when tasks have been running here; `None` while the idle task runs.
     pub busy_since: Option<Ps>,
 }
 
@@ -73,7 +73,7 @@ impl Cpu {
                 self.ipis |= ipi.bit();
             }
             Notice::Monitor => self.monitor_at = self.monitor_at.min(at),
-            // Who delivers it asks the scheduler.
+            // Whoever delivers these asks the scheduler for the new times.
             Notice::Timer | Notice::Frequency => {}
         }
     }
@@ -84,7 +84,7 @@ impl Cpu {
         self.tick_at.min(self.ipi_at).min(self.timers.next())
     }
 
-    /// Whether one has come at `now`.
+    /// Whether an interrupt has come by `now`.
     #[inline(always)]
     pub fn is_interrupted(&self, now: Ps) -> bool {
         unlikely(self.tick_at <= now) || unlikely(self.ipi_at <= now) || unlikely(self.timers.next() <= now)
@@ -95,13 +95,14 @@ impl Cpu {
         [self.timers.next(), self.ipi_at, self.monitor_at].iter().all(|&at| at == Ps::NEVER)
     }
 
-    /// Whether it is in the middle of what ends at `at`, whatever comes.
+    /// Whether it is in the middle of something that ends at `at`, whatever arrives.
     #[inline]
     pub fn executes(&self) -> bool {
         matches!(self.run, Run::EnteringIdle | Run::LeavingIdle | Run::Kernel | Run::Unsettled)
     }
 
-    /// When this CPU wants to be called again. A kernel path is not interrupted; what comes meanwhile waits for its end.
+    /// When this CPU has to be called again. A kernel path is not interrupted; what arrives meanwhile waits for its
+    /// end.
     #[inline]
     pub fn key(&self) -> Ps {
         match self.run {

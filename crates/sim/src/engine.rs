@@ -34,18 +34,20 @@ pub struct Sim<const COSTS: bool, S: Scheduler<Arch = Hardware<COSTS>>> {
     pub(crate) cpus: PerCpu<Cpu>,
     pub(crate) queue: Tournament,
     pub(crate) tasks: Slots<Option<TaskContext>>,
-    /// Division by the tick's period, which is the kernel's ([`Os::tick_period`]).
+    /// Divides by the tick's period, which is the kernel's ([`Os::tick_period`]).
     pub(crate) ticks: Divisor,
-    /// What the timers of sleeping fair tasks may be late, to fire together (`prctl(PR_SET_TIMERSLACK)`, 50 us by default).
+    /// How late the timers of sleeping fair tasks may fire, so as to fire together (`prctl(PR_SET_TIMERSLACK)`, 50 us
+    /// by default).
     pub(crate) timer_slack: Ps,
     /// Measurements, in the order in which programs reported them.
     pub samples: Vec<Sample>,
     pub(crate) live_tasks: usize,
     pub(crate) next_mm: u32,
-    /// Address spaces that tasks share who are not each other's threads, by the number they have for it.
+    /// Address spaces shared by tasks that are not threads of each other: the number by which the tasks know each, and
+    /// its mm.
     pub(crate) joined: Vec<(u32, u32)>,
     pub(crate) comms: Vec<String>,
-    /// Where a name stands among them.
+    /// The index of each name in `comms`.
     pub(crate) comm_numbers: BTreeMap<String, u32>,
     pub(crate) sleeps: u64,
     /// Engine events so far: paths executed.
@@ -53,28 +55,29 @@ pub struct Sim<const COSTS: bool, S: Scheduler<Arch = Hardware<COSTS>>> {
     pub(crate) now: Ps,
     pub(crate) timeline: Timeline,
     pub(crate) devices: Devices,
-    /// By CPU; none where nobody asked for noise, or threads do it.
+    /// By CPU; empty if no noise was asked for, or if threads do a watchdog's work.
     pub(crate) watchdogs: Vec<Watchdog>,
     pub(crate) timekeeping: Timekeeping,
-    /// Of each CPU whose last path waits for the answers to its requests.
+    /// For each CPU whose last path waits for the answers to its requests.
     pub(crate) unsettled: Slots<Option<Box<Unsettled>>>,
     /// Changes of the machine that the kernel refused.
     pub refused: Vec<Refused>,
-    /// What it refused to tasks, in the order of the first of each kind.
+    /// What the kernel refused to tasks, in the order of the first request of each kind.
     pub refused_requests: Vec<RefusedRequest>,
 }
 
-/// Something that tasks asked for and did not get. Its program may look at the answer, or go on as if nothing had happened.
+/// Something that tasks asked for and did not get. The task's program may look at the answer, or go on as if nothing
+/// had happened.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct RefusedRequest {
-    /// When the first asked.
+    /// When it was first asked for.
     pub at: Ns,
-    /// Who that was.
+    /// The task that first asked.
     pub comm: String,
-    /// What for, in words.
+    /// The request, in words.
     pub request: String,
     pub refusal: Refusal,
-    /// How often it was asked for and refused so.
+    /// How often it was asked for and refused in this way.
     pub times: u64,
 }
 
@@ -97,7 +100,7 @@ pub enum End {
     Deadlock { sleeping: usize },
 }
 
-/// Between two looks of a stopper that waits for another CPU to stop.
+/// The time between two looks of a stopper that waits for another CPU to stop.
 const STOPPER_LOOK: Ps = Ps::from_ns(1000);
 
 /// Default slack of user timers (include/linux/init_task.h: timer_slack_ns).
@@ -138,7 +141,7 @@ impl<const COSTS: bool, S: Scheduler<Arch = Hardware<COSTS>>> Sim<COSTS, S> {
             sim.sched.arch_mut().bring_up(cpu);
             sim.sched.idle_loop_enter(cpu);
             sim.sched.set_polling(cpu, true);
-            // What booting took is over.
+            // The time that booting took is over.
             sim.sched.arch_mut().begin(cpu, Ps::ZERO);
             sim.cpus[cpu].tick_at = tick_period;
             let outlook = sim.outlook(cpu, true);
@@ -158,7 +161,8 @@ impl<const COSTS: bool, S: Scheduler<Arch = Hardware<COSTS>>> Sim<COSTS, S> {
         &self.comms
     }
 
-    /// Time that tasks had on `cpu`, their interrupts, system calls and switches included, up to the end of what it executed last.
+    /// How long tasks have run on `cpu`, including interrupts, system calls and switches, up to the end of what it
+    /// executed last.
     pub fn busy(&self, cpu: CpuId) -> Ps {
         let this = &self.cpus[cpu];
         let since = this.busy_since.map_or(Ps::ZERO, |since| self.sched.arch().now(cpu).saturating_sub(since));
@@ -187,11 +191,12 @@ impl<const COSTS: bool, S: Scheduler<Arch = Hardware<COSTS>>> Sim<COSTS, S> {
         self.now = until;
     }
 
-    /// Starts a task, as if a process that ran on `cpu` had forked it: what that takes is `cpu`'s time.
+    /// Starts a task, as if a process on `cpu` had forked it. The time this takes is `cpu`'s.
     ///
-    /// Where that CPU is offline, the first that is up does it.
+    /// If that CPU is offline, the first CPU that is up does it.
     ///
     /// # Panics
+    /// When the kernel refuses the task's policy; [`Sim::try_spawn`] returns the refusal instead.
     /// When the kernel refuses the task's policy; [`Sim::try_spawn`] says so instead.
     pub fn spawn(&mut self, cpu: CpuId, spec: TaskSpec) -> TaskId {
         let comm = spec.comm.clone();
@@ -209,7 +214,7 @@ impl<const COSTS: bool, S: Scheduler<Arch = Hardware<COSTS>>> Sim<COSTS, S> {
             let session = spec.session;
             let task = sim.fork_task(cpu, None, spec, false)?;
             if session.is_none() {
-                // Who happens to run there has nothing to do with it.
+                // The task that happens to run there is not its parent.
                 sim.sched.set_session(cpu, task, Session::Init);
             }
             sim.sched.wake_up_new_task(cpu, task);
@@ -218,20 +223,21 @@ impl<const COSTS: bool, S: Scheduler<Arch = Hardware<COSTS>>> Sim<COSTS, S> {
     }
 
     /// Runs until every task has exited, or until `until`.
-    // Compiled once for all crates: functions that are never inlined are shared between crates, all others are not, so a crate that
-    // compiled its own run loop would call into another one's, and the scheduler would stand twice in the hot code.
+    // Compiled once for all crates: functions that are never inlined are shared between crates, all others are not. A
+    // crate that compiled its own run loop would call into another crate's, and the scheduler would be in the hot code
+    // twice.
     #[inline(never)]
     pub fn run(&mut self, until: Ns) -> End {
         self.run_watched(until, |_| ())
     }
 
-    /// The same, with `watch` called after each event: for checkers, which see everything and change nothing.
+    /// The same, with `watch` called after each event. It is for checkers, which see everything and change nothing.
     pub fn run_watched(&mut self, until: Ns, watch: impl FnMut(&Self)) -> End {
         self.advance(until, None, watch).expect("nobody counts")
     }
 
-    /// The same for whoever must look at something else now and then: `None` after about so many events, which may all have been at one
-    /// instant. To be called again.
+    /// The same for callers that have to look at something else now and then: returns `None` after about this many
+    /// events, which may all have been at one instant. To be called again.
     pub fn run_events(&mut self, until: Ns, events: u64) -> Option<End> {
         self.advance(until, Some(self.events + events), |_| ())
     }
@@ -246,7 +252,7 @@ impl<const COSTS: bool, S: Scheduler<Arch = Hardware<COSTS>>> Sim<COSTS, S> {
             }
             let next = self.queue.first(winner);
             let at = next.map_or(Ps::NEVER, |next| next.1);
-            // All that seldom comes. Two comparisons are less than a minimum and one.
+            // Everything that comes seldom. Two comparisons take less time than a minimum and one comparison.
             if unlikely(at >= self.timeline.next()) || unlikely(at >= until) {
                 if self.timeline.next() <= at.min(until) && self.timeline.next() != Ps::NEVER {
                     self.change_machine();
@@ -264,7 +270,7 @@ impl<const COSTS: bool, S: Scheduler<Arch = Hardware<COSTS>>> Sim<COSTS, S> {
             };
             loop {
                 let alone = self.step(cpu, at);
-                // With the cost model off most paths follow each other at one instant.
+                // With the cost model off most paths follow each other at the same instant.
                 let again =
                     !COSTS && alone && self.is_first_again(cpu, at) && last.is_none_or(|last| self.events < last);
                 if !again {
@@ -283,14 +289,14 @@ impl<const COSTS: bool, S: Scheduler<Arch = Hardware<COSTS>>> Sim<COSTS, S> {
         Some(End::Finished)
     }
 
-    /// Whether `cpu` goes on at the instant at which it was the first, and still is.
+    /// Whether `cpu`, which was first at this instant, goes on at the same instant and is still first.
     #[inline(always)]
     fn is_first_again(&self, cpu: CpuId, at: Ps) -> bool {
         let this = &self.cpus[cpu];
         this.at == at && this.executes() && self.queue.is_first(cpu) && self.live_tasks > 0
     }
 
-    /// Lets `cpu` execute a path. Returns whether it left nothing for other CPUs.
+    /// Lets `cpu` execute a path. Returns whether the path left nothing for other CPUs.
     #[inline(always)]
     fn step(&mut self, cpu: CpuId, at: Ps) -> bool {
         assert!(at >= self.now, "time runs backwards on {cpu:?}: {at:?} after {:?}", self.now);
@@ -306,7 +312,7 @@ impl<const COSTS: bool, S: Scheduler<Arch = Hardware<COSTS>>> Sim<COSTS, S> {
         alone
     }
 
-    /// What a path left for other CPUs.
+    /// Hands over what a path left for other CPUs.
     #[inline(never)]
     fn hand_over(&mut self) {
         if !self.sched.arch_mut().outbox().is_empty() {
@@ -361,7 +367,7 @@ impl<const COSTS: bool, S: Scheduler<Arch = Hardware<COSTS>>> Sim<COSTS, S> {
                 self.timeline.set_frequency(due);
                 continue;
             }
-            // What was sent before the sender knew that the CPU is gone wakes nobody.
+            // A message sent before its sender knew that the CPU went offline wakes nobody.
             if self.sched.is_online(message.to) {
                 self.cpus[message.to].notice(message.notice, message.at.max(self.now));
             }
@@ -372,20 +378,20 @@ impl<const COSTS: bool, S: Scheduler<Arch = Hardware<COSTS>>> Sim<COSTS, S> {
         }
     }
 
-    /// What the scheduler's timers on `cpu` make of its next interrupt.
+    /// Sets `cpu`'s next timer interrupt from the scheduler's timers there.
     pub(crate) fn reprogram(&mut self, cpu: CpuId) {
         let at = self.sched.next_event(cpu).map_or(Ps::NEVER, Ps::from);
         let expires = self.sched.hrtimer_get_next_event(cpu).map_or(Ps::NEVER, Ps::from);
         self.cpus[cpu].timers.set_sched(at, expires);
     }
 
-    /// `cpu`'s next time stands in the tournament. Returns who won that.
+    /// Enters `cpu`'s next time into the tournament. Returns the new winner.
     #[inline]
     pub(crate) fn requeue(&mut self, cpu: CpuId) -> Winner {
         self.queue.set(cpu, self.cpus[cpu].key(), !COSTS)
     }
 
-    /// Whether need_resched of `cpu` is visible there: a remote CPU's request is, once its notice has arrived.
+    /// Whether need_resched is visible to `cpu`. Another CPU's request becomes visible when its notice arrives.
     pub(crate) fn must_reschedule(&self, cpu: CpuId, now: Ps) -> bool {
         if unlikely(self.sched.need_resched(cpu)) {
             let this = &self.cpus[cpu];
@@ -395,9 +401,10 @@ impl<const COSTS: bool, S: Scheduler<Arch = Hardware<COSTS>>> Sim<COSTS, S> {
         false
     }
 
-    /// Everybody sleeps, no timer is armed, nothing is on its way, and yet some CPU ticks on: nothing will ever happen again.
+    /// Whether nothing will ever happen again, although some CPU still ticks: every task sleeps, no timer is armed,
+    /// nothing is on its way.
     fn ticks_alone(&self) -> bool {
-        // Looked at rarely: a machine that only ticks does so for the rest of the run.
+        // Tested rarely: a machine that only ticks does so for the rest of the run.
         self.events.is_multiple_of(1 << 16)
             && self
                 .cpus
@@ -409,7 +416,8 @@ impl<const COSTS: bool, S: Scheduler<Arch = Hardware<COSTS>>> Sim<COSTS, S> {
         self.tasks[task.index()].as_mut().expect("a running task has a program")
     }
 
-    /// Lets the current task of `cpu` go on: switches if it must, otherwise takes its next step. `was`: what it was in the middle of.
+    /// Lets the current task of `cpu` go on: switches if it must, otherwise takes the task's next step. `was`: what the
+    /// CPU was in the middle of.
     #[inline(always)]
     fn continue_task(&mut self, cpu: CpuId, was: Run) {
         let Some(task) = self.sched.current(cpu) else {
@@ -445,7 +453,7 @@ impl<const COSTS: bool, S: Scheduler<Arch = Hardware<COSTS>>> Sim<COSTS, S> {
         self.cpus[cpu].monitor_at = Ps::NEVER;
     }
 
-    /// Calls the scheduler and goes on with what it chose.
+    /// Calls the scheduler and goes on with the task that it chose.
     pub(crate) fn switch(&mut self, cpu: CpuId, preempt: bool) {
         let prev = self.sched.current(cpu);
         self.foresee_switch(cpu);
@@ -498,7 +506,7 @@ impl<const COSTS: bool, S: Scheduler<Arch = Hardware<COSTS>>> Sim<COSTS, S> {
         }
     }
 
-    /// The path of `cpu` ends here; other CPUs may be first now.
+    /// The path of `cpu` ends here: another CPU may be first now.
     pub(crate) fn pause(&mut self, cpu: CpuId) {
         let now = self.sched.arch().now(cpu);
         let this = &mut self.cpus[cpu];
@@ -506,7 +514,7 @@ impl<const COSTS: bool, S: Scheduler<Arch = Hardware<COSTS>>> Sim<COSTS, S> {
         this.at = now;
     }
 
-    /// A program's first outcome.
+    /// The outcome with which a program begins.
     pub(crate) fn started(&self, cpu: CpuId) -> Outcome {
         Outcome { value: 0, now: self.sched.arch().now(cpu).ns() }
     }

@@ -1,9 +1,10 @@
-//! The turns that come next, told to the host's memory before they come.
+//! Prefetches into the host's caches what the next turns will touch.
 //!
-//! Thousands of tasks fill the host's far caches, and a turn of a CPU that nobody expected waits for each of the objects that it comes to, one after the
-//! other. But which turns come next is known: a CPU that wins its part of the [tournament](crate::tournament) is called soon, and the larger the part
-//! the sooner. So each time another CPU has won a sixteenth of the machine, what its number leads to is asked for; when it has won an eighth, what
-//! that leads to; and so on. Nothing here changes anything.
+//! Thousands of tasks fill the host's far caches, so an unexpected turn of a CPU waits for each of the objects that it
+//! touches, one after the other. But the next turns are known in advance: a CPU that wins its part of the
+//! [tournament](crate::tournament) is called soon, and the larger the part, the sooner. So whenever another CPU has won
+//! a sixteenth of the machine, the objects to which its number leads are prefetched; when it has won an eighth, those
+//! to which these lead; and so on. Nothing here changes the simulation.
 
 use crate::engine::Sim;
 use crate::task::Pending;
@@ -13,7 +14,7 @@ use sched::scheduler::Scheduler;
 use units::{CpuId, MANY_TASKS, prefetch, prefetch_lines, unlikely};
 
 impl<const COSTS: bool, S: Scheduler<Arch = Hardware<COSTS>>> Sim<COSTS, S> {
-    /// `cpu`'s turn is over, and it has its next place in the tournament.
+    /// `cpu`'s turn is over, and its next time is in the tournament.
     #[inline(always)]
     pub(crate) fn foresee_turns(&self, cpu: CpuId) {
         if self.tasks.len() > MANY_TASKS {
@@ -56,7 +57,7 @@ impl<const COSTS: bool, S: Scheduler<Arch = Hardware<COSTS>>> Sim<COSTS, S> {
         }
     }
 
-    /// What the running task's context leads to.
+    /// Prefetches what the running task's context refers to.
     #[inline(always)]
     fn foresee_context(&self, cpu: CpuId) {
         if let Some(task) = self.sched.current(cpu)

@@ -1,5 +1,5 @@
-//! CPUs whose speed changes while tasks run on them: by frequency, by what the other threads of their core do, by what others ask of
-//! caches and memory.
+//! CPUs whose speed changes while tasks run on them: by frequency, by the other threads of their core, or by what other
+//! tasks ask of caches and memory.
 
 use crate::cpu::Run;
 use crate::engine::Sim;
@@ -13,7 +13,8 @@ use sched::scheduler::Scheduler;
 use units::{CpuId, Ps, unlikely};
 
 impl<const COSTS: bool, S: Scheduler<Arch = Hardware<COSTS>>> Sim<COSTS, S> {
-    /// Does what the machine's clocks have due: what runs on a CPU that changes its frequency takes another time from now on.
+    /// Does what is due for the machine's clocks: a task on a CPU that changes its frequency takes a different time
+    /// from now on.
     pub(crate) fn change_frequencies(&mut self) {
         let at = self.timeline.frequency();
         self.now = self.now.max(at);
@@ -33,7 +34,7 @@ impl<const COSTS: bool, S: Scheduler<Arch = Hardware<COSTS>>> Sim<COSTS, S> {
     /// Returns whether a CPU of that clock waits for memory: how much it asks for depends on its speed.
     fn change_frequency(&mut self, change: Change, at: Ps) -> bool {
         let cpus = self.sched.arch().domain_len(change.domain);
-        // What was done so far was done at the old frequency.
+        // The work so far was done at the old frequency.
         for index in 0..cpus {
             if let Some((cpu, since)) = self.user_of(change, index) {
                 self.account_user(cpu, since, at.max(since));
@@ -51,7 +52,7 @@ impl<const COSTS: bool, S: Scheduler<Arch = Hardware<COSTS>>> Sim<COSTS, S> {
         demands
     }
 
-    /// A CPU of the domain by number, if it is in user mode, and since when.
+    /// The domain's CPU number `index` and since when it has been in user mode, if it is.
     fn user_of(&self, change: Change, index: usize) -> Option<(CpuId, Ps)> {
         let cpu = self.sched.arch().domain_cpu(change.domain, index);
         match self.cpus[cpu].run {
@@ -60,8 +61,8 @@ impl<const COSTS: bool, S: Scheduler<Arch = Hardware<COSTS>>> Sim<COSTS, S> {
         }
     }
 
-    /// `change` has the threads of `cpu`'s core leave each other other shares of it from `now` on: what its siblings are doing in user
-    /// mode takes another time.
+    /// `change` alters, from `now` on, how fast the threads of `cpu`'s core are beside each other. So what its siblings
+    /// do in user mode takes a different time.
     #[inline(always)]
     pub(crate) fn share_core(&mut self, cpu: CpuId, now: Ps, change: impl FnOnce(&mut Hardware<COSTS>)) {
         match self.sched.arch().beside(cpu) {
@@ -80,7 +81,7 @@ impl<const COSTS: bool, S: Scheduler<Arch = Hardware<COSTS>>> Sim<COSTS, S> {
                     _ => None,
                 };
                 if let Some(since) = user_since {
-                    // Its progress so far was at the old speed.
+                    // The sibling's progress so far was at the old speed.
                     self.account_user(sibling, since, now.max(since));
                 }
                 change(self.sched.arch_mut());
@@ -117,7 +118,7 @@ impl<const COSTS: bool, S: Scheduler<Arch = Hardware<COSTS>>> Sim<COSTS, S> {
         }
     }
 
-    /// Another thread of the core by number, if it is in user mode, and since when.
+    /// The sibling number `number` and since when it has been in user mode, if it is.
     fn sibling_in_user_mode(&self, cpu: CpuId, number: usize) -> Option<(CpuId, Ps)> {
         let sibling = self.sched.arch().siblings(cpu)[number];
         match self.cpus[sibling].run {
@@ -126,14 +127,14 @@ impl<const COSTS: bool, S: Scheduler<Arch = Hardware<COSTS>>> Sim<COSTS, S> {
         }
     }
 
-    /// What a task asks for that fetches this.
+    /// What a task with these fetches asks of caches and memory.
     pub(crate) fn demand_of(&self, task: TaskId, fetches: Fetches) -> Demand {
         let touched = self.os.memory.touched_by(task);
         let memories = touched.map(|(region, bytes, share)| InMemory { memory: region.0, bytes, share }).collect();
         Demand { fetches, nodes: self.os.memory.nodes_of(task), memories }
     }
 
-    /// The work of a task that runs on `cpu` is of this kind, and fetches this, from now on.
+    /// From now on the work of a task that runs on `cpu` is of this kind and fetches this.
     pub(crate) fn set_fetches(&mut self, cpu: CpuId, task: TaskId, kind: WorkKind, fetches: Fetches) {
         let context = self.context(task);
         (context.kind, context.fetches) = (kind, fetches);
@@ -147,7 +148,7 @@ impl<const COSTS: bool, S: Scheduler<Arch = Hardware<COSTS>>> Sim<COSTS, S> {
         }
     }
 
-    /// Memory has come to lie elsewhere, while `cpu` executes: who runs and has a part of it fetches it from there.
+    /// While `cpu` executes, memory has moved to other nodes: running tasks that own part of it fetch it from there.
     pub(crate) fn refresh_demands(&mut self, cpu: CpuId) {
         let mut moved = false;
         for of in self.sched.arch().demanding() {
@@ -164,15 +165,15 @@ impl<const COSTS: bool, S: Scheduler<Arch = Hardware<COSTS>>> Sim<COSTS, S> {
         }
     }
 
-    /// What runs on `cpu` asks for that of the caches and memory from `now` on: whoever asks for something himself may get it later, or
-    /// sooner.
+    /// What runs on `cpu` asks for this of the caches and memory from `now` on. Other tasks that ask for something may
+    /// then be faster or slower.
     pub(crate) fn share_memory(&mut self, cpu: CpuId, now: Ps, demand: Option<Demand>) {
         self.sched.arch_mut().set_demand(cpu, demand);
         self.settle_memory(Some(cpu), now);
     }
 
-    /// Demands or speeds have changed: who gets something else of caches and memory from `now` on takes another time. `executing` is in the
-    /// kernel.
+    /// Demands or speeds have changed: tasks whose share of caches and memory changes take a different time from `now`
+    /// on. `executing` is in the kernel.
     fn settle_memory(&mut self, executing: Option<CpuId>, now: Ps) {
         for share in self.sched.arch_mut().settle_memory() {
             let cpu = share.cpu;

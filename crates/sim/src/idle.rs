@@ -16,7 +16,7 @@ impl<const COSTS: bool, S: Scheduler<Arch = Hardware<COSTS>>> Sim<COSTS, S> {
         self.sched.arch_mut().path(cpu, path);
     }
 
-    /// idle.c: do_idle(): the idle task was switched to.
+    /// idle.c: do_idle(): the CPU has switched to the idle task.
     #[inline(always)]
     pub(crate) fn begin_idle(&mut self, cpu: CpuId) {
         if COSTS {
@@ -34,10 +34,10 @@ impl<const COSTS: bool, S: Scheduler<Arch = Hardware<COSTS>>> Sim<COSTS, S> {
         self.cpus[cpu].idle_entrytime = self.sched.arch().now(cpu);
     }
 
-    /// Another round of the idle loop.
+    /// Begins another round of the idle loop.
     #[inline(never)]
     fn idle_on(&mut self, cpu: CpuId) {
-        // A store that told of what had been seen before ended the state, and has no more to tell.
+        // A store about something already seen has ended the state, and has nothing more to tell.
         if self.cpus[cpu].monitor_at <= self.sched.arch().now(cpu) {
             self.cpus[cpu].monitor_at = Ps::NEVER;
         }
@@ -45,8 +45,8 @@ impl<const COSTS: bool, S: Scheduler<Arch = Hardware<COSTS>>> Sim<COSTS, S> {
         self.enter_idle(cpu, got_tick);
     }
 
-    /// idle.c: one round of the idle loop: announces polling, chooses a state, and stops the tick before or after that. `got_tick`: the tick
-    /// came in the last round, and no governor has heard of it.
+    /// idle.c: one round of the idle loop: announces polling, chooses a state, and stops the tick before or after that.
+    /// `got_tick`: the tick came in the last round, and the governor has not been told.
     #[inline(always)]
     pub(crate) fn enter_idle(&mut self, cpu: CpuId, got_tick: bool) {
         self.charge(cpu, paths::CPU_IDLE_LOOP);
@@ -81,8 +81,9 @@ impl<const COSTS: bool, S: Scheduler<Arch = Hardware<COSTS>>> Sim<COSTS, S> {
         this.at = now;
     }
 
-    /// tick-sched.c: tick_nohz_get_sleep_length() and what else a governor asks for. Times to timers begin where the idle loop was entered, or
-    /// the last interrupt in it ended: after a poll that came to its limit that is some time ago.
+    /// tick-sched.c: tick_nohz_get_sleep_length() and whatever else a governor asks for. Times to timers count from
+    /// when the idle loop was entered, or its last interrupt ended. After a poll that reached its limit that is some
+    /// time ago.
     #[inline]
     pub(crate) fn outlook(&self, cpu: CpuId, may_stop: bool) -> Outlook {
         let keeps_time = self.keeps_time(cpu);
@@ -90,7 +91,8 @@ impl<const COSTS: bool, S: Scheduler<Arch = Hardware<COSTS>>> Sim<COSTS, S> {
         let timer = this.timers.next_timer();
         let until = |at: Ps| at.saturating_sub(this.idle_entrytime).ns().0.min(FAR_NS);
         let sleep_length_ns = match self.sched.arch().idle_rules().tick {
-            // It is written as the tick stops, which has not happened here since ticks began to come one by one: a period.
+            // The kernel writes it when the tick stops. That has not happened here since ticks began to come one by
+            // one, so it is one period.
             TickStop::Always if keeps_time => self.os.tick_period().ns().0,
             _ if may_stop && !keeps_time => until(timer),
             _ => until(timer.min(this.tick_at)),
@@ -104,13 +106,14 @@ impl<const COSTS: bool, S: Scheduler<Arch = Hardware<COSTS>>> Sim<COSTS, S> {
         }
     }
 
-    /// tick-sched.c: the part of can_stop_idle_tick() by which somebody keeps the time for CPUs that run without ticks.
+    /// tick-sched.c: the part of can_stop_idle_tick() that makes one CPU keep the time for CPUs that run without ticks.
     #[inline]
     fn keeps_time(&self, cpu: CpuId) -> bool {
         unlikely(self.sched.tick_nohz_full_enabled()) && cpu == CpuId(0)
     }
 
-    /// tick-sched.c: the part of tick_nohz_next_event() that keeps a tick which runs for a timeout of the wheel within its next period.
+    /// tick-sched.c: the part of tick_nohz_next_event() that keeps the tick running for a timeout of the wheel within
+    /// the next period.
     #[inline]
     fn wheel_is_near(&self, cpu: CpuId) -> bool {
         let this = &self.cpus[cpu];
@@ -118,7 +121,7 @@ impl<const COSTS: bool, S: Scheduler<Arch = Hardware<COSTS>>> Sim<COSTS, S> {
         wheel != Ps::NEVER && this.tick_at != Ps::NEVER && wheel <= this.tick_at
     }
 
-    /// The price of the governor's choice.
+    /// Charges the time of the governor's choice.
     #[inline(always)]
     fn charge_choice(&mut self, cpu: CpuId, choice: Choice) {
         let rules = self.sched.arch().idle_rules();
@@ -135,7 +138,8 @@ impl<const COSTS: bool, S: Scheduler<Arch = Hardware<COSTS>>> Sim<COSTS, S> {
         self.charge(cpu, select);
     }
 
-    /// tick-sched.c: tick_nohz_idle_stop_tick(): timers of high resolution do not need the tick; a timeout of the wheel that is `near` does.
+    /// tick-sched.c: tick_nohz_idle_stop_tick(): high-resolution timers do not need the tick; a timeout of the wheel
+    /// that is `near` does.
     #[doc(alias = "__tick_nohz_idle_enter")]
     #[inline(always)]
     fn tick_nohz_idle_stop_tick(&mut self, cpu: CpuId, near: bool) {
@@ -151,9 +155,10 @@ impl<const COSTS: bool, S: Scheduler<Arch = Hardware<COSTS>>> Sim<COSTS, S> {
         self.stop_running_tick(cpu);
     }
 
-    /// It idles without a tick, as it may have run already on CPUs that do without.
+    /// The CPU idles without a tick; on CPUs of nohz_full= it may have run without one before.
     ///
-    /// Differs: there cputime.c: vtime_account_idle() knows the time by itself, and another entry to the loop counts anew.
+    /// Differs: there, cputime.c: vtime_account_idle() knows the time by itself, and each entry into the loop starts a
+    /// new count.
     fn start_without_tick(&mut self, cpu: CpuId) {
         let this = &self.cpus[cpu];
         if this.tick_at == Ps::NEVER {
@@ -171,16 +176,17 @@ impl<const COSTS: bool, S: Scheduler<Arch = Hardware<COSTS>>> Sim<COSTS, S> {
         self.sched.tick_nohz_idle_stop(cpu, true);
     }
 
-    /// The path into idleness has ended: sleeps, unless something came meanwhile. Otherwise when it goes on, and as what: leaving the
-    /// state at once ([`Run::LeavingIdle`]), or without having entered it.
+    /// The path into idleness has ended: the CPU sleeps, unless something came meanwhile. In that case returns when it
+    /// goes on, and how: it leaves the state at once ([`Run::LeavingIdle`]), or has not entered it.
     #[inline(always)]
     pub(crate) fn fall_asleep(&mut self, cpu: CpuId, now: Ps) -> Result<(), (Ps, Run)> {
-        // Groups that were made from outside took time here.
+        // Creating groups from outside the simulation took time on this CPU.
         let now = now.max(self.sched.arch().now(cpu));
         let this = &self.cpus[cpu];
         let (interrupt, monitor) = (this.interrupt_at() <= now, this.monitor_at <= now);
         if unlikely(monitor || self.must_reschedule(cpu, now)) {
-            // idle.c: call_cpuidle() looks for the last time before the state is entered; the state itself does after that.
+            // idle.c: call_cpuidle() looks for the last time before the state is entered. After that the state itself
+            // notices the store.
             if monitor && this.monitor_at > self.sched.arch().idle_began(cpu) {
                 self.bounce_off_idle(cpu, now);
                 return Err((now, Run::LeavingIdle));
@@ -189,7 +195,7 @@ impl<const COSTS: bool, S: Scheduler<Arch = Hardware<COSTS>>> Sim<COSTS, S> {
             return Err((now, Run::Kernel));
         }
         if unlikely(interrupt) {
-            // Interrupts are off on the way: the one that waits ends the state as it is entered.
+            // Interrupts are off on the way: a waiting one ends the state as soon as it is entered.
             self.bounce_off_idle(cpu, now);
             return Err((now, Run::LeavingIdle));
         }
@@ -197,7 +203,7 @@ impl<const COSTS: bool, S: Scheduler<Arch = Hardware<COSTS>>> Sim<COSTS, S> {
         self.trace_idle(cpu, now, Some(state as u8));
         let latency = self.sched.arch().prices.idle_state_of(cpu, state).exit_latency_us;
         self.sched.set_idle_state(cpu, Some(latency));
-        // A CPU that polls executes, and takes its share of the core.
+        // A CPU that polls executes, so it keeps its share of the core.
         if !self.sched.arch().polls_in(cpu, state) {
             self.set_active(cpu, now, false);
         }
@@ -215,10 +221,10 @@ impl<const COSTS: bool, S: Scheduler<Arch = Hardware<COSTS>>> Sim<COSTS, S> {
         self.trace_idle(cpu, now, None);
     }
 
-    /// Something arrives at a sleeping CPU.
+    /// Something arrives at a CPU that is in an idle state.
     #[inline(always)]
     pub(crate) fn wake_cpu(&mut self, cpu: CpuId, now: Ps) {
-        // A task may have been started from here meanwhile, which took its time.
+        // Starting a task from outside the simulation may have taken time here.
         let mut now = now.max(self.sched.arch().now(cpu));
         if self.polls(cpu) {
             match self.interrupt_polling(cpu, now) {
@@ -236,7 +242,7 @@ impl<const COSTS: bool, S: Scheduler<Arch = Hardware<COSTS>>> Sim<COSTS, S> {
         this.at = first;
     }
 
-    /// The interrupt that ended an idle state is over: the governor hears of it.
+    /// The interrupt that ended an idle state is over: the governor is told.
     #[inline(always)]
     pub(crate) fn reflect_on_idle(&mut self, cpu: CpuId) {
         if self.sched.arch().idle_is_governed() {
@@ -251,7 +257,7 @@ impl<const COSTS: bool, S: Scheduler<Arch = Hardware<COSTS>>> Sim<COSTS, S> {
         }
     }
 
-    /// Whether idle time that ends now is spent waiting for a device, where somebody asks.
+    /// Whether idle time that ends now counts as waiting for a device. Only frequency governors ask for that.
     #[inline]
     pub(crate) fn counts_iowait(&self, cpu: CpuId) -> bool {
         self.sched.arch().frequency().is_some() && self.sched.nr_iowait_cpu(cpu) > 0
@@ -262,10 +268,10 @@ impl<const COSTS: bool, S: Scheduler<Arch = Hardware<COSTS>>> Sim<COSTS, S> {
         hardware.idle_state(cpu).is_some_and(|(state, _)| hardware.polls_in(cpu, state))
     }
 
-    /// poll_state.c: poll_idle(): something comes to a CPU that polls. Interrupts are taken in the loop, and end it only by what they ask
-    /// for. Returns when it ends; `None` if it goes on.
-    /// Differs: looks at the clock after each interrupt, not after 200 rounds. Until v4.16 the end of an interrupt stops a tick that a timeout
-    /// has kept; here the next round of the idle loop does.
+    /// poll_state.c: poll_idle(): something comes to a CPU that polls. Interrupts are taken in the loop, and end it
+    /// only if they ask for something. Returns when the loop ends; `None` if it goes on.
+    /// Differs: reads the clock after each interrupt, not after 200 rounds. Until v4.16 the end of an interrupt stops a
+    /// tick that a timeout has kept; here the next round of the idle loop stops it.
     fn interrupt_polling(&mut self, cpu: CpuId, now: Ps) -> Option<Ps> {
         let mut after = now;
         if self.cpus[cpu].interrupt_at() <= now {
@@ -310,7 +316,8 @@ impl<const COSTS: bool, S: Scheduler<Arch = Hardware<COSTS>>> Sim<COSTS, S> {
         self.switch(cpu, false);
     }
 
-    /// Ticks of all CPUs fall on the same multiples of the period, as exactly as the machine's timers are.
+    /// When `cpu`'s next tick comes. Ticks of all CPUs fall on the same multiples of the period, up to the jitter of
+    /// the machine's timers.
     pub(crate) fn next_tick(&self, cpu: CpuId, now: Ps) -> Ps {
         let tick = self.ticks.of(now.0) + 1;
         let at = Ps(tick * self.os.tick_period().0);
@@ -321,13 +328,13 @@ impl<const COSTS: bool, S: Scheduler<Arch = Hardware<COSTS>>> Sim<COSTS, S> {
         at
     }
 
-    /// `cpu` takes its share of its core or gives it up.
+    /// `cpu` begins or stops taking its share of its core.
     fn set_active(&mut self, cpu: CpuId, now: Ps, active: bool) {
         self.share_core(cpu, now, |hardware| hardware.set_active(cpu, active));
     }
 
     fn trace_idle(&mut self, cpu: CpuId, at: Ps, state: Option<u8>) {
-        // The clock moves whether somebody listens or not: a listener changes nothing.
+        // The clock moves whether or not there is a listener: tracing changes nothing.
         self.sched.arch_mut().begin(cpu, at);
         if unlikely(self.sched.arch().tracing()) {
             self.sched.arch_mut().trace(cpu, &Event::CpuIdle { state });

@@ -1,4 +1,4 @@
-//! Interrupts: the local timer with its tick and its sleepers, and the reschedule vector.
+//! Interrupts: the local timer, with its tick and its sleepers' timers, and the reschedule vector.
 
 use crate::cpu::Run;
 use crate::engine::Sim;
@@ -16,11 +16,12 @@ use sched::scheduler::Scheduler;
 use sched::trace::{Event, Interrupt, Ipi, trace_interrupt};
 use units::{CpuId, Ps};
 
-/// What a tick waits for of its code and data is spread over its functions, in so many parts: one at the clock, two in update_process_times()
-/// and one in the softirq at its end.
+/// A tick's cache misses are spread over its functions in this many equal parts: one when it reads the clock, two in
+/// update_process_times() and one in the softirq at its end.
 const TICK_PARTS: u64 = 4;
 
-/// hrtimer.c: hrtimer_interrupt(): so often it looks for timers that have come due meanwhile; and for so long it puts them off at most.
+/// hrtimer.c: hrtimer_interrupt(): how often it looks for timers that have come due meanwhile, and for how long it puts
+/// them off at most.
 const RETRIES: u32 = 3;
 const LONGEST_HANG: Ps = Ps::from_ns(100_000_000);
 
@@ -57,7 +58,7 @@ impl<const COSTS: bool, S: Scheduler<Arch = Hardware<COSTS>>> Sim<COSTS, S> {
         if self.os.irq.local_softirq_pending(cpu) || (softirq && self.ksoftirqd_running(cpu)) {
             self.invoke_softirq(cpu, softirq, last);
         } else if softirq {
-            // At the end of the interrupt that raised it.
+            // The softirq runs at the end of the interrupt that raised it.
             self.sched.arch_mut().profile_enter(cpu, last);
             self.sched.softirq_enter(cpu);
             self.within(cpu, paths::DO_SOFTIRQ, |sim| sim.rebalance_softirq(cpu));
@@ -75,10 +76,11 @@ impl<const COSTS: bool, S: Scheduler<Arch = Hardware<COSTS>>> Sim<COSTS, S> {
         }
     }
 
-    /// arch/x86: smp_reschedule_interrupt(), smp_call_function_single_interrupt() and smp_irq_work_interrupt(). Returns whether the balancing softirq is
-    /// to run.
+    /// arch/x86: smp_reschedule_interrupt(), smp_call_function_single_interrupt() and smp_irq_work_interrupt(). Returns
+    /// whether the balancing softirq is to run.
     ///
-    /// Differs: what is pending by several vectors is done, and takes time, once, by the least urgent one's handler.
+    /// Differs: work that is pending by several vectors is done, and charged, once, by the handler of the least urgent
+    /// one.
     #[inline(always)]
     fn ipi_interrupt(&mut self, cpu: CpuId) -> bool {
         let mut pending = std::mem::take(&mut self.cpus[cpu].ipis);
@@ -108,8 +110,9 @@ impl<const COSTS: bool, S: Scheduler<Arch = Hardware<COSTS>>> Sim<COSTS, S> {
         softirq
     }
 
-    /// hrtimer.c: the end of hrtimer_interrupt() where each round took until the next timer was due: the next one comes as late as all of them
-    /// took since `began`, at most 100 ms, so that something else goes on as well.
+    /// hrtimer.c: the end of hrtimer_interrupt() if each of its rounds took until the next timer was due. The next
+    /// timer is put off by as long as all rounds have taken since `began`, at most 100 ms, so that other work proceeds
+    /// as well.
     ///
     /// Differs: only the tick is put off, not the timer that it shares with others.
     #[cold]
@@ -121,7 +124,7 @@ impl<const COSTS: bool, S: Scheduler<Arch = Hardware<COSTS>>> Sim<COSTS, S> {
         }
     }
 
-    /// tick-sched.c: tick_nohz_irq_exit() on a CPU of nohz_full= that does not idle: its tick stops, or goes on.
+    /// tick-sched.c: tick_nohz_irq_exit() on a CPU of nohz_full= that does not idle: its tick stops or goes on.
     #[cold]
     fn tick_irq_exit(&mut self, cpu: CpuId) {
         if !self.sched.tick_nohz_full_cpu(cpu) {
@@ -143,7 +146,7 @@ impl<const COSTS: bool, S: Scheduler<Arch = Hardware<COSTS>>> Sim<COSTS, S> {
     fn timer_interrupt(&mut self, cpu: CpuId, now: Ps) -> bool {
         let vector = self.os.irq.rules.local_timer_vector;
         self.os.irq.stat(cpu).apic_timer_irqs += 1;
-        // Before what it costs, so that all of that lies between the two.
+        // Traced before its cost is charged, so that the whole cost lies between entry and exit.
         trace_interrupt(&mut self.sched, cpu, Interrupt::Hardirq, || Event::LocalTimerEntry { vector });
         self.within(cpu, paths::SMP_APIC_TIMER_INTERRUPT, |sim| {
             let ticks = sim.cpus[cpu].tick_at <= now;
@@ -174,7 +177,7 @@ impl<const COSTS: bool, S: Scheduler<Arch = Hardware<COSTS>>> Sim<COSTS, S> {
             let rcu = ticks && sim.sched.current(cpu).is_some();
             trace_interrupt(&mut sim.sched, cpu, Interrupt::Hardirq, || Event::LocalTimerExit { vector });
             if rcu {
-                // Differs: at once, before lower vectors that are pending.
+                // Differs: runs at once, before lower vectors that are pending.
                 sim.within(cpu, paths::DO_SOFTIRQ, |sim| {
                     sim.sched.arch_mut().stall(Ps(misses.0 / TICK_PARTS));
                     let tick = sim.ticks.of(now.0);
@@ -188,7 +191,7 @@ impl<const COSTS: bool, S: Scheduler<Arch = Hardware<COSTS>>> Sim<COSTS, S> {
         })
     }
 
-    /// The timer that is the tick has expired. Returns whether the balancing softirq is to run.
+    /// The tick's timer has expired. Returns whether the balancing softirq is to run.
     fn tick(&mut self, cpu: CpuId, now: Ps, misses: Ps) -> bool {
         self.cpus[cpu].tick_at = self.next_tick(cpu, now);
         self.cpus[cpu].ticks += 1;
@@ -207,7 +210,7 @@ impl<const COSTS: bool, S: Scheduler<Arch = Hardware<COSTS>>> Sim<COSTS, S> {
         })
     }
 
-    /// hrtimer.c: hrtimer_wakeup(), if the sleep it was armed for is still on; or a delayed acknowledgement.
+    /// hrtimer.c: hrtimer_wakeup(), if the sleep for which it was armed still lasts; or a delayed acknowledgement.
     fn timer_expired(&mut self, cpu: CpuId, timer: crate::timers::Timer) {
         let Some(Some(context)) = self.tasks.get(timer.task.index()) else { return };
         if context.sleep == timer.sleep
@@ -220,11 +223,11 @@ impl<const COSTS: bool, S: Scheduler<Arch = Hardware<COSTS>>> Sim<COSTS, S> {
         }
     }
 
-    /// timer.c: run_local_timers(): timeouts of the wheel that are due are left to their softirq; deferrable ones only in a tick, or
-    /// where it runs for others.
+    /// timer.c: run_local_timers(): leaves timeouts of the wheel that are due to their softirq. Deferrable ones run
+    /// only in a tick, or when the softirq runs for other timeouts.
     ///
-    /// Differs: where the tick is stopped, the kernel's timer that fires for them is the tick's: it does what else a tick does, and governors
-    /// hear of a tick.
+    /// Differs: if the tick is stopped, the kernel fires its timeouts by the tick's timer, which also does a tick's
+    /// other work, and governors are told of a tick.
     fn run_local_timers(&mut self, cpu: CpuId, now: Ps, ticks: bool) {
         let runs = ticks || self.cpus[cpu].timers.wheel() <= now;
         let expire = |timers: &mut Timers| {
@@ -243,7 +246,7 @@ impl<const COSTS: bool, S: Scheduler<Arch = Hardware<COSTS>>> Sim<COSTS, S> {
         }
     }
 
-    /// timer.c: schedule_timeout(): when a timeout of so many jiffies fires that is asked for on `cpu` now.
+    /// timer.c: schedule_timeout(): when a timeout of `jiffies` fires if it is armed on `cpu` now.
     pub(crate) fn timeout(&self, cpu: CpuId, jiffies: u64) -> Ps {
         let now = self.ticks.of(self.sched.arch().now(cpu).0);
         let hz = (1_000_000_000_000 / self.os.tick_period().0) as u32;

@@ -1,4 +1,5 @@
-//! Tasks that execute in the kernel: where the preemption model lets others take their place. [`os::preempt`] says what is modelled.
+//! Tasks that execute in the kernel: where the preemption model lets other tasks replace them. [`os::preempt`] says
+//! what is modelled.
 
 use crate::cpu::Run;
 use crate::engine::Sim;
@@ -13,7 +14,7 @@ use sched::scheduler::Scheduler;
 use units::{CpuId, Ps, unlikely};
 
 impl<const COSTS: bool, S: Scheduler<Arch = Hardware<COSTS>>> Sim<COSTS, S> {
-    /// Whether who runs on `cpu` is preempted between two of its steps. `was`: what it was in the middle of.
+    /// Whether the task on `cpu` is preempted between two of its steps. `was`: what the CPU was in the middle of.
     #[inline]
     pub(crate) fn is_preempted(&self, cpu: CpuId, task: TaskId, was: Run) -> bool {
         unlikely(self.sched.need_resched_any(cpu)) && self.is_preempted_here(cpu, task, was)
@@ -29,7 +30,7 @@ impl<const COSTS: bool, S: Scheduler<Arch = Hardware<COSTS>>> Sim<COSTS, S> {
         exits && self.sched.need_resched_lazy(cpu) && self.returns_to_user_mode(task)
     }
 
-    /// Whether a task is on its way to user mode, and not still in the middle of what it does in the kernel.
+    /// Whether a task is on its way to user mode, rather than in the middle of something in the kernel.
     fn returns_to_user_mode(&self, task: TaskId) -> bool {
         let context = self.tasks.get(task.index()).and_then(Option::as_ref);
         context.is_some_and(|context| match &context.pending {
@@ -38,21 +39,24 @@ impl<const COSTS: bool, S: Scheduler<Arch = Hardware<COSTS>>> Sim<COSTS, S> {
         })
     }
 
-    /// Whether an operation begins with a lazy request that it does nothing about: a task that computes, looks at the clock or takes a free
-    /// lock does not come by where it would see it, however many such operations its program makes of that.
+    /// Whether an operation begins while a lazy reschedule request is pending, and does nothing about it. A task that
+    /// computes, reads the clock or takes a free lock does not pass a point where it would notice the request, however
+    /// many such operations its program uses for it.
     #[inline]
     pub(crate) fn stays_in_user_mode(&self, cpu: CpuId, op: &Op) -> bool {
         unlikely(self.os.rules.preempt == Preempt::Lazy) && self.sched.need_resched_lazy(cpu) && op.stays_in_user_mode()
     }
 
-    /// Whether who runs on `cpu` is asked to give way on the way back to user mode, if it has not been there all the time (`stays`).
+    /// Whether the task on `cpu` has to look for a reschedule request on the way back to user mode. `stays`: it was in
+    /// user mode all the time.
     #[inline]
     pub(crate) fn must_look_on_exit(&self, cpu: CpuId, now: Ps, stays: bool) -> bool {
         unlikely(self.sched.need_resched_any(cpu))
             && (self.must_reschedule(cpu, now) || (self.sched.need_resched_lazy(cpu) && !stays))
     }
 
-    /// Whether who runs may be preempted between two of its steps: always on the way to user mode, which kernel threads never are.
+    /// Whether a task may be preempted between two of its steps. On the way to user mode it always may; kernel threads
+    /// never go there.
     #[inline]
     fn preemptible(&self, task: TaskId) -> bool {
         if self.os.rules.preempt.preempt_schedule() {
@@ -61,15 +65,16 @@ impl<const COSTS: bool, S: Scheduler<Arch = Hardware<COSTS>>> Sim<COSTS, S> {
         let context = self.tasks.get(task.index()).and_then(Option::as_ref);
         context.is_none_or(|context| match &context.pending {
             Pending::Syscall(Syscall::Net(call)) if call.is_in_the_middle() => false,
-            // There are allocations with might_sleep() all the way.
+            // Allocations call might_sleep() all along the way.
             Pending::Syscall(Syscall::Fs(call)) if call.is_in_the_middle() => self.os.rules.preempt.might_resched(),
             Pending::Long { .. } => true,
             _ => context.mm != 0,
         })
     }
 
-    /// kernel/task_work.c: task_work_run() on the way to user mode, of a task that has run on a throttled queue: whether it left that, and is
-    /// switched away. (What NUMA balancing has queued so is done where user mode begins: [`os::Os::exit_to_user_mode`].)
+    /// kernel/task_work.c: task_work_run() on the way to user mode, for a task that has run on a throttled queue.
+    /// Returns whether it left the queue and was switched away. (What NUMA balancing has queued in this way is done
+    /// where user mode begins: [`os::Os::exit_to_user_mode`].)
     ///
     /// As in exit_to_user_mode_loop(), a task that must reschedule does that first, and looks again when it comes back.
     #[cold]
@@ -87,15 +92,15 @@ impl<const COSTS: bool, S: Scheduler<Arch = Hardware<COSTS>>> Sim<COSTS, S> {
         throttled
     }
 
-    /// A system call's way into the kernel and back.
+    /// The way of a system call into the kernel and back.
     #[inline]
     pub(crate) fn enter_kernel(&mut self, cpu: CpuId) {
         self.within(cpu, paths::ENTRY_SYSCALL, |_| ());
         self.track_context(cpu);
     }
 
-    /// context_tracking.c: on CPUs of nohz_full= RCU and the accounting of time, which see no tick there, are told when user mode ends and
-    /// begins again.
+    /// context_tracking.c: on CPUs of nohz_full= there is no tick to inform RCU and time accounting, so they are told
+    /// whenever user mode ends and begins.
     #[inline]
     pub(crate) fn track_context(&mut self, cpu: CpuId) {
         if unlikely(self.sched.tick_nohz_full_enabled()) {
@@ -122,8 +127,8 @@ impl<const COSTS: bool, S: Scheduler<Arch = Hardware<COSTS>>> Sim<COSTS, S> {
         true
     }
 
-    /// stop_machine.c: stop_one_cpu() by whoever runs on `cpu`, of itself: where it is preempted on the way to sleep it does not come to
-    /// that. Returns whether it sleeps.
+    /// stop_machine.c: stop_one_cpu(), called by the task on `cpu` for its own CPU. If the task is preempted on the way
+    /// to sleep, it does not go to sleep. Returns whether it sleeps.
     pub(crate) fn sleeps_for_stopper(&mut self, cpu: CpuId) -> bool {
         let sleeps = self.os.rules.preempt == Preempt::None && self.sched.wait_for_stopper(cpu);
         if sleeps {
@@ -132,7 +137,8 @@ impl<const COSTS: bool, S: Scheduler<Arch = Hardware<COSTS>>> Sim<COSTS, S> {
         sleeps
     }
 
-    /// Begins the long function before an operation, if it is one that is preempted in the middle; otherwise the operation.
+    /// Begins the long function that precedes an operation, if it can be preempted in the middle; otherwise returns the
+    /// operation.
     pub(crate) fn long_part(&mut self, cpu: CpuId, task: TaskId, op: Op) -> Result<(), Op> {
         if !COSTS || self.os.rules.preempt == Preempt::None {
             return Err(op);
@@ -152,7 +158,7 @@ impl<const COSTS: bool, S: Scheduler<Arch = Hardware<COSTS>>> Sim<COSTS, S> {
         Ok(())
     }
 
-    /// Executes a piece of it, and after the last one the operation.
+    /// Executes a piece of a long function, and after the last piece the operation.
     pub(crate) fn step_long(&mut self, cpu: CpuId, task: TaskId) {
         let Pending::Long { path, pieces, left, .. } = &mut self.context(task).pending else {
             unreachable!("a long function is pending")
@@ -160,7 +166,7 @@ impl<const COSTS: bool, S: Scheduler<Arch = Hardware<COSTS>>> Sim<COSTS, S> {
         let (path, pieces) = (*path, *pieces);
         *left -= 1;
         let last = *left == 0;
-        // A fork's work is that of a function that the one begins with of which the system call is made.
+        // A fork's system call enters another function first, which calls this one.
         let caller: &[Path] =
             if path == paths::DO_EXIT { &[paths::ENTRY_SYSCALL] } else { &[paths::ENTRY_SYSCALL, paths::DO_FORK] };
         self.sched.arch_mut().profile_stand(cpu, caller);
@@ -177,7 +183,7 @@ impl<const COSTS: bool, S: Scheduler<Arch = Hardware<COSTS>>> Sim<COSTS, S> {
         }
     }
 
-    /// The end of a task that has told its parent.
+    /// The end of a task that has notified its parent.
     pub(crate) fn finish_exit(&mut self, cpu: CpuId, task: TaskId) {
         let mm = self.context(task).mm;
         self.os.exit_memory(&mut self.sched, task, mm);

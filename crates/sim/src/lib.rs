@@ -1,9 +1,9 @@
-//! The clock: what each CPU does next, and when.
+//! The run loop: what each CPU does next, and when.
 //!
-//! The simulation goes from event to event. An event is one CPU's: it executes one path (an interrupt, a system call, a
-//! switch) from beginning to end, which takes simulated time, and says when it wants to be called again. CPUs are taken in
-//! order of those times, ties by CPU number. What a path does to other CPUs' queues is visible at once, though in simulated
-//! time it happens a little later, at most one path's length (see docs/cost-model.md).
+//! The simulation goes from event to event. Each event belongs to one CPU: it executes one path (an interrupt, a system
+//! call, a switch) from beginning to end, which takes simulated time, and says when it has to be called again. CPUs are
+//! taken in the order of those times, ties by CPU number. What a path does to other CPUs' queues is visible at once,
+//! although in simulated time it happens a little later: by at most the length of one path (see docs/cost-model.md).
 
 pub mod engine;
 pub mod program;

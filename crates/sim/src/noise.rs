@@ -1,8 +1,8 @@
-//! Background noise: what a kernel does by itself while a benchmark runs, where somebody asks for it.
+//! Background noise, on request: what a kernel does by itself while a benchmark runs.
 //!
-//! Each thread sleeps by the timer wheel and then executes a function of the kernel, whose price stands in the machine file. Periods are
-//! those of the sources; where each begins, and which of the unbound threads' rounds are longer, is chance, from a stream of its own.
-//! What differs between kernels is in [`os::background`].
+//! Each thread sleeps on a timeout of the timer wheel, then executes a kernel function whose price is in the machine
+//! file. The periods are those of the kernel's sources. Where each period begins, and which rounds of the unbound
+//! threads are longer, is drawn from a random stream of its own. What differs between kernels is in [`os::background`].
 
 use crate::engine::Sim;
 use crate::program::{AddressSpace, Op, Outcome, Program, TaskSpec};
@@ -17,28 +17,28 @@ use std::cell::Cell;
 use std::rc::Rc;
 use units::{CpuId, CpuMask, Ns, Prng, Ps};
 
-/// A thread that the kernel runs by itself.
+/// A kernel thread that runs by itself.
 struct Source {
     comm: &'static str,
-    /// One for each CPU, bound to it; otherwise one for the machine.
+    /// Whether there is one for each CPU, bound to it; otherwise there is one for the machine.
     per_cpu: bool,
-    /// Between its rounds.
+    /// Between two of its rounds.
     period_ms: u64,
     work: Path,
     timer: By,
 }
 
-/// What its rounds wait for.
+/// What starts its rounds.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum By {
     Wheel,
-    /// As [`VmstatTimer`] has it.
+    /// According to [`VmstatTimer`].
     Vmstat,
-    /// As [`Softlockup`] has it.
+    /// According to [`Softlockup`].
     Watchdog,
 }
 
-/// Who they are, how often, and where that is said.
+/// The threads, their periods, and where the kernel's sources define these.
 const SOURCES: &[Source] = &[
     // mm/vmstat.c: sysctl_stat_interval, one second; the work of its CPU's kworker.
     Source { comm: "kworker", per_cpu: true, period_ms: 1_000, work: paths::VMSTAT_UPDATE, timer: By::Vmstat },
@@ -46,31 +46,32 @@ const SOURCES: &[Source] = &[
     Source { comm: "watchdog", per_cpu: true, period_ms: 4_000, work: paths::WATCHDOG, timer: By::Watchdog },
     // mm/page-writeback.c: dirty_writeback_interval, five seconds.
     Source { comm: "kworker/u", per_cpu: false, period_ms: 5_000, work: paths::WB_WORKFN, timer: By::Wheel },
-    // include/linux/jbd2.h: JBD2_DEFAULT_MAX_COMMIT_AGE, five seconds; with nothing written a look.
+    // include/linux/jbd2.h: JBD2_DEFAULT_MAX_COMMIT_AGE, five seconds; if nothing was written it only looks.
     Source { comm: "jbd2", per_cpu: false, period_ms: 5_000, work: paths::KJOURNALD2, timer: By::Wheel },
-    // kernel/rcu/tree.c: a grace period looks for quiescent states one to three jiffies after it began; a machine with little to free has
-    // some tens of them in a second (a guess).
+    // kernel/rcu/tree.c: a grace period looks for quiescent states one to three jiffies after it began. A machine with
+    // little to free has some tens of them per second (a guess).
     Source { comm: "rcu_sched", per_cpu: false, period_ms: 30, work: paths::RCU_GP_KTHREAD, timer: By::Wheel },
 ];
 
-/// For a short warm-up that stands for a long one: how many times as often as they do the threads run until it is over.
+/// A short warm-up can stand for a long one: until it is over, the threads run `often` times as often as they would.
 #[derive(Clone, Debug)]
 pub struct Haste {
     pub often: u64,
     pub over: Rc<Cell<bool>>,
 }
 
-/// By the timer wheel; but where they run more often than in reality, and by that more often than it turns, by timers of their own.
+/// How a thread sleeps: on the timer wheel, or on a high-resolution timer if haste makes its period too short for the
+/// wheel.
 #[derive(Clone, Copy)]
 enum Period {
     Jiffies(u64),
-    /// The same, and until the CPU's next tick.
+    /// The same, and then until the CPU's next tick.
     Deferrable(u64),
     Time(Ns),
 }
 
 impl Period {
-    /// Up to the end of a part of it.
+    /// A random part of the period.
     fn part(self, chance: &mut Prng) -> Period {
         match self {
             Period::Jiffies(all) => Period::Jiffies(1 + chance.below(all)),
@@ -88,10 +89,10 @@ impl Period {
     }
 }
 
-/// One of them: first a part of its period, then all of it again and again.
+/// One of these threads: it sleeps for a part of its period first, then for all of it again and again.
 struct Noise {
     period: Period,
-    /// When there is no more haste, if there was: its true period then.
+    /// Its true period, for when the haste is over; `None` if there is no haste.
     haste: Option<(Rc<Cell<bool>>, Period)>,
     work: Path,
     chance: Prng,
@@ -115,7 +116,7 @@ impl Program for Noise {
     }
 }
 
-/// watchdog.c: `watchdog_hrtimer` of a CPU, where no thread sleeps for it.
+/// watchdog.c: `watchdog_hrtimer` of a CPU, for kernels in which no thread does this.
 pub(crate) struct Watchdog {
     period: Ps,
     haste: Option<(Rc<Cell<bool>>, Ps)>,
@@ -123,7 +124,7 @@ pub(crate) struct Watchdog {
 }
 
 impl Watchdog {
-    /// hrtimer_forward_now(): when it fires next that was to fire at `at`.
+    /// hrtimer_forward_now(): when the timer that was to fire at `at` fires next.
     fn forward(&mut self, at: Ps, now: Ps) -> Ps {
         if self.haste.as_ref().is_some_and(|(over, _)| over.get()) {
             (_, self.period) = self.haste.take().expect("it is there");
@@ -134,8 +135,9 @@ impl Watchdog {
 }
 
 impl<const COSTS: bool, S: Scheduler<Arch = Hardware<COSTS>>> Sim<COSTS, S> {
-    /// Starts the kernel's own threads. They are there until the end, which does not wait for them. Without haste they have been there
-    /// since boot, and sleep; a benchmark that is in haste starts them, all at once as its own processes.
+    /// Starts the kernel's own threads. They exist until the end of the run, which does not wait for them. Without
+    /// haste they have existed since boot, and sleep; a benchmark in haste starts them all at once, like its own
+    /// processes.
     pub fn start_noise(&mut self, seed: u64, haste: Option<&Haste>) {
         let nr_cpus = self.sched.nr_cpus();
         let mut number = 0;
@@ -190,10 +192,10 @@ impl<const COSTS: bool, S: Scheduler<Arch = Hardware<COSTS>>> Sim<COSTS, S> {
         }
     }
 
-    /// A thread that has slept in schedule_timeout() since before the run, for so many jiffies more.
+    /// A thread that has been asleep in schedule_timeout() since before the run, for this many jiffies more.
     ///
-    /// Were they awake to begin with, every CPU would have two tasks at once and look for more over the whole machine as each goes to sleep,
-    /// which takes the cube of the number of CPUs.
+    /// If the threads were awake at first, every CPU would have two tasks at once, and would search the whole machine
+    /// for more each time one goes to sleep. That takes time with the cube of the number of CPUs.
     fn fork_asleep(&mut self, cpu: CpuId, spec: TaskSpec, jiffies: u64, deferrable: bool) {
         let task = self.beside(cpu, |sim| {
             let task = sim.fork_task(cpu, None, spec, true).expect("an ordinary task is never refused");
@@ -206,7 +208,7 @@ impl<const COSTS: bool, S: Scheduler<Arch = Hardware<COSTS>>> Sim<COSTS, S> {
         self.requeue(cpu);
     }
 
-    /// `cpu`'s timer goes since before the run; they begin one after the other.
+    /// `cpu`'s timer has been running since before the run. To be called for the CPUs in order.
     fn start_watchdog(&mut self, cpu: CpuId, mut watchdog: Watchdog) {
         debug_assert_eq!(cpu.index(), self.watchdogs.len());
         let first = Ps(1 + watchdog.chance.below(watchdog.period.0));
@@ -223,9 +225,9 @@ impl<const COSTS: bool, S: Scheduler<Arch = Hardware<COSTS>>> Sim<COSTS, S> {
         }
     }
 
-    /// watchdog.c: watchdog_timer_fn(): the CPU's stopper is to show that it gets its turn.
+    /// watchdog.c: watchdog_timer_fn(): makes the CPU's stopper prove that it gets to run.
     ///
-    /// Differs: it fires after the other timers of high resolution that are due with it.
+    /// Differs: fires after other high-resolution timers that are due at the same time.
     pub(crate) fn watchdog_timer_fn(&mut self, cpu: CpuId, now: Ps) {
         self.within(cpu, paths::WATCHDOG, |sim| sim.sched.stop_for_softlockup(cpu));
         let at = self.cpus[cpu].timers.watchdog();

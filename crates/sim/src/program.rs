@@ -1,4 +1,4 @@
-//! What tasks do: programs as state machines, and the closed set of operations they are made of.
+//! What tasks do: programs as state machines, and the closed set of operations from which they are made.
 
 use machine::memory::Fetches;
 use machine::smt::WorkKind;
@@ -18,16 +18,18 @@ use units::{CpuMask, Cycles, Ns};
 
 /// One thing a program asks for.
 pub enum Op {
-    /// User-mode work, in cycles of a core at its full speed: takes longer when the sibling thread or the frequency slows it.
+    /// User-mode work, in cycles of a core at full speed. It takes longer when a sibling thread or the frequency slows
+    /// the core down.
     Work(Cycles),
-    /// User-mode work that a CPU at its full speed, alone on its core and near its data, does in this time.
+    /// User-mode work that takes this time on a CPU at full speed, alone on its core and near its data.
     WorkFor(Ns),
     /// User-mode work until the task has had this much CPU time, whatever the core's speed.
     RunFor(Ns),
-    /// User-mode work that looks at the clock until it shows this time.
+    /// User-mode work that reads the clock until it shows this time.
     SpinUntil(Ns),
-    /// User-mode work until the task has had this much CPU time since it was created, its time in the kernel with it. The outcome
-    /// is what it had before, so that `RunUntil(Ns::ZERO)` only asks: clock_gettime(CLOCK_THREAD_CPUTIME_ID).
+    /// User-mode work until the task has had this much CPU time since it was created, its time in the kernel included.
+    /// The outcome is the CPU time that it had before, so `RunUntil(Ns::ZERO)` only asks:
+    /// clock_gettime(CLOCK_THREAD_CPUTIME_ID).
     RunUntil(Ns),
     /// getcpu(), in user mode: the outcome is the number of the CPU.
     GetCpu,
@@ -47,7 +49,8 @@ pub enum Op {
     PollSocket {
         socket: Socket,
     },
-    /// epoll_wait(): the outcome is how many sockets have something to read; which, stands in the file's array of events.
+    /// epoll_wait(): the outcome is how many sockets have something to read. Which ones is in the file's array of
+    /// events.
     EpollWait {
         epoll: EpollId,
     },
@@ -66,34 +69,36 @@ pub enum Op {
     Shutdown {
         socket: Socket,
     },
-    /// A call of the file system.
+    /// A file system call.
     Fs(FsOp),
     SleepFor(Ns),
     SleepUntil(Ns),
-    /// A read of a block device that answers after that time, past the page cache.
+    /// A read of a block device, bypassing the page cache. The device answers after this time.
     BlockIo(Ns),
-    /// The outcome is the child's id, or minus the number of the error where the kernel refuses its policy.
+    /// The outcome is the child's id, or the negated error number if the kernel refuses the child's policy.
     Fork(Box<TaskSpec>),
     /// wait4() for any child; the outcome is 0 when there is none left.
     Wait,
     Sync(SyncOp),
-    /// A kernel thread's work, from which it does not come back.
+    /// A kernel thread's work, from which it does not return.
     Kernel(KernelLoop),
     Yield,
-    /// cond_resched() and might_sleep(): where a kernel thread gives way, by the kernel's preemption model. In user mode everybody does.
+    /// cond_resched() and might_sleep(): where a kernel thread gives way, depending on the kernel's preemption model.
+    /// In user mode a task gives way anywhere.
     CondResched,
     MightSleep,
     /// schedule_timeout() of a kernel thread, in jiffies.
     ScheduleTimeout(u64),
-    /// The same by a deferrable timer: nobody wakes an idle CPU for it, it fires with the CPU's next tick.
+    /// The same with a deferrable timer: it wakes no idle CPU, but fires with the CPU's next tick.
     DeferrableTimeout(u64),
-    /// A kernel thread executes that function.
+    /// A kernel thread executes this function.
     Execute(Path),
-    /// A turn of ksoftirqd: its CPU's softirqs, or a sleep until they are raised.
+    /// One round of ksoftirqd: its CPU's softirqs, or a sleep until some are raised.
     RunKsoftirqd,
-    /// execve(), as far as the scheduler sees it: the task may be moved to an idler CPU first. Its memory stays what it was.
+    /// execve(), as far as the scheduler sees it: the task may first be moved to a CPU with less load. Its memory stays
+    /// the same.
     Exec,
-    /// sched_setaffinity(); the outcome is as of SetAttr: EINVAL where no CPU of the mask is up.
+    /// sched_setaffinity(); the outcome is like SetAttr's: EINVAL if no CPU of the mask is up.
     SetAffinity(CpuMask),
     /// -20..=19.
     SetNice(i32),
@@ -102,32 +107,34 @@ pub enum Op {
         policy: Policy,
         priority: u32,
     },
-    /// sched_setattr(). As for SetPolicy the outcome is 0, or minus the number of the error as the kernel returns it.
+    /// sched_setattr(). As for SetPolicy the outcome is 0, or the negated error number of the kernel.
     SetAttr(Box<SchedAttr>),
     MoveToGroup(TgId),
-    /// From now on it touches so many bytes of a region in each second of its run time; 0 leaves the region alone.
+    /// From now on the task touches this many bytes of a region in each second of its run time; 0: it leaves the region
+    /// alone.
     Touch {
         region: RegionId,
         bytes_per_second: u64,
     },
-    /// Touches all of a region once: pages that are not there yet come, each at the price of its fault.
+    /// Touches all of a region once: each page that is missing is faulted in, at the price of a fault.
     Populate(RegionId),
-    /// set_mempolicy(MPOL_BIND): memory that it touches first comes from these nodes.
+    /// set_mempolicy(MPOL_BIND): memory that the task touches first is allocated on these nodes.
     SetMembind(Vec<u16>),
-    /// From now on its work in user mode is of this kind, and fetches this from beyond its core's caches: what [`TaskSpec::kind`] and
-    /// [`TaskSpec::lines`] said is over.
+    /// From now on the task's user-mode work is of this kind, and fetches this from beyond its core's caches. It
+    /// replaces [`TaskSpec::kind`] and [`TaskSpec::lines`].
     Fetch {
         kind: WorkKind,
         fetches: Fetches,
     },
-    /// `echo TEXT > FILE` in a group's directory; the outcome is 1 where the kernel refuses it.
+    /// `echo TEXT > FILE` in a group's directory; the outcome is 1 if the kernel refuses it.
     WriteGroup(Box<GroupWrite>),
     /// setsid(): the process begins a session of its own.
     Setsid,
-    /// Writes a nice level (-20..=19) to its own `/proc/PID/autogroup`; no effect outside a session of its own.
+    /// Writes a nice level (-20..=19) to the task's own `/proc/PID/autogroup`; it has no effect outside a session of
+    /// its own.
     SetAutogroupNice(i32),
-    /// A signal to a task that has not exited: ends its [`Op::SleepFor`] or [`Op::SleepUntil`] early. Whatever else it
-    /// does, it goes on with.
+    /// A signal to a task that has not exited: ends its [`Op::SleepFor`] or [`Op::SleepUntil`] early. Any other
+    /// operation goes on.
     Interrupt(TaskId),
     /// A measurement: `value` joins the samples of `series`.
     Report {
@@ -138,7 +145,7 @@ pub enum Op {
 }
 
 impl Op {
-    /// Whether it does not leave user mode, or by itself knows whether it did.
+    /// Whether the operation does not leave user mode, or reports by itself whether it did.
     pub(crate) fn stays_in_user_mode(&self) -> bool {
         let computes = matches!(self, Op::Work(_) | Op::WorkFor(_) | Op::RunFor(_) | Op::SpinUntil(_));
         computes || matches!(self, Op::GetCpu | Op::Report { .. } | Op::Sync(_))
@@ -148,13 +155,13 @@ impl Op {
 /// What kernel threads do for ever.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum KernelLoop {
-    /// The items of a pool.
+    /// Execute the work items of a pool.
     Worker(PoolId),
-    /// ext4's commits.
+    /// Commit ext4's journal.
     Kjournald2,
-    /// XFS writing back what its log holds.
+    /// Write back what XFS's log holds.
     Xfsaild,
-    /// The frequencies of a policy that schedutil governs, by its number.
+    /// Set the frequency of a policy that schedutil governs, by the policy's number.
     Sugov(u16),
 }
 
@@ -166,18 +173,19 @@ pub struct GroupWrite {
     pub text: String,
 }
 
-/// How the last operation ended: its value (bytes moved, children collected) and the clock after it.
+/// How the last operation ended: its value (bytes moved, children collected), and the time after it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Outcome {
     pub value: u64,
     pub now: Ns,
 }
 
-/// A task's program. Called whenever its last operation is done; it decides by its own state only.
+/// A task's program. It is called whenever its last operation is done, and decides by its own state alone.
 pub trait Program {
     fn next(&mut self, last: Outcome) -> Op;
 
-    /// Where the operation under way stands in what a user wrote, if a user did: asked when nothing will ever end it.
+    /// The step of the user's file to which the present operation belongs, if a user wrote one. Asked when nothing will
+    /// ever end the operation.
     fn stands(&self) -> Option<Standing> {
         None
     }
@@ -186,23 +194,23 @@ pub trait Program {
 /// A step of a user's file.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Standing {
-    /// The task as its user knows it.
+    /// The task's name in that file.
     pub task: String,
     /// The step in the file's own words: `` `read p` ``.
     pub step: String,
-    /// Both from 1.
+    /// Both count from 1.
     pub line: u32,
     pub column: u32,
 }
 
-/// A program that decides by what it is told, and nothing else needs to be: a closure.
+/// A program that decides by outcomes alone can be a closure.
 impl<F: FnMut(Outcome) -> Op> Program for F {
     fn next(&mut self, last: Outcome) -> Op {
         self(last)
     }
 }
 
-/// A program that does one operation after the other, whatever their outcomes, and exits.
+/// A program that does one operation after the other, whatever their outcomes, and then exits.
 pub struct Steps<I>(pub I);
 
 impl<I: Iterator<Item = Op>> Program for Steps<I> {
@@ -218,11 +226,12 @@ pub enum AddressSpace {
     Own,
     /// A thread of the task that starts it.
     Parent,
-    /// Its parent's until it executes another program ([`Op::Exec`]) or exits, for which that one waits: vfork(), and what posix_spawn() does.
+    /// The parent's, until the task executes another program ([`Op::Exec`]) or exits; the parent waits for that. It is
+    /// vfork(), which posix_spawn() uses, too.
     ///
-    /// Differs: the two switch as if they had two.
+    /// Differs: switches between the two cost as if each had its own.
     Borrowed,
-    /// That of the others with the same number: clone(CLONE_VM) by one of them, whoever its relatives are.
+    /// That of the other tasks with the same number: clone(CLONE_VM), whatever else relates the tasks.
     Joined(u32),
     /// None: a kernel thread.
     Kernel,
@@ -231,27 +240,27 @@ pub enum AddressSpace {
 /// A task to start.
 pub struct TaskSpec {
     pub comm: String,
-    /// What is set before it first runs; `None`: it has what its parent has.
+    /// Set before the task first runs; `None`: it inherits its parent's.
     pub attr: Option<SchedAttr>,
-    /// `None`: those of whoever starts it, or all.
+    /// `None`: those of the task that starts it, or all.
     pub cpus: Option<CpuMask>,
     pub memory: AddressSpace,
     /// Bytes of private cache that the task uses again after a switch.
     pub working_set: u64,
-    /// Those of them that its own work goes through again and again, which level 1 holds as far as it can; the others are what the
-    /// kernel touches for it.
+    /// The part of the working set that the task's own work goes through again and again, and which level 1 holds as
+    /// far as it can. The rest is what the kernel touches for the task.
     pub data: u64,
     /// What its user-mode work mostly does.
     pub kind: WorkKind,
-    /// Lines that its work fetches from beyond its core's caches in 1000 cycles; its working set says what of them the last level
-    /// cache may hold.
+    /// Lines that its work fetches from beyond its core's caches in 1000 cycles. The working set decides how many of
+    /// them the last level cache may hold.
     pub lines: u32,
-    /// Bytes that its work brings through its core's caches in 1000 cycles beside that: they push others' data out; what it waits for them is
-    /// part of the work.
+    /// Bytes that its work brings through its core's caches in 1000 cycles besides. They push out others' data; waiting
+    /// for them is part of the work.
     pub passes: u32,
-    /// The cgroup it is started in. `None`: the one of whoever starts it, or the root.
+    /// The cgroup in which it starts. `None`: that of the task that starts it, or the root.
     pub group: Option<TgId>,
-    /// The session that it joins before its first step. `None`: the one of whoever starts it.
+    /// The session that it joins before its first step. `None`: that of the task that starts it.
     pub session: Option<Session>,
     pub program: Box<dyn Program>,
 }

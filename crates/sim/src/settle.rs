@@ -1,10 +1,10 @@
-//! Paths that asked for disputed cache lines: what the requests take is known when simulated time has come to them.
+//! Paths that asked for disputed cache lines: how long a request takes is known when simulated time reaches it.
 //!
-//! [`machine::lines`] says which lines those are. The path was executed as though they had been at hand; now its CPU waits at each of
-//! its requests for the turn of all others, and what follows in the path, the end of locks' being held, messages to other CPUs and the
-//! path's own end, moves back by what the request stalled.
+//! [`machine::lines`] says which lines these are. The path was executed as though it had them. Now its CPU waits at
+//! each of its requests until all earlier requests of other CPUs have been made. What follows in the path (releases of
+//! locks, messages to other CPUs, the path's own end) moves back by the request's stall.
 //!
-//! Differs from a real machine in what the path reads and writes: it did so at its beginning, as all paths do.
+//! Unlike on a real machine, the path has read and written its data at its beginning, as all paths do.
 
 use crate::cpu::Run;
 use crate::engine::Sim;
@@ -14,22 +14,22 @@ use units::{CpuId, Ps};
 
 /// A path that has still to be settled.
 pub(crate) struct Unsettled {
-    /// What its CPU is to be in the middle of then, and until when, were nothing put off.
+    /// What its CPU would be in the middle of after the path, and until when, had nothing been put off.
     run: Run,
     at: Ps,
-    /// Where the path ended then.
+    /// Where the path would have ended then.
     end: Ps,
     put_off: Vec<PutOff>,
-    /// How many of those are done.
+    /// How many of the put-off requests are done.
     done: usize,
-    /// What they stalled.
+    /// How long they have stalled.
     stalled: Ps,
-    /// What it sent after the first of those, the first last.
+    /// Messages that the path sent after the first of these requests, in reverse order.
     messages: Vec<Message>,
 }
 
 impl Unsettled {
-    /// Something was executed beside it for so long.
+    /// Something else was executed on this CPU for `time`.
     pub fn delay(&mut self, time: Ps) {
         (self.at, self.end) = (self.at + time, self.end + time);
         if let Run::User { since } = &mut self.run {
@@ -54,7 +54,8 @@ impl<const COSTS: bool, S: Scheduler<Arch = Hardware<COSTS>>> Sim<COSTS, S> {
         if this.run == Run::Idle {
             return self.settle_polling(cpu, &put_off);
         }
-        // Timers and frequencies are set already, only who sets them knows when; and what was sent before the first request is on its way.
+        // Timers and frequencies are already set; only their setter knows when. What was sent before the first request
+        // is already on its way.
         let (mut messages, others): (Vec<_>, Vec<_>) = arch
             .outbox()
             .drain(..)
@@ -70,7 +71,8 @@ impl<const COSTS: bool, S: Scheduler<Arch = Hardware<COSTS>>> Sim<COSTS, S> {
 
     /// A CPU that polls has taken an interrupt in its loop, and goes on there.
     ///
-    /// Differs: nothing of its own waits for the answers, so they are given at once, ahead of requests that others make before their time comes.
+    /// Differs: nothing on this CPU waits for the answers, so they are given at once, ahead of other CPUs' requests for
+    /// earlier times.
     fn settle_polling(&mut self, cpu: CpuId, put_off: &[PutOff]) {
         let arch = self.sched.arch_mut();
         let mut stalled = vec![Ps::ZERO];
@@ -88,7 +90,7 @@ impl<const COSTS: bool, S: Scheduler<Arch = Hardware<COSTS>>> Sim<COSTS, S> {
         arch.interrupted_polling(cpu, all);
     }
 
-    /// The time of the next request has come.
+    /// Simulated time has reached the next request.
     #[cold]
     #[inline(never)]
     pub(crate) fn settle(&mut self, cpu: CpuId, now: Ps) {
@@ -102,7 +104,7 @@ impl<const COSTS: bool, S: Scheduler<Arch = Hardware<COSTS>>> Sim<COSTS, S> {
             unsettled.done += 1;
             at = unsettled.next().unwrap_or(Ps::NEVER);
         }
-        // What was sent before the next request is on its way for certain.
+        // What was sent before the next request is now certain to be on its way.
         while let Some(message) = unsettled.messages.pop_if(|message| message.after <= unsettled.done) {
             let at = message.at + unsettled.stalled;
             self.sched.arch_mut().outbox().push(Message { at, ..message });
@@ -144,7 +146,7 @@ mod tests {
         Ps::from_ns(1_000 * time)
     }
 
-    /// Four CPUs that idle, and one line that takes 40 ns from each to each and that they have fought over. Interrupts take 700 ns to arrive.
+    /// Four idle CPUs and a disputed line that takes 40 ns between any two of them. Interrupts take 700 ns to arrive.
     fn disputed() -> LinuxSim<true> {
         let topology = from_synthetic("pack:1 l3:1 core:4 pu:1", "test", Numbering::LinuxX86).expect("valid");
         let mut prices = Prices::free();
@@ -166,7 +168,7 @@ mod tests {
         sim
     }
 
-    /// Lets CPU 2 ask for the line at that time, first of all.
+    /// Lets CPU 2 ask for the line at that time, before any other CPU.
     fn taken_at(sim: &mut LinuxSim<true>, at: Ps) {
         let arch = sim.sched.arch_mut();
         arch.begin(CpuId(2), at);
@@ -193,7 +195,7 @@ mod tests {
         let arrive: Vec<Ps> = arch.outbox().drain(..).map(|message| message.at - us(2_000)).collect();
         assert_eq!(arrive, [Ps::from_ns(700), Ps::from_ns(700) + stalled]);
         assert!(sim.cpus[SENDER].run == Run::Idle && sim.unsettled[SENDER.index()].is_none());
-        // Who asks meanwhile waits until the line has come to it.
+        // A CPU that asks meanwhile waits until the line has arrived there.
         let arch = sim.sched.arch_mut();
         arch.begin(CpuId(3), us(2_000) + Ps::from_ns(1));
         arch.atomic(CpuId(3), SUM);
@@ -225,7 +227,7 @@ mod tests {
             }
             let at = sim.cpus[SENDER].at;
             sim.now = at;
-            // Before its second request another CPU takes the line.
+            // Another CPU takes the line before the second request.
             if sent.len() == 2 {
                 taken_at(&mut sim, at - Ps::from_ns(1));
             }
@@ -234,7 +236,7 @@ mod tests {
         let delays: Vec<u64> =
             (0..).zip(&sent).map(|(n, (_, at))| (at.0 - us(2_000).0) / 1_000 - 700 - 10 * n).collect();
         assert_eq!(sent.iter().map(|(to, _)| to.0).collect::<Vec<_>>(), [0, 2, 3]);
-        // The first was sent before anything was asked for, the others after the first and the second request.
+        // The first message was sent before any request, the others after the first and the second request.
         assert_eq!(delays[0], 0);
         assert!(0 < delays[1] && delays[1] < delays[2], "{delays:?}");
         assert!(

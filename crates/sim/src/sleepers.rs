@@ -1,4 +1,4 @@
-//! Who is left when nothing will ever happen again, for whoever has to find out why.
+//! The tasks that are left when nothing will ever happen again, so that a user can find out why.
 
 use crate::engine::Sim;
 use crate::program::Standing;
@@ -12,27 +12,28 @@ use sched::scheduler::Scheduler;
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Sleeper {
     pub comm: String,
-    /// The call that it is in, in words.
+    /// The system call in which it is, in words.
     pub call: &'static str,
-    /// What its program knows of that.
+    /// What its program knows about that call.
     pub stands: Option<Standing>,
     pub mutex: Mutex,
 }
 
-/// Who has the mutex that a task waits for.
+/// The owner of the mutex for which a task waits.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Mutex {
-    /// It waits for none.
+    /// It waits for no mutex.
     None,
-    /// As its user knows it, if it has a name there, or its comm.
+    /// The owner's name in the user's file, or its comm.
     KeptBy(String),
-    /// By a task that has ended.
+    /// The owner has ended.
     KeptForGood,
 }
 
 impl<const COSTS: bool, S: Scheduler<Arch = Hardware<COSTS>>> Sim<COSTS, S> {
-    /// The tasks that are left, by their numbers, without kernel threads that outlive every program. Who waits for nothing but tasks that it
-    /// has started is there only where nobody else is: what keeps it is told of those.
+    /// The tasks that are left, in the order of their numbers, without kernel threads that outlive every program. A
+    /// task that only waits for tasks that it has started is left out, unless there is no other: the tasks that it
+    /// waits for explain why it waits.
     pub fn sleepers(&self) -> Vec<Sleeper> {
         let left = || self.tasks.iter().flatten().filter(|context| !context.daemon);
         let sleeper = |context: &TaskContext| Sleeper {

@@ -1,7 +1,7 @@
-//! Interrupts of devices, and what is left to do when they end: kernel/softirq.c.
+//! Interrupts of devices, and the work left to their end: kernel/softirq.c.
 //!
-//! Differs: the ksoftirqd of a CPU that goes offline while the thread is runnable parks where it was moved to, when it runs there next; the
-//! kernel waits for that before the CPU goes.
+//! Differs: if a CPU goes offline while its ksoftirqd is runnable, the thread parks on the CPU to which it was moved,
+//! when it next runs there; the kernel waits for that before the CPU goes offline.
 
 use crate::engine::Sim;
 use crate::program::{AddressSpace, Op, Outcome, Program, TaskSpec};
@@ -18,15 +18,15 @@ use sched::trace::{Event, Interrupt, trace_interrupt};
 use std::collections::VecDeque;
 use units::{CpuId, CpuMask, Ns, PerCpu, Ps, unlikely};
 
-/// Softirqs that raise themselves again are run at the end of an interrupt so often, and for so long.
+/// How often, and for how long, softirqs that are raised again while they run are run at the end of an interrupt.
 const MAX_SOFTIRQ_RESTART: u32 = 10;
 const MAX_SOFTIRQ_TIME: Ps = Ps::from_ns(2_000_000);
 
-/// Interrupts that are on their way, and the threads that help.
+/// Device interrupts on their way, and the ksoftirqd threads.
 pub(crate) struct Devices {
-    /// By CPU, the first first; at equal times in the order in which they were announced.
+    /// By CPU, in the order of arrival; at equal times in the order in which they were announced.
     coming: PerCpu<VecDeque<Raised>>,
-    /// By CPU. Empty before the first line is requested that needs them.
+    /// By CPU. Empty until the first interrupt line is requested.
     ksoftirqd: Vec<TaskId>,
 }
 
@@ -50,7 +50,8 @@ impl<const COSTS: bool, S: Scheduler<Arch = Hardware<COSTS>>> Sim<COSTS, S> {
         (0..self.sched.nr_cpus()).map(CpuId::new).filter(|&cpu| self.sched.is_online(cpu)).collect()
     }
 
-    /// request_irq(): a device's line, and where it may arrive. Its interrupts may raise softirqs, for which each CPU gets its ksoftirqd.
+    /// request_irq(): a device's interrupt line, and the CPUs where its interrupts may arrive. They may raise softirqs,
+    /// so each CPU gets its ksoftirqd.
     pub fn request_irq(&mut self, name: &str, affinity: CpuMask) -> IrqId {
         self.start_ksoftirqd();
         let online = self.online();
@@ -63,18 +64,18 @@ impl<const COSTS: bool, S: Scheduler<Arch = Hardware<COSTS>>> Sim<COSTS, S> {
         self.os.irq.irq_set_affinity(irq, affinity, &online);
     }
 
-    /// `cpu`'s thread, since the first line was requested.
+    /// `cpu`'s ksoftirqd; `None` before the first line was requested.
     pub fn ksoftirqd(&self, cpu: CpuId) -> Option<TaskId> {
         self.devices.ksoftirqd.get(cpu.index()).copied()
     }
 
-    /// A device raises its line at `at`, or now if that is past.
+    /// A device raises its line at `at`, or now if `at` has passed.
     pub fn raise_irq(&mut self, at: Ns, irq: IrqId, cause: Cause) {
         self.os.irq.raise(at, irq, cause);
         self.deliver_irqs();
     }
 
-    /// Brings what devices have announced to the CPUs where it arrives.
+    /// Delivers the interrupts that devices have announced to the CPUs where they arrive.
     pub(crate) fn deliver_irqs(&mut self) {
         for raised in std::mem::take(&mut self.os.irq.raised) {
             let cpu = self.os.irq.cpu_of(raised.irq);
@@ -95,7 +96,7 @@ impl<const COSTS: bool, S: Scheduler<Arch = Hardware<COSTS>>> Sim<COSTS, S> {
         self.cpus[cpu].timers.set_device(first);
     }
 
-    /// `cpu` has gone offline: its lines arrive elsewhere, and with them what was on its way.
+    /// `cpu` has gone offline: its lines are moved to other CPUs, with the interrupts that were on their way.
     pub(crate) fn migrate_irqs(&mut self, cpu: CpuId) {
         let online = self.online();
         self.os.irq.leave(cpu, &online);
@@ -104,7 +105,8 @@ impl<const COSTS: bool, S: Scheduler<Arch = Hardware<COSTS>>> Sim<COSTS, S> {
             self.announce(to, raised);
         }
         self.set_device(cpu);
-        // What dev.c: dev_cpu_dead() and blk-mq.c: blk_softirq_cpu_dead() do: what was left to softirqs there is left to them elsewhere.
+        // As dev.c: dev_cpu_dead() and blk-mq.c: blk_softirq_cpu_dead() do: the work left to softirqs there is moved to
+        // another CPU.
         let heir = online.first().expect("a CPU stays up");
         self.os.dev_cpu_dead(cpu, heir);
         self.os.blk_softirq_cpu_dead(cpu, heir);
@@ -113,14 +115,14 @@ impl<const COSTS: bool, S: Scheduler<Arch = Hardware<COSTS>>> Sim<COSTS, S> {
         }
     }
 
-    /// smpboot.c: smpboot_unpark_threads(): a CPU is back, and its ksoftirqd belongs there alone.
+    /// smpboot.c: smpboot_unpark_threads(): a CPU is back, and its ksoftirqd is bound to it alone.
     pub(crate) fn unpark_ksoftirqd(&mut self, by: CpuId, cpu: CpuId) {
         if let Some(task) = self.ksoftirqd(cpu) {
             self.sched.set_cpus_allowed(by, task, CpuMask::single(cpu)).expect("the CPU is up");
         }
     }
 
-    /// arch/x86: common_interrupt(): the first device's interrupt that has come to `cpu`.
+    /// arch/x86: common_interrupt(): takes the first device interrupt that has come to `cpu`.
     #[cold]
     pub(crate) fn device_interrupt(&mut self, cpu: CpuId) {
         let Some(raised) = self.devices.coming[cpu].pop_front() else { return };
@@ -138,7 +140,7 @@ impl<const COSTS: bool, S: Scheduler<Arch = Hardware<COSTS>>> Sim<COSTS, S> {
         });
     }
 
-    /// What the handler of a line does.
+    /// What the handler of an interrupt line does.
     fn handle_irq(&mut self, cpu: CpuId, cause: Cause) {
         match cause {
             Cause::Done { task, sleep } => {
@@ -154,7 +156,7 @@ impl<const COSTS: bool, S: Scheduler<Arch = Hardware<COSTS>>> Sim<COSTS, S> {
         }
     }
 
-    /// A block device has answered, if the sleep is still on.
+    /// A block device has answered. Wakes the task if that sleep still lasts.
     fn request_done(&mut self, cpu: CpuId, task: TaskId, sleep: u64) {
         let Some(Some(context)) = self.tasks.get(task.index()) else { return };
         if context.sleep == sleep && matches!(context.pending, Pending::Syscall(Syscall::BlockIo { .. })) {
@@ -164,7 +166,8 @@ impl<const COSTS: bool, S: Scheduler<Arch = Hardware<COSTS>>> Sim<COSTS, S> {
 
     // Softirqs.
 
-    /// softirq.c: irq_exit(): softirqs that interrupts left. `rebalance`: the scheduler's is among them; `last`: the interrupt.
+    /// softirq.c: irq_exit(): runs the softirqs that interrupts have raised. `rebalance`: the scheduler's is among
+    /// them; `last`: the interrupt.
     #[cold]
     pub(crate) fn invoke_softirq(&mut self, cpu: CpuId, rebalance: bool, last: Path) {
         if rebalance {
@@ -178,7 +181,8 @@ impl<const COSTS: bool, S: Scheduler<Arch = Hardware<COSTS>>> Sim<COSTS, S> {
         self.sched.arch_mut().leave(cpu);
     }
 
-    /// The tail of the idle loop: what others left for `cpu` while it polled, and the softirqs of that. `rebalance`: the scheduler's is among them.
+    /// The tail of the idle loop: runs what other CPUs left for `cpu` while it polled, and the softirqs that this
+    /// raises. `rebalance`: the scheduler's is among them.
     #[inline(always)]
     pub(crate) fn flush_idle_calls(&mut self, cpu: CpuId, rebalance: bool) {
         self.os.flush_smp_call_function_queue(&mut self.sched, cpu, Interrupt::None);
@@ -202,14 +206,14 @@ impl<const COSTS: bool, S: Scheduler<Arch = Hardware<COSTS>>> Sim<COSTS, S> {
         }
     }
 
-    /// The scheduler's softirq, which most often is alone.
+    /// The scheduler's softirq, which is usually the only one.
     #[inline]
     pub(crate) fn rebalance_softirq(&mut self, cpu: CpuId) {
         self.os.irq.softirq(cpu, SoftIrq::Sched.vec());
         traced_softirq(&mut self.sched, cpu, SoftIrq::Sched.vec(), |sched| sched.run_rebalance_domains(cpu));
     }
 
-    /// softirq.c: ksoftirqd_running(): whether softirqs are left to it.
+    /// softirq.c: ksoftirqd_running(): whether softirqs are left to ksoftirqd.
     #[inline]
     pub(crate) fn ksoftirqd_running(&self, cpu: CpuId) -> bool {
         self.os.irq.ksoftirqd_running(cpu)
@@ -268,7 +272,7 @@ impl<const COSTS: bool, S: Scheduler<Arch = Hardware<COSTS>>> Sim<COSTS, S> {
         trace_interrupt(&mut self.sched, cpu, Interrupt::Softirq, || Event::SoftirqExit { vec });
     }
 
-    /// softirq.c: wakeup_softirqd(), of `cpu`'s thread.
+    /// softirq.c: wakeup_softirqd(): wakes `cpu`'s thread.
     fn wakeup_softirqd(&mut self, by: CpuId, cpu: CpuId) {
         if let Some(&task) = self.devices.ksoftirqd.get(cpu.index()) {
             self.os.irq.set_ksoftirqd(cpu, true);
@@ -276,7 +280,7 @@ impl<const COSTS: bool, S: Scheduler<Arch = Hardware<COSTS>>> Sim<COSTS, S> {
         }
     }
 
-    /// Starts each CPU's ksoftirqd, which had been there since boot.
+    /// Starts each CPU's ksoftirqd, as if it had existed since boot.
     fn start_ksoftirqd(&mut self) {
         if !self.devices.ksoftirqd.is_empty() {
             return;
@@ -293,14 +297,14 @@ impl<const COSTS: bool, S: Scheduler<Arch = Hardware<COSTS>>> Sim<COSTS, S> {
         }
     }
 
-    /// A kernel thread that outlives every program: the run ends without it.
+    /// A kernel thread that outlives every program: the run does not wait for its end.
     pub(crate) fn spawn_daemon(&mut self, spec: TaskSpec) -> TaskId {
         let task = self.spawn(CpuId(0), spec);
         self.outlives_programs(task);
         task
     }
 
-    /// The same, asleep until somebody wakes it as a new task.
+    /// The same, asleep until it is woken as a new task.
     pub(crate) fn fork_daemon(&mut self, spec: TaskSpec) -> TaskId {
         let cpu = CpuId(0);
         let task =
@@ -310,7 +314,7 @@ impl<const COSTS: bool, S: Scheduler<Arch = Hardware<COSTS>>> Sim<COSTS, S> {
         task
     }
 
-    /// Whose thread it is that runs on `cpu`: another CPU's where that one went offline under it.
+    /// The CPU whose ksoftirqd runs on `cpu`: not `cpu` itself if the thread's own CPU went offline.
     fn owner_of_ksoftirqd(&self, cpu: CpuId) -> CpuId {
         let current = self.sched.current(cpu).expect("a ksoftirqd runs");
         if self.devices.ksoftirqd[cpu.index()] == current {
@@ -319,7 +323,8 @@ impl<const COSTS: bool, S: Scheduler<Arch = Hardware<COSTS>>> Sim<COSTS, S> {
         CpuId::new(self.devices.ksoftirqd.iter().position(|&task| task == current).expect("a ksoftirqd runs"))
     }
 
-    /// softirq.c: run_ksoftirqd(), and the sleep when nothing is left. Returns whether the thread goes on in this step.
+    /// softirq.c: run_ksoftirqd(), and the sleep when nothing is left to do. Returns whether the thread goes on in this
+    /// step.
     pub(crate) fn run_ksoftirqd(&mut self, cpu: CpuId) -> bool {
         let owner = self.owner_of_ksoftirqd(cpu);
         if owner != cpu || !self.os.irq.local_softirq_pending(cpu) {

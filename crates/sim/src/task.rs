@@ -1,4 +1,4 @@
-//! A task's next step: its program's operations, turned into time and system calls.
+//! A task's next step: turns its program's operations into time and system calls.
 
 use crate::engine::{RefusedRequest, Sample, Sim};
 use crate::program::{AddressSpace, KernelLoop, Op, Outcome, Program, TaskSpec};
@@ -29,30 +29,30 @@ use units::{CpuId, CpuMask, Cycles, Ps, unlikely};
 /// What a task is in the middle of.
 #[derive(Clone, Copy)]
 pub(crate) enum Pending {
-    /// Its program is asked for the next operation.
+    /// Its program is to be asked for the next operation.
     Nothing,
     Work(Work),
     RunFor(Ps),
     SpinUntil(Ps),
     Syscall(Syscall),
-    /// It was there before the run began, asleep, and has not begun itself: a timer starts it.
+    /// It exists since before the run, asleep, and has not begun: a timer starts it.
     Unborn,
-    /// A long function of the kernel, of which so many pieces are left; then the operation that it belongs to
+    /// In a long kernel function of which `left` pieces remain. The operation to which it belongs follows
     /// ([`TaskContext::after_long`]).
     Long {
         path: Path,
         pieces: u32,
         left: u32,
     },
-    /// It has been found a CPU for another program, and goes on there with that.
+    /// execve() has found it a CPU, and it goes on there with the new program.
     Executed,
-    /// It has told its parent that it ends, and was preempted before it did.
+    /// It has notified its parent that it exits, and was preempted before it did.
     Dying,
 }
 
-/// A task outside the scheduler: its program and how far it is.
+/// A task outside the scheduler: its program and its progress.
 ///
-/// In this order: what each step and each switch asks for stands in the first two of the host's cache lines.
+/// The order of the fields matters: what each step and each switch needs is in the first two of the host's cache lines.
 #[repr(C, align(64))]
 pub(crate) struct TaskContext {
     pub program: Box<dyn Program>,
@@ -61,28 +61,29 @@ pub(crate) struct TaskContext {
     pub set: WorkingSet,
     pub fetches: Fetches,
     pub kind: WorkKind,
-    /// sched.h: default_timer_slack_ns is 0, which is inherited: its timers have no slack, whatever its policy.
+    /// sched.h: default_timer_slack_ns is 0, which children inherit: the task's timers have no slack, whatever its
+    /// policy.
     pub no_slack: bool,
     /// A kernel thread that outlives every program.
     pub daemon: bool,
     pub passes: u32,
-    /// Which of its sleeps is on; timers carry the number.
+    /// The number of its present sleep. Timers carry it, to recognise whether that sleep still lasts.
     pub sleep: u64,
     pub after_long: Option<Box<Op>>,
-    /// The first task of its process: who waits for the process's threads.
+    /// The first task of its process, which waits for the process's threads.
     pub leader: TaskId,
     pub mm: u32,
-    /// Number of its name in profiles.
+    /// The number of its name in profiles.
     pub comm: u32,
 }
 
-/// Operations that take no simulated time, done in one step before the task pauses: a program that never takes time would
-/// otherwise stop the clock for good.
+/// How many operations that take no simulated time are done in one step before the task pauses. Without this limit a
+/// program that never takes time would stop the clock for good.
 const MOST_INSTANT_OPS: u32 = 10_000;
 
 impl<const COSTS: bool, S: Scheduler<Arch = Hardware<COSTS>>> Sim<COSTS, S> {
-    /// Creates a task on behalf of what runs on `cpu`. It is not runnable yet.
-    /// `paid`: the time that it takes has passed.
+    /// Creates a task on behalf of the task that runs on `cpu`. It is not runnable yet. `paid`: the time for this has
+    /// already passed.
     pub(crate) fn fork_task(
         &mut self,
         cpu: CpuId,
@@ -104,12 +105,12 @@ impl<const COSTS: bool, S: Scheduler<Arch = Hardware<COSTS>>> Sim<COSTS, S> {
             _ => self.new_mm(),
         };
         let comm = self.comm_number(&spec.comm);
-        // Threads are their leader's family, whichever of them starts them: the starter may be gone when they end.
+        // Threads belong to their leader, whichever thread starts them: the starter may end before them.
         let leader = match (spec.memory, parent) {
             (AddressSpace::Parent, Some(parent)) => Some(self.leader_of(parent)),
             _ => None,
         };
-        // fork.c: copy_process(): the child's default is what the parent's timers have now.
+        // fork.c: copy_process(): the child's default slack is the present slack of the parent.
         let no_slack = self.os.irq.rules.slack == TimerSlack::Kept
             && parent.is_some_and(|parent| self.context(parent).no_slack || self.sched.rt_or_dl_task_policy(parent));
         let init = TaskInit {
@@ -154,7 +155,8 @@ impl<const COSTS: bool, S: Scheduler<Arch = Hardware<COSTS>>> Sim<COSTS, S> {
         Ok(task)
     }
 
-    /// The first task of a process, or the thread itself where that one has ended: its number may be another's.
+    /// The first task of a thread's process. If that one has ended, the thread itself, because the number may be in use
+    /// by another task.
     fn leader_of(&mut self, thread: TaskId) -> TaskId {
         let (leader, mm) = (self.context(thread).leader, self.context(thread).mm);
         let lives = self.tasks[leader.index()]
@@ -163,7 +165,7 @@ impl<const COSTS: bool, S: Scheduler<Arch = Hardware<COSTS>>> Sim<COSTS, S> {
         if lives { leader } else { thread }
     }
 
-    /// The run ends without it.
+    /// The run ends without waiting for this task.
     pub(crate) fn outlives_programs(&mut self, task: TaskId) {
         self.context(task).daemon = true;
         self.live_tasks -= 1;
@@ -174,7 +176,7 @@ impl<const COSTS: bool, S: Scheduler<Arch = Hardware<COSTS>>> Sim<COSTS, S> {
         self.next_mm - 1
     }
 
-    /// The number of the name of what runs next on `cpu`: who has no program is the CPU's stopper.
+    /// The number of the name of the task that runs next on `cpu`. A task without a program is the CPU's stopper.
     pub(crate) fn comm_of(&mut self, cpu: CpuId, task: TaskId) -> u32 {
         match self.tasks.get(task.index()).and_then(Option::as_ref) {
             Some(context) => context.comm,
@@ -197,7 +199,8 @@ impl<const COSTS: bool, S: Scheduler<Arch = Hardware<COSTS>>> Sim<COSTS, S> {
         matches!(self.context(task).pending, Pending::Syscall(_))
     }
 
-    /// Lets `task`, current on `cpu` and in no system call, take one step. Returns whether it is in one now, and goes on there at once.
+    /// Lets `task`, which is current on `cpu` and in no system call, take one step. Returns whether it is in a system
+    /// call now and goes on in it at once.
     #[inline(never)]
     pub(crate) fn step_task(&mut self, cpu: CpuId, task: TaskId) -> bool {
         let mut instant = 0;
@@ -219,7 +222,7 @@ impl<const COSTS: bool, S: Scheduler<Arch = Hardware<COSTS>>> Sim<COSTS, S> {
             instant += 1;
             let ends = self.sched.arch().now(cpu);
             let must_pause = unlikely(instant > MOST_INSTANT_OPS) || self.must_look_on_exit(cpu, now, stays);
-            // The way into a call and the call are one path, unless something has come on the way.
+            // Entering the call and the call itself are one path, unless an interrupt has come on the way.
             if !must_pause && self.is_in_call(task) && !self.cpus[cpu].is_interrupted(ends) {
                 return true;
             }
@@ -245,7 +248,7 @@ impl<const COSTS: bool, S: Scheduler<Arch = Hardware<COSTS>>> Sim<COSTS, S> {
                         self.pause(cpu);
                     }
                 } else {
-                    // What was done on the way back took time.
+                    // Work on the way back to user mode took time.
                     let now = self.sched.arch().now(cpu);
                     self.resume_user(cpu, now);
                 }
@@ -277,7 +280,7 @@ impl<const COSTS: bool, S: Scheduler<Arch = Hardware<COSTS>>> Sim<COSTS, S> {
             }
             Op::RunFor(time) => self.set_pending(task, Pending::RunFor(time.into()), op),
             Op::SpinUntil(end) => self.set_pending(task, Pending::SpinUntil(end.into()), op),
-            // Locks between threads stay in user space until they must wait.
+            // Locks between threads stay in user space until a thread must wait.
             Op::Sync(sync) => self.set_pending(task, Pending::Syscall(Syscall::Sync(SyncCall::new(sync))), op),
             Op::Kernel(turns) => {
                 let call = match turns {
@@ -312,7 +315,7 @@ impl<const COSTS: bool, S: Scheduler<Arch = Hardware<COSTS>>> Sim<COSTS, S> {
         }
     }
 
-    /// A system call begins. In line, so that each kind's is written to its place, and not gathered elsewhere before.
+    /// Begins a system call. It is inlined so that each kind of call is constructed in its final place, without a copy.
     #[inline(always)]
     fn enter_call(&mut self, cpu: CpuId, task: TaskId, call: Syscall, op: Op) -> bool {
         self.enter_kernel(cpu);
@@ -358,7 +361,8 @@ impl<const COSTS: bool, S: Scheduler<Arch = Hardware<COSTS>>> Sim<COSTS, S> {
         }
     }
 
-    /// The operation goes on as `pending`, and owns nothing: it is forgotten, which spares this place a look at its kind.
+    /// The operation goes on as `pending`. It owns nothing, so it is forgotten: that spares a look at its kind in order
+    /// to drop it.
     #[inline(always)]
     fn set_pending(&mut self, task: TaskId, pending: Pending, op: Op) -> bool {
         self.context(task).pending = pending;
@@ -372,7 +376,7 @@ impl<const COSTS: bool, S: Scheduler<Arch = Hardware<COSTS>>> Sim<COSTS, S> {
         self.act_in_kernel(cpu, task, op, false)
     }
 
-    /// The same inside of the system call. `paid`: its time has passed, piece by piece.
+    /// The same, already inside of the system call. `paid`: its time has passed, piece by piece.
     pub(crate) fn act_in_kernel(&mut self, cpu: CpuId, task: TaskId, op: Op, paid: bool) -> bool {
         let frames: &[Path] = match op {
             Op::Fork(_) => &[paths::ENTRY_SYSCALL, paths::DO_FORK],
@@ -388,7 +392,7 @@ impl<const COSTS: bool, S: Scheduler<Arch = Hardware<COSTS>>> Sim<COSTS, S> {
         goes_on
     }
 
-    /// A task starts another, and waits for it where that has its memory.
+    /// A task starts another, and waits for it if that one has borrowed its memory.
     fn forked(&mut self, cpu: CpuId, task: TaskId, spec: TaskSpec, paid: bool) {
         let borrows = spec.memory == AddressSpace::Borrowed;
         let forked = self.fork_task(cpu, Some(task), spec, paid);
@@ -444,7 +448,7 @@ impl<const COSTS: bool, S: Scheduler<Arch = Hardware<COSTS>>> Sim<COSTS, S> {
                 true
             }
             Op::SetAutogroupNice(nice) => {
-                // What the kernel refuses a program learns by its error; none of ours looks.
+                // A program learns of a refusal by the error; none of ours looks.
                 let _ = self.sched.set_autogroup_nice(cpu, task, nice);
                 true
             }
@@ -488,14 +492,14 @@ impl<const COSTS: bool, S: Scheduler<Arch = Hardware<COSTS>>> Sim<COSTS, S> {
         self.answered(cpu, task, answer, || format!("CPUs {}", mask.list())) && !self.sleeps_for_stopper(cpu)
     }
 
-    /// What a system call that may be refused returns to its program.
+    /// Ends a system call that the kernel may refuse. Its result is the program's outcome.
     fn answered(&mut self, cpu: CpuId, task: TaskId, answer: Answer, request: impl FnOnce() -> String) -> bool {
         self.note_refusal(cpu, task, answer.as_ref().err(), request);
         self.context(task).last.value = answer.map_or_else(|refusal| refusal.value() as u64, |()| 0);
         true
     }
 
-    /// Keeps what the kernel refused for whoever reads the run: the program may not look at the answer.
+    /// Records what the kernel refused, for whoever reads the run: the program may not look at the answer.
     fn note_refusal(&mut self, cpu: CpuId, task: TaskId, refused: Option<&Refusal>, request: impl FnOnce() -> String) {
         let Some(&refusal) = refused else { return };
         let request = request();
@@ -514,7 +518,7 @@ impl<const COSTS: bool, S: Scheduler<Arch = Hardware<COSTS>>> Sim<COSTS, S> {
     fn interrupt(&mut self, cpu: CpuId, sleeper: TaskId) {
         let context = self.context(sleeper);
         if matches!(context.pending, Pending::Syscall(Syscall::Sleep { .. })) {
-            // Its timer stays armed, and finds no sleep when it fires.
+            // The sleep's timer stays armed, and finds no sleep when it fires.
             context.pending = Pending::Nothing;
             self.sched.wake(cpu, sleeper, WakeFlags::NONE);
         }
@@ -550,7 +554,7 @@ impl<const COSTS: bool, S: Scheduler<Arch = Hardware<COSTS>>> Sim<COSTS, S> {
                 }
                 match step {
                     Step::SleepUntil(until) => self.arm(cpu, task, until),
-                    // The timer of the sleep before it, if that has not fired, is of no sleep any longer.
+                    // If the timer of an earlier sleep has not fired, it must not match any sleep now.
                     _ => self.context(task).sleep = 0,
                 }
                 self.switch(cpu, false);

@@ -1,6 +1,7 @@
-//! kernel/time/tick-sched.c: who keeps the time, and what of it all CPUs' ticks look at.
+//! kernel/time/tick-sched.c: which CPU keeps the time, and which of its cache lines the ticks of all CPUs read.
 //!
-//! One CPU is in charge of jiffies and of the timekeeper and writes their lines in each of its ticks; every other CPU's tick finds that it has
+//! One CPU is in charge of jiffies and of the timekeeper, and writes their lines in each of its ticks. Every other
+//! CPU's tick then finds that it has lost its copies of them. The clock itself is exact everywhere, at no cost.
 //! lost its copies of them. The clock itself is exact everywhere and costs nothing to be so.
 
 use crate::cpu::Run;
@@ -17,7 +18,7 @@ use units::{CpuId, Ps};
 /// `tick_do_timer_cpu` and `last_jiffies_update`.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Timekeeping {
-    /// The CPU in charge; none (`TICK_DO_TIMER_NONE`) where it sleeps without ticks.
+    /// The CPU in charge; `None` (`TICK_DO_TIMER_NONE`) while it sleeps without ticks.
     pub do_timer: Option<CpuId>,
     /// The last tick for which jiffies were counted, in ticks since boot.
     last_update: u64,
@@ -28,15 +29,15 @@ impl<const COSTS: bool, S: Scheduler<Arch = Hardware<COSTS>>> Sim<COSTS, S> {
         self.sched.arch_mut().read(cpu, line.line());
     }
 
-    /// timekeeping.c: ktime_get(), for its lines.
+    /// timekeeping.c: ktime_get(), for the cache lines that it reads.
     ///
-    /// Differs: every CPU knows the time exactly; only what reading it touches is here.
+    /// Differs: every CPU knows the time exactly; only the cache lines that reading it touches are modelled.
     pub(crate) fn ktime_get(&mut self, cpu: CpuId) {
         self.within(cpu, paths::KTIME_GET, |sim| sim.read_global(cpu, GlobalLine::Timekeeper));
     }
 
-    /// timekeeping.c: ktime_get_update_offsets_now(), which hrtimer_interrupt() begins with. `misses`: what of the code and data up to here has to be
-    /// fetched again.
+    /// timekeeping.c: ktime_get_update_offsets_now(), with which hrtimer_interrupt() begins. `misses`: how long the
+    /// code and data up to here take to be fetched again.
     pub(crate) fn ktime_get_update_offsets_now(&mut self, cpu: CpuId, misses: Ps) {
         self.within(cpu, paths::KTIME_GET_UPDATE_OFFSETS_NOW, |sim| {
             sim.sched.arch_mut().stall(misses);
@@ -45,7 +46,8 @@ impl<const COSTS: bool, S: Scheduler<Arch = Hardware<COSTS>>> Sim<COSTS, S> {
         });
     }
 
-    /// tick-sched.c: tick_sched_timer(). `misses`: what of its code and data has to be fetched again. Returns whether the balancing softirq is to run.
+    /// tick-sched.c: tick_sched_timer(). `misses`: how long its code and data take to be fetched again. Returns whether
+    /// the balancing softirq is to run.
     ///
     /// Differs: POSIX CPU timers are absent.
     pub(crate) fn tick_sched_timer(&mut self, cpu: CpuId, now: Ps, misses: Ps) -> bool {
@@ -66,7 +68,7 @@ impl<const COSTS: bool, S: Scheduler<Arch = Hardware<COSTS>>> Sim<COSTS, S> {
         })
     }
 
-    /// tick-sched.c: tick_sched_do_timer(). A CPU takes charge where nobody is.
+    /// tick-sched.c: tick_sched_do_timer(). A CPU takes charge if no CPU is in charge.
     fn tick_sched_do_timer(&mut self, cpu: CpuId, now: Ps) {
         if self.timekeeping.do_timer.is_none() && !self.sched.tick_nohz_full_cpu(cpu) {
             self.timekeeping.do_timer = Some(cpu);
@@ -76,9 +78,10 @@ impl<const COSTS: bool, S: Scheduler<Arch = Hardware<COSTS>>> Sim<COSTS, S> {
         }
     }
 
-    /// tick-sched.c: tick_do_update_jiffies64(): do_timer() and update_wall_time(), where a period is over for which nobody has.
+    /// tick-sched.c: tick_do_update_jiffies64(): do_timer() and update_wall_time(), if a period has passed that no CPU
+    /// has counted.
     ///
-    /// Differs: the sequence count is no field of its own; what was missed is counted without a loop.
+    /// Differs: the sequence count is not a field of its own; missed ticks are counted without a loop.
     fn tick_do_update_jiffies64(&mut self, cpu: CpuId, now: Ps) {
         self.read_global(cpu, GlobalLine::JiffiesLock);
         let tick = self.ticks.of(now.0);
@@ -97,23 +100,25 @@ impl<const COSTS: bool, S: Scheduler<Arch = Hardware<COSTS>>> Sim<COSTS, S> {
         });
     }
 
-    /// tick-sched.c: tick_nohz_stop_sched_tick(), for the charge of the time: who sleeps without ticks lays it down.
+    /// tick-sched.c: tick_nohz_stop_sched_tick(), the part about the timekeeper: a CPU that sleeps without ticks gives
+    /// up the charge.
     pub(crate) fn drop_do_timer(&mut self, cpu: CpuId) {
         if self.timekeeping.do_timer == Some(cpu) {
             self.timekeeping.do_timer = None;
         }
     }
 
-    /// tick-common.c: tick_handover_do_timer(): the charge of a CPU that goes offline.
+    /// tick-common.c: tick_handover_do_timer(): hands on the charge of a CPU that goes offline.
     ///
-    /// Differs: where that one sleeps without ticks, whoever ticks next takes it.
+    /// Differs: if the new CPU sleeps without ticks, the CPU that ticks next takes the charge.
     pub(crate) fn hand_over_do_timer(&mut self, cpu: CpuId, to: CpuId) {
         if self.timekeeping.do_timer == Some(cpu) {
             self.timekeeping.do_timer = Some(to).filter(|&to| self.cpus[to].tick_at != Ps::NEVER);
         }
     }
 
-    /// tick-sched.c: tick_nohz_restart_sched_tick(), for the time that has passed without ticks: it may be that nobody has counted it.
+    /// tick-sched.c: tick_nohz_restart_sched_tick(): catches up with the time that has passed without ticks, if no
+    /// other CPU has counted it.
     pub(crate) fn catch_up(&mut self, cpu: CpuId) {
         if !COSTS {
             return;

@@ -12,14 +12,14 @@ use sched::sysctl::Tunable;
 use std::collections::VecDeque;
 use units::{CpuId, CpuMask, Ns, Ps};
 
-/// One thing done to the machine.
+/// One change to the machine.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Change {
     /// `echo 0 > /sys/devices/system/cpu/cpuN/online`
     CpuOffline(CpuId),
     /// `echo 1 > ...`
     CpuOnline(CpuId),
-    /// Exclusive cpusets: the CPUs of each balance among themselves, those in none are one more.
+    /// Exclusive cpusets: the CPUs of each balance among themselves. The CPUs in none form one more.
     Partitions(Vec<CpuMask>),
     /// A tunable of the scheduler.
     Sysctl(Tunable, u64),
@@ -37,12 +37,12 @@ pub struct Refused {
     pub refusal: Refusal,
 }
 
-/// What is still to be done, the earliest first.
+/// The changes still to be made, the earliest first.
 pub(crate) struct Timeline {
-    /// The first of all.
+    /// The time of the first one, or of `frequency` if that is earlier.
     next: Ps,
     entries: VecDeque<(Ps, Change)>,
-    /// When the machine's clocks have something to do.
+    /// When something is due for the machine's clocks.
     frequency: Ps,
 }
 
@@ -53,7 +53,7 @@ impl Default for Timeline {
 }
 
 impl Timeline {
-    /// When something is to be done next.
+    /// When something has to be done next.
     #[inline]
     pub fn next(&self) -> Ps {
         self.next
@@ -74,7 +74,8 @@ impl Timeline {
 }
 
 impl<const COSTS: bool, S: Scheduler<Arch = Hardware<COSTS>>> Sim<COSTS, S> {
-    /// Has something done at a time; at the same time, in the order of the calls. What is past is done at once.
+    /// Schedules a change for a time; several at one time are made in the order of the calls. A time that has passed
+    /// means at once.
     pub fn at(&mut self, at: Ns, change: Change) {
         let at = Ps::from(at);
         let place = self.timeline.entries.partition_point(|entry| entry.0 <= at);
@@ -82,12 +83,13 @@ impl<const COSTS: bool, S: Scheduler<Arch = Hardware<COSTS>>> Sim<COSTS, S> {
         self.timeline.find_next();
     }
 
-    /// What is still to be done, the earliest first.
+    /// The changes still to be made, the earliest first.
     pub fn ahead(&self) -> impl Iterator<Item = (Ns, &Change)> {
         self.timeline.entries.iter().map(|(at, change)| (at.ns(), change))
     }
 
-    /// Does what is due at `self.timeline.next()`; of several things at one time, what hardware does by itself comes first.
+    /// Does what is due at `self.timeline.next()`. Of several things at one time, those that hardware does by itself
+    /// come first.
     pub(crate) fn change_machine(&mut self) {
         if self.timeline.frequency <= self.timeline.next {
             return self.change_frequencies();
@@ -102,7 +104,7 @@ impl<const COSTS: bool, S: Scheduler<Arch = Hardware<COSTS>>> Sim<COSTS, S> {
         }
     }
 
-    /// Where the administrator's shell runs: on the first CPU that is up and not the one in question.
+    /// The CPU on which the administrator's shell runs: the first one that is up and is not the subject of the change.
     fn administrator(&self, change: &Change) -> CpuId {
         let target = match change {
             Change::CpuOffline(cpu) | Change::CpuOnline(cpu) => Some(*cpu),
@@ -129,7 +131,7 @@ impl<const COSTS: bool, S: Scheduler<Arch = Hardware<COSTS>>> Sim<COSTS, S> {
         }
     }
 
-    /// Has `cpu` do something as if a process that ran there had: what that takes is `cpu`'s time.
+    /// Makes `cpu` do something, as if a process there had done it. The time this takes is `cpu`'s.
     pub(crate) fn beside<T>(&mut self, cpu: CpuId, body: impl FnOnce(&mut Self) -> T) -> T {
         let mut from = self.now.max(self.sched.arch().now(cpu));
         if let Run::User { since } = self.cpus[cpu].run {
@@ -142,7 +144,7 @@ impl<const COSTS: bool, S: Scheduler<Arch = Hardware<COSTS>>> Sim<COSTS, S> {
         let to = self.sched.arch().now(cpu);
         match self.cpus[cpu].run {
             Run::Idle => self.sched.arch_mut().executed_beside_idle(cpu, to - from),
-            // On the way back to user mode it looks at its flags.
+            // On the way back to user mode the task looks at its flags.
             Run::User { .. } => self.pause(cpu),
             Run::EnteringIdle | Run::LeavingIdle | Run::Kernel => self.cpus[cpu].at = self.cpus[cpu].at.max(to),
             Run::Unsettled => self.unsettled[cpu.index()].as_mut().expect("it is unsettled").delay(to - from),
@@ -156,7 +158,8 @@ impl<const COSTS: bool, S: Scheduler<Arch = Hardware<COSTS>>> Sim<COSTS, S> {
         value
     }
 
-    /// The CPU has gone offline: its sleepers' timers wait on another one, and it rests in the deepest idle state.
+    /// The CPU has gone offline: the timers of its sleepers move to another CPU, and it rests in the deepest idle
+    /// state.
     pub(crate) fn go_offline(&mut self, cpu: CpuId) {
         let up = (0..self.sched.nr_cpus()).map(CpuId::new).find(|&other| self.sched.is_online(other));
         let to = up.expect("a CPU stays up");

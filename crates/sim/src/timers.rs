@@ -1,5 +1,6 @@
-//! High-resolution timers of one CPU: sleepers', by hard expiry, then in order of arming; and when the scheduler's own are due, and
-//! devices' interrupts, whose time nobody knows before. How a sleep arms one.
+//! The timers of one CPU: high-resolution timers of sleepers, ordered by hard expiry, then by when they were armed;
+//! when the scheduler's own timers are due; the timer wheel's timeouts; and interrupts of devices. Also, how a sleep
+//! arms its timer.
 
 use crate::engine::Sim;
 use crate::task::Pending;
@@ -12,8 +13,8 @@ use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use units::{CpuId, Ns, Ps};
 
-/// clockevents.c: cev_delta2ns(): a clock is not set to interrupt sooner than in a microsecond, clockevents_program_event() not for a
-/// time that has passed either.
+/// clockevents.c: cev_delta2ns(): a clock event device is not set to interrupt sooner than in a microsecond; nor does
+/// clockevents_program_event() set it for a time that has passed.
 pub(crate) const MIN_DELTA: Ps = Ps::from_ns(1_000);
 
 /// A sleeping task's timer. It may fire from `soft` on, with any other timer interrupt, and fires at `hard` at the latest.
@@ -23,7 +24,7 @@ pub struct Timer {
     sequence: u64,
     pub soft: Ps,
     pub task: TaskId,
-    /// Which sleep of the task this is: a timer whose sleep is over already does nothing.
+    /// The number of the task's sleep: a timer whose sleep is already over does nothing.
     pub sleep: u64,
 }
 
@@ -32,9 +33,10 @@ pub struct Timers {
     /// The next interrupt: the first sleeper's hard expiry, the scheduler's timer, or a device's.
     next: Ps,
     sleeper: Ps,
-    /// When the clock interrupts for the scheduler's own timers, which stand there: only their time is known here.
+    /// When the clock interrupts for the scheduler's own timers. The scheduler keeps the timers themselves; only their
+    /// time is known here.
     sched: Ps,
-    /// When the first of them expires: the clock may come sooner, for one that was put off.
+    /// When the first of them expires. The clock may interrupt sooner, for one that was put off.
     sched_expires: Ps,
     /// When the first interrupt of a device comes.
     device: Ps,
@@ -43,7 +45,8 @@ pub struct Timers {
     /// When the CPU's watchdog looks next.
     watchdog: Ps,
     timeouts: BinaryHeap<Reverse<Timer>>,
-    /// The wheel's timeouts for which nobody interrupts: a tick looks at them, or who comes for others.
+    /// Deferrable timeouts of the wheel, for which no interrupt is set: they run in a tick, or when the softirq runs
+    /// for other timeouts.
     deferrable: BinaryHeap<Reverse<Timer>>,
     heap: BinaryHeap<Reverse<Timer>>,
     sequence: u64,
@@ -80,7 +83,7 @@ impl Timers {
         self.next
     }
 
-    /// When the local timer is to interrupt, as far as its timers know.
+    /// When the local timer has to interrupt, according to its timers.
     #[inline]
     pub fn next_timer(&self) -> Ps {
         self.sleeper.min(self.sched_expires).min(self.wheel).min(self.watchdog)
@@ -101,13 +104,13 @@ impl Timers {
         self.watchdog
     }
 
-    /// A deferrable timeout of the wheel.
+    /// Arms a deferrable timeout of the wheel.
     pub fn arm_deferrable(&mut self, at: Ps, task: TaskId, sleep: u64) {
         self.sequence += 1;
         self.deferrable.push(Reverse(Timer { hard: at, sequence: self.sequence, soft: at, task, sleep }));
     }
 
-    /// timer.c: run_timer_softirq(), the base of deferrable timers: the next one that is due at `now`.
+    /// timer.c: run_timer_softirq(), for the base of deferrable timers: takes the next one that is due at `now`.
     #[inline]
     pub fn expire_deferrable(&mut self, now: Ps) -> Option<Timer> {
         if self.deferrable.peek()?.0.hard > now {
@@ -116,14 +119,14 @@ impl Timers {
         self.deferrable.pop().map(|timer| timer.0)
     }
 
-    /// Takes the deferrable timeouts out.
+    /// Takes all deferrable timeouts out.
     pub fn leave_deferrable(&mut self) -> Vec<Timer> {
         let mut timers: Vec<Timer> = std::mem::take(&mut self.deferrable).into_iter().map(|timer| timer.0).collect();
         timers.sort_unstable();
         timers
     }
 
-    /// A timeout of the wheel, at a jiffy.
+    /// Arms a timeout of the wheel, at a jiffy.
     pub fn arm_wheel(&mut self, at: Ps, task: TaskId, sleep: u64) {
         self.sequence += 1;
         self.timeouts.push(Reverse(Timer { hard: at, sequence: self.sequence, soft: at, task, sleep }));
@@ -141,7 +144,7 @@ impl Timers {
         self.wheel
     }
 
-    /// timer.c: collect_expired_timers(): the wheel's next timeout that is due at `now`.
+    /// timer.c: collect_expired_timers(): takes the wheel's next timeout that is due at `now`.
     pub fn expire_wheel(&mut self, now: Ps) -> Option<Timer> {
         if self.wheel > now {
             return None;
@@ -151,7 +154,7 @@ impl Timers {
         timer
     }
 
-    /// Takes the wheel's timeouts out.
+    /// Takes all timeouts of the wheel out.
     pub fn leave_wheel(&mut self) -> Vec<Timer> {
         let mut timers: Vec<Timer> = std::mem::take(&mut self.timeouts).into_iter().map(|timer| timer.0).collect();
         timers.sort_unstable();
@@ -159,7 +162,7 @@ impl Timers {
         timers
     }
 
-    /// When the first device does.
+    /// When the first interrupt of a device comes.
     #[inline]
     pub fn device(&self) -> Ps {
         self.device
@@ -184,18 +187,18 @@ impl Timers {
         timers
     }
 
-    /// The scheduler's first timer here expires at `expires`, and the clock comes for it at `at`.
+    /// The scheduler's first timer here expires at `expires`, and the clock interrupts for it at `at`.
     pub fn set_sched(&mut self, at: Ps, expires: Ps) {
         (self.sched, self.sched_expires) = (at, expires);
         self.find_next();
     }
 
-    /// Whether at `now` it is the scheduler's turn: its timer is due, and no sleeper's was before.
+    /// Whether the scheduler's timer is due at `now`, and no sleeper's timer was due before it.
     pub fn sched_first(&self, now: Ps) -> bool {
         self.sched <= now && self.sched <= self.sleeper
     }
 
-    /// hrtimer.c: __hrtimer_run_queues(): the next timer that may run at `now`.
+    /// hrtimer.c: __hrtimer_run_queues(): takes the next timer that may run at `now`.
     pub fn expire(&mut self, now: Ps) -> Option<Timer> {
         if self.heap.peek()?.0.soft > now {
             return None;
@@ -206,10 +209,10 @@ impl Timers {
     }
 }
 
-// What sleeps arm.
+// How sleeps arm timers.
 
 impl<const COSTS: bool, S: Scheduler<Arch = Hardware<COSTS>>> Sim<COSTS, S> {
-    /// Arms the timer of a sleep, on the CPU where the task goes to sleep, or has the block device answer there.
+    /// Arms the timer of a sleep on the CPU where the task goes to sleep, or lets the block device answer there.
     pub(crate) fn arm(&mut self, cpu: CpuId, task: TaskId, until: Ns) {
         self.sleeps += 1;
         let sleep = self.sleeps;
@@ -220,7 +223,8 @@ impl<const COSTS: bool, S: Scheduler<Arch = Hardware<COSTS>>> Sim<COSTS, S> {
             return self.raise_irq(until, irq, Cause::Done { task, sleep });
         }
         let soft = Ps::from(until);
-        // hrtimer.c: hrtimer_nanosleep(). Differs: until v6.11 the kernel asks for the priority, so that who sleeps with one that is lent to it has no slack either.
+        // hrtimer.c: hrtimer_nanosleep(). Differs: until v6.11 the kernel tests the priority, so a task that sleeps
+        // with a lent priority has no slack either.
         let none = self.context(task).no_slack || self.sched.rt_or_dl_task_policy(task);
         let slack = if none { Ps::ZERO } else { self.timer_slack };
         let hard = (soft + slack).max(self.sched.arch().now(cpu) + MIN_DELTA);
@@ -231,7 +235,7 @@ impl<const COSTS: bool, S: Scheduler<Arch = Hardware<COSTS>>> Sim<COSTS, S> {
         }
     }
 
-    /// The same of a sleep in schedule_timeout().
+    /// The same for a sleep in schedule_timeout().
     pub(crate) fn arm_timeout(&mut self, cpu: CpuId, task: TaskId, jiffies: u64, deferrable: bool) {
         self.sleeps += 1;
         let sleep = self.sleeps;
@@ -245,8 +249,8 @@ impl<const COSTS: bool, S: Scheduler<Arch = Hardware<COSTS>>> Sim<COSTS, S> {
         }
     }
 
-    /// hrtimer.c: switch_hrtimer_base(): where a timer waits that is armed on `cpu`. Not elsewhere if it would be the first there: that CPU's
-    /// clock would have to be set from here.
+    /// hrtimer.c: switch_hrtimer_base(): the CPU on which a timer waits that is armed on `cpu`. Not another CPU if it
+    /// would be the first timer there, because that CPU's clock event device cannot be set from here.
     fn timer_base(&mut self, cpu: CpuId, hard: Ps) -> CpuId {
         let target = self.sched.get_nohz_timer_target(cpu);
         if target != cpu && hard <= self.cpus[target].interrupt_at() { cpu } else { target }

@@ -1,36 +1,37 @@
-//! Which CPU is next: a winner tree over one key per CPU.
+//! Which CPU is next: a winner tree with one key per CPU.
 //!
-//! Each CPU has exactly one pending time. Two meet in each round of the tournament; the first of them goes on to the next, so
-//! the next CPU of all is known and a change costs one walk up. Ties go to the lower CPU number.
+//! Each CPU has exactly one pending time. In each round of the tournament two CPUs meet, and the earlier one goes on to
+//! the next round. So the next CPU is always known, and a change costs one walk up the tree. Ties go to the lower CPU
+//! number.
 //!
-//! A key is one word, so that a match is one comparison: the time since a reference, in picoseconds, above the CPU's number. What is
-//! farther away than the word can tell waits at the horizon, until nothing is nearer and the reference moves.
+//! A key is one word, so that a match is one comparison: the time since a reference, in picoseconds, above the CPU's
+//! number. A time too far away for the word waits at the horizon, until nothing is nearer and the reference moves.
 
 use units::{CpuId, NR_CPUS, Ps, Slots, unlikely};
 
 /// Bits of a CPU's number.
 const CPU_BITS: u32 = NR_CPUS.trailing_zeros();
-/// The first time since the reference that a key cannot tell: 2251 seconds.
+/// The first time since the reference that a key cannot express: 2251 seconds.
 const HORIZON: u64 = u64::MAX >> CPU_BITS;
 
-/// Who won, and when, as [`Tournament::first`] reads it.
+/// The winner's key, to be read by [`Tournament::first`].
 #[derive(Clone, Copy, Debug)]
 pub struct Winner(u64);
 
 #[derive(Clone, Debug)]
 pub struct Tournament {
-    /// Key 1 won the final, 2 and 3 the semifinals; those who meet for place `i` stand at `2 i` and `2 i + 1`. The CPUs themselves
-    /// stand at the last places, from `first_round` on.
+    /// Key 1 is the winner of the final, keys 2 and 3 are those of the semifinals: the winner at place `i` comes from
+    /// places `2 i` and `2 i + 1`. The CPUs themselves are at the last places, from `first_round` on.
     keys: Slots<u64>,
     first_round: usize,
-    /// What the times of keys count from.
+    /// The time from which the keys' times count.
     reference: u64,
-    /// Of each CPU, exactly.
+    /// The exact time of each CPU.
     times: Slots<u64>,
 }
 
 impl Tournament {
-    /// All CPUs at [`Ps::NEVER`].
+    /// A tournament with all CPUs at [`Ps::NEVER`].
     pub fn new(nr_cpus: usize) -> Tournament {
         let first_round = nr_cpus.next_power_of_two();
         let mut tournament = Tournament {
@@ -48,8 +49,9 @@ impl Tournament {
         (at - self.reference).min(HORIZON) << CPU_BITS | u64::from(cpu.0)
     }
 
-    /// Sets `cpu`'s time. Returns who is the next now: the run loop waits for nothing as long as for this, and what has just been written would
-    /// come back from memory later. `often_same`: it is worth to ask whether that is the time that it has.
+    /// Sets `cpu`'s time. Returns the new winner: the run loop waits for nothing longer than for this, and reading back
+    /// from memory what was just written would take more time. `often_same`: the time is often the one that is already
+    /// set, so it is worth a test.
     #[inline]
     pub fn set(&mut self, cpu: CpuId, at: Ps, often_same: bool) -> Winner {
         self.times[cpu.index()] = at.0;
@@ -64,7 +66,7 @@ impl Tournament {
         }
         self.keys[place] = key;
         while place > 1 {
-            // Without a branch: which of two unrelated CPUs is first cannot be predicted.
+            // Branchless: which of two unrelated CPUs is first cannot be predicted.
             let rival = self.keys[place ^ 1];
             place /= 2;
             key = key.min(rival);
@@ -78,7 +80,7 @@ impl Tournament {
         Winner(self.keys[1])
     }
 
-    /// The next CPU and its time, or `None` if nothing is pending anywhere. `winner` is the present one.
+    /// The next CPU and its time; `None` if nothing is pending anywhere. `winner` is the present winner.
     #[inline]
     pub fn first(&mut self, Winner(mut key): Winner) -> Option<(CpuId, Ps)> {
         debug_assert_eq!(key, self.keys[1], "somebody's time was set since");
@@ -91,13 +93,13 @@ impl Tournament {
         Some((CpuId((key % NR_CPUS as u64) as u16), Ps(self.reference + (key >> CPU_BITS))))
     }
 
-    /// Whether the times that were set last make `cpu` the next one.
+    /// Whether `cpu` is now the next one.
     #[inline]
     pub fn is_first(&self, cpu: CpuId) -> bool {
         self.keys[1] % NR_CPUS as u64 == u64::from(cpu.0)
     }
 
-    /// Who won the part of the tournament, of `2^parts` equal ones, in which `cpu` plays.
+    /// The winner of that part of the tournament, one of `2^parts` equal ones, in which `cpu` plays.
     #[inline(always)]
     pub fn winner_beside(&self, cpu: CpuId, parts: u32) -> CpuId {
         let place = self.first_round + cpu.index();
@@ -105,7 +107,7 @@ impl Tournament {
         CpuId((self.keys[place >> rounds] % NR_CPUS as u64) as u16)
     }
 
-    /// Counts from the first of all times. Returns whether there is one.
+    /// Moves the reference to the earliest of all times. Returns whether there is one.
     #[cold]
     #[inline(never)]
     fn move_reference(&mut self) -> bool {
@@ -118,7 +120,7 @@ impl Tournament {
         true
     }
 
-    /// All rounds anew.
+    /// Plays all rounds anew.
     fn play_all(&mut self) {
         for cpu in 0..self.times.len() {
             self.keys[self.first_round + cpu] = self.key(CpuId::new(cpu), self.times[cpu]);
@@ -143,7 +145,7 @@ mod tests {
             tree.set(CpuId::new(cpu), Ps(at), false);
         }
         assert_eq!(tree.first(tree.winner()), Some((CpuId(1), Ps(far + 5))));
-        // What waits at the horizon may move there.
+        // What waits at the horizon may be moved there.
         tree.set(CpuId(1), Ps(far + 2 * HORIZON), false);
         tree.set(CpuId(1), Ps(far + 3 * HORIZON), false);
         assert_eq!(tree.first(tree.winner()), Some((CpuId(0), Ps(far + 7))));
@@ -154,7 +156,7 @@ mod tests {
         assert_eq!(tree.first(tree.winner()), None);
         tree.set(CpuId(2), Ps(far + 4 * HORIZON), false);
         assert_eq!(tree.first(tree.winner()), Some((CpuId(2), Ps(far + 4 * HORIZON))));
-        // The reference has moved there, and yet something is to happen before.
+        // The reference has moved there, and yet something is set to happen before it.
         tree.set(CpuId(1), Ps(far), false);
         assert_eq!(tree.first(tree.winner()), Some((CpuId(1), Ps(far))));
     }
@@ -169,7 +171,7 @@ mod tests {
         assert_eq!(winners(0), [5, 5, 5, 5, 5, 5]);
         assert_eq!(winners(1), [3, 3, 3, 3, 5, 5]);
         assert_eq!(winners(2), [1, 1, 3, 3, 5, 5]);
-        // No part is smaller than a CPU.
+        // No part is smaller than one CPU.
         assert_eq!(winners(3), [0, 1, 2, 3, 4, 5]);
         assert_eq!(winners(9), winners(3));
     }

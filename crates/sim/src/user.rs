@@ -1,4 +1,4 @@
-//! User mode: what a task has done when its CPU stops, and how long the rest takes.
+//! User mode: how much work a task has done when its CPU stops, and how long the rest takes.
 
 use crate::cpu::Run;
 use crate::engine::Sim;
@@ -7,21 +7,21 @@ use machine::hardware::Hardware;
 use sched::scheduler::Scheduler;
 use units::{CpuId, Cycles, Ps, unlikely};
 
-/// What is left of a task's work. It may be stopped, and its CPU's speed change, in the middle of a cycle.
+/// What is left of a task's work. It may be stopped, and its CPU's speed may change, in the middle of a cycle.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Work {
-    /// What it takes to the end, where a cycle takes `cycle` picoseconds.
+    /// How long the rest takes if a cycle takes `cycle` picoseconds.
     rest: Ps,
     cycle: u64,
 }
 
 impl Work {
-    /// Of what nobody has begun yet a cycle takes one picosecond, until a CPU says what it takes there.
+    /// In work that nobody has begun, a cycle counts as one picosecond, until a CPU says how long it takes there.
     pub fn new(left: Cycles) -> Work {
         Work { rest: Ps(left.0), cycle: 1 }
     }
 
-    /// A cycle takes that long now: the one that is begun is as far as it was, to the picosecond above.
+    /// From now on a cycle takes `ps_per_cycle`. A cycle that has begun keeps its progress, rounded up to a picosecond.
     #[inline(always)]
     fn at(&mut self, ps_per_cycle: u64) {
         if self.cycle != ps_per_cycle {
@@ -34,7 +34,7 @@ impl Work {
         }
     }
 
-    /// So much time has been spent on it.
+    /// `time` has been spent on the work.
     #[inline(always)]
     fn spend(&mut self, time: Ps, ps_per_cycle: u64) {
         self.at(ps_per_cycle);
@@ -45,7 +45,7 @@ impl Work {
         self.rest == Ps::ZERO
     }
 
-    /// What it takes to the end.
+    /// How long the rest takes.
     #[inline(always)]
     fn time(&mut self, ps_per_cycle: u64) -> Ps {
         self.at(ps_per_cycle);
@@ -53,7 +53,7 @@ impl Work {
     }
 }
 
-/// `value * to / from`, rounded up, where 64 bits are too few: for what takes hours.
+/// `value * to / from`, rounded up, for values that overflow 64 bits: work that takes hours.
 #[cold]
 #[inline(never)]
 fn scaled(value: u64, to: u64, from: u64) -> u64 {
@@ -93,7 +93,7 @@ impl<const COSTS: bool, S: Scheduler<Arch = Hardware<COSTS>>> Sim<COSTS, S> {
                     *pending = Pending::Nothing;
                 }
             }
-            // It was done when the sibling's coming or going changed its speed.
+            // It was done when a sibling's start or end changed the speed.
             Pending::Nothing => {}
             Pending::Syscall(_) | Pending::Long { .. } | Pending::Executed | Pending::Dying | Pending::Unborn => {
                 unreachable!("user mode is no system call")
@@ -129,7 +129,7 @@ mod tests {
 
     #[test]
     fn work_scales_alike_in_64_bits_and_in_128() {
-        // On both sides of where the product leaves 64 bits.
+        // On both sides of where the product overflows 64 bits.
         let edge = u64::MAX / 3_001;
         for rest in [0, 1, 999, edge - 1, edge, edge + 1, edge + 999] {
             let mut work = Work { rest: Ps(rest), cycle: 4_007 };

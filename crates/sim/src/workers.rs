@@ -1,4 +1,4 @@
-//! Kernel threads that do others' work: workqueues' workers, jbd2, xfsaild, schedutil's.
+//! Kernel threads that do work for others: workqueues' workers, jbd2, xfsaild, schedutil's threads.
 
 use crate::engine::Sim;
 use crate::program::{AddressSpace, KernelLoop, Op, Outcome, Program, TaskSpec};
@@ -8,7 +8,7 @@ use sched::attr::SchedAttr;
 use sched::scheduler::Scheduler;
 use units::{CpuId, CpuMask};
 
-/// A thread that goes round in the kernel for ever.
+/// A thread that loops in the kernel for ever.
 struct Forever(KernelLoop);
 
 impl Program for Forever {
@@ -29,7 +29,8 @@ fn kthread(comm: &str, nice: i32, turns: KernelLoop) -> TaskSpec {
 const HIGHPRI_NICE_LEVEL: i32 = -20;
 
 impl<const COSTS: bool, S: Scheduler<Arch = Hardware<COSTS>>> Sim<COSTS, S> {
-    /// Starts who carries out what governors choose: schedutil's threads, where its driver needs them, and workers, where others take samples.
+    /// Starts the threads that carry out governors' choices: schedutil's, if its driver needs them, and workers, if
+    /// other governors leave their samples to them.
     pub fn start_cpufreq_threads(&mut self) {
         if self.sched.arch().frequency().is_some_and(|frequency| frequency.leaves_samples()) {
             self.start_workers(true);
@@ -46,7 +47,8 @@ impl<const COSTS: bool, S: Scheduler<Arch = Hardware<COSTS>>> Sim<COSTS, S> {
         }
     }
 
-    /// Starts the threads of the file system that was mounted, if one was: workers, if there are none, jbd2 or xfsaild.
+    /// Starts the threads of the mounted file system, if there is one: jbd2 or xfsaild, and workers if there are none
+    /// yet.
     pub fn start_kernel_threads(&mut self) {
         let Some(journal) = self.os.fs_threads() else { return };
         if !self.os.has_workqueues() {
@@ -61,7 +63,8 @@ impl<const COSTS: bool, S: Scheduler<Arch = Hardware<COSTS>>> Sim<COSTS, S> {
         }
     }
 
-    /// Each CPU's workers, and a few that may run anywhere; `asleep`: there is nothing to do yet, and none has anything of its own to begin with.
+    /// Starts each CPU's workers, and a few that may run anywhere. `asleep`: there is nothing to do yet, and they begin
+    /// asleep.
     fn start_workers(&mut self, asleep: bool) {
         let pods = self.pods();
         for worker in self.os.workqueue_init(&pods) {
@@ -80,7 +83,8 @@ impl<const COSTS: bool, S: Scheduler<Arch = Hardware<COSTS>>> Sim<COSTS, S> {
         }
     }
 
-    /// workqueue.c: wq_numa_init(), or workqueue_init_topology() since v6.6: which CPUs share unbound workers.
+    /// workqueue.c: wq_numa_init(), or workqueue_init_topology() since v6.6: the groups of CPUs that share unbound
+    /// workers.
     fn pods(&self) -> Vec<CpuMask> {
         if self.os.rules.unbound == UnboundPods::Node {
             return self
@@ -110,7 +114,7 @@ impl<const COSTS: bool, S: Scheduler<Arch = Hardware<COSTS>>> Sim<COSTS, S> {
         pods
     }
 
-    /// Of a pod's CPUs those that are not isolated, if any (wq_unbound_cpumask).
+    /// The CPUs of a pod that are not isolated, or all of them if all are (wq_unbound_cpumask).
     fn housekeeping(&self, cpus: CpuMask) -> CpuMask {
         let kept = self.sched.kthread_cpus().filter(|_| cpus.weight() > 1).map(|kthreads| cpus.and(&kthreads));
         kept.filter(|kept| !kept.is_empty()).unwrap_or(cpus)

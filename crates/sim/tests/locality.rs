@@ -11,7 +11,7 @@ use os::preempt::Preempt;
 use os::{Os, OsRules};
 use sched::core::{Boot, Sched};
 use sched::versions::V6_1;
-use sim::engine::{LinuxSim, Sim};
+use sim::engine::{End, LinuxSim, Sim};
 use sim::program::{Op, Outcome, Program, Steps, TaskSpec};
 use units::{CpuId, CpuMask, Cycles, Ns, Ps};
 
@@ -353,4 +353,53 @@ fn who_shares_a_core_fetches_from_level_2_what_the_other_pushed_out_of_level_1()
     let first = 2 * (8 << 10) / 64 * 20 / 10_000;
     let expected = first + switches * 256 * 12 / 10_000;
     assert!(switches > 100 && (more - fit).abs_diff(expected) * 20 <= expected, "{fit} {more} {switches} {expected}");
+}
+
+/// What a node delivers bounds a faster clock as it bounds more tasks.
+#[test]
+fn who_is_clocked_faster_waits_longer_for_a_node_that_delivers_no_more() {
+    use machine::frequency::{Band, Driver, Frequency, FrequencyRules, Governor, Model, Policy, Sharing};
+    let topology = from_synthetic("pack:1 l3:1 core:2 pu:1", "test", Numbering::LinuxX86).expect("a valid machine");
+    // 50 lines in 1000 cycles, ten at a time from a memory 100 ns away, of which none is in the cache; 4 bytes in a nanosecond.
+    let mut prices = Prices { llc_bytes: 1 << 20, refill_parallel: 10, memory_ps_per_kib: 256_000, ..Prices::free() };
+    prices.lines.memory = Ps::from_ns(100);
+    prices.idle_states = vec![IdleState::declared("C6", 100, 100)];
+    // 2 GHz with both cores active, 4 GHz with one.
+    let band = Band {
+        cpus: CpuMask::new(2),
+        kind: 0,
+        min_khz: 1_000_000,
+        base_khz: 2_000_000,
+        turbo_khz: vec![4_000_000, 2_000_000],
+        points: Vec::new(),
+    };
+    let model = Model {
+        sharing: Sharing::Core,
+        autonomous: None,
+        bands: vec![band],
+        cap_khz: None,
+        step_khz: 100_000,
+        transition: Ps::ZERO,
+        hold_off: Ps::ZERO,
+        declared_latency_us: 10,
+        turbo_exit_latency_us: 30,
+        full_speed: None,
+        fast_switch: None,
+    };
+    let policy = Policy::new(&model, Driver::IntelPstate, Governor::Performance, FrequencyRules::V6_1, 250);
+    let mut hardware = Hardware::<true>::new(topology.clone(), prices, V6_1.layout(), IdleRules::V6_1, 1);
+    hardware.set_frequency(Frequency::new(&topology, model, policy));
+    let sched = Sched::new(hardware, Boot::new(V6_1, topology.cpu_topology(), 250));
+    let mut sim: LinuxSim<true> = Sim::new(sched, Os::new(OsRules::V6_1, 250));
+    let pinned = |comm, cpu, ops: Vec<Op>| TaskSpec {
+        cpus: Some(CpuMask::single(cpu)),
+        ..TaskSpec::new(comm, Steps(ops.into_iter()))
+    };
+    sim.spawn(CpuId(0), pinned("beside", CpuId(0), vec![Op::RunFor(Ns::from_ms(10))]));
+    let work = vec![Op::Work(Cycles(40_000_000)), Op::Report { series: 0, value: 0 }];
+    sim.spawn(CpuId(0), TaskSpec { lines: 50, working_set: 1 << 30, ..pinned("streams", CpuId(1), work) });
+    assert_eq!(sim.run(Ns::from_ms(1_000)), End::Finished);
+    // 0.5 ns a cycle and as long for its lines, for 10 ms; then 0.25 ns, and 0.8 in all for 3.2 bytes.
+    let took = sim.samples[0].at.0;
+    assert!((33_800_000..34_300_000).contains(&took), "{took} ns");
 }

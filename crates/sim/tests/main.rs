@@ -5,6 +5,7 @@ mod charges;
 mod equivalence;
 mod files;
 mod futex;
+mod idle;
 mod interrupts;
 mod invariants;
 mod locality;

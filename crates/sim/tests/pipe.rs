@@ -6,7 +6,7 @@ use os::OsRules;
 use os::pipe::{PAGE_SIZE, PIPE_DEF_BUFFERS, PipeRoom, PipeRules};
 use sim::engine::{End, LinuxSim};
 use sim::program::{Op, Steps, TaskSpec};
-use units::{CpuId, Ns};
+use units::{CpuId, Cycles, Ns};
 
 const CPU: CpuId = CpuId(0);
 const FULL: u64 = PAGE_SIZE * PIPE_DEF_BUFFERS as u64;
@@ -77,4 +77,50 @@ fn a_write_joins_the_last_page_where_it_need_not_sleep() {
     sim.spawn(CPU, TaskSpec::new("writer", Steps(writes)));
     sim.run(Ns::from_ms(1));
     assert_eq!(sim.os.pipe_bytes(pipe), 40 * 16 * 100);
+}
+
+#[test]
+fn who_was_woken_and_leaves_something_wakes_the_next() {
+    // One write for two readers, who wait for themselves alone.
+    let mut sim = machine(PipeRules::Split);
+    let pipe = sim.os.create_pipe();
+    for _ in 0..2 {
+        sim.spawn(CPU, TaskSpec::new("reader", Steps([Op::Read { pipe, bytes: 100 }].into_iter())));
+    }
+    sim.run(Ns::from_ms(1));
+    sim.spawn(CPU, TaskSpec::new("writer", Steps([Op::Write { pipe, bytes: 200 }].into_iter())));
+    assert_eq!(sim.run(Ns::from_ms(100)), End::Finished, "readers");
+    // Two pages drained at once for two writers.
+    let mut sim = machine(PipeRules::Split);
+    let pipe = sim.os.create_pipe();
+    sim.spawn(CPU, TaskSpec::new("fill", Steps([Op::Write { pipe, bytes: FULL }].into_iter())));
+    sim.run(Ns::from_ms(1));
+    for _ in 0..2 {
+        sim.spawn(CPU, TaskSpec::new("writer", Steps([Op::Write { pipe, bytes: PAGE_SIZE }].into_iter())));
+    }
+    sim.run(Ns::from_ms(2));
+    sim.spawn(CPU, TaskSpec::new("reader", Steps([Op::Read { pipe, bytes: 2 * PAGE_SIZE }].into_iter())));
+    assert_eq!(sim.run(Ns::from_ms(100)), End::Finished, "writers");
+}
+
+#[test]
+fn where_somebody_has_polled_each_write_wakes() {
+    // What the second write takes, of a pipe that is not empty, where nothing has a price but the walk of a wait queue: 1 us.
+    let second_write = |polled: bool| {
+        let mut prices = Prices::free();
+        prices.paths[os::paths::WAKE_UP_SYNC_KEY.0 as usize] = Cycles(1_000);
+        let mut sim: LinuxSim<true> = booted("pack:1 core:1 pu:1", prices, OsRules::V6_1);
+        let pipe = sim.os.create_pipe();
+        let writes = [Op::Write { pipe, bytes: 1 }, Op::SleepUntil(Ns::from_ms(10))];
+        let report = |series| Op::Report { series, value: 0 };
+        let second = [report(0), Op::Write { pipe, bytes: 1 }, report(1)];
+        sim.spawn(CPU, TaskSpec::new("writer", Steps(writes.into_iter().chain(second))));
+        sim.run(Ns::from_ms(5));
+        if polled {
+            sim.spawn(CPU, TaskSpec::new("poller", Steps([Op::Poll { pipe }].into_iter())));
+        }
+        assert_eq!(sim.run(Ns::from_ms(100)), End::Finished);
+        sim.samples[1].at.0 - sim.samples[0].at.0
+    };
+    assert_eq!([false, true].map(second_write), [0, 1_000]);
 }

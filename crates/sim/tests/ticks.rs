@@ -6,9 +6,12 @@ use machine::prices::Prices;
 use os::irq::IrqRules;
 use os::paths;
 use sched::layout::{GlobalLine, RqLine};
+use sched::trace::{Event, Sink};
 use sim::engine::End;
-use sim::program::Op;
+use sim::program::{Op, TaskSpec};
 use sim::timeline::Change;
+use std::cell::RefCell;
+use std::rc::Rc;
 use units::{CpuId, Cycles, Ns, Ps};
 
 #[test]
@@ -46,6 +49,79 @@ fn who_keeps_the_time_hands_that_over_as_it_goes_offline() {
     for cpu in [CPU1, CPU2] {
         let with = counted(Some(cpu));
         assert!(with >= all - 1, "{cpu:?}: {with} of {all}");
+    }
+}
+
+#[test]
+fn who_keeps_the_time_lays_that_down_as_its_tick_stops() {
+    // One of two computes for 30 ms and sleeps then, the other goes on: somebody counts all the while.
+    for sleeps in [CPU1, CPU2] {
+        let mut sim = machine(IrqRules::V4_15, IdleRules::V6_1, None);
+        sim.sched.arch.start_profile(Ps::ZERO);
+        sim.sched.arch.record_lines();
+        for cpu in [CPU1, CPU2] {
+            let time = if cpu == sleeps { 30 } else { 100 };
+            sim.spawn(CpuId(0), pinned("hog", cpu, [Op::RunFor(Ns::from_ms(time))]));
+        }
+        assert_eq!(sim.run(Ns::from_ms(90)), End::Time);
+        let lines = sim.sched.arch.lines_touched().expect("it records").lines();
+        let jiffies = lines.iter().find(|touched| touched.line == GlobalLine::Jiffies.line()).expect("it is written");
+        let counted = jiffies.by.iter().map(|(_, _, counts)| counts.stores).sum::<u64>();
+        assert!((20..=24).contains(&counted), "{sleeps:?} sleeps: {counted}");
+    }
+}
+
+#[test]
+fn what_a_tick_has_to_fetch_again_is_waited_for_once() {
+    // A tick uses 100 lines, which are 20 ns away; one task streams so much that none is left of them.
+    let lines = |prices: &mut Prices| {
+        (prices.tick_footprint, prices.tick_parallel, prices.l2_bytes) = (6_400, 1, 64 * 1024);
+        prices.lines.llc_hit = Ps::from_ns(20);
+    };
+    let mut sim = machine_of(IrqRules::V4_15, IdleRules::V6_1, None, lines);
+    for (cpu, passes) in [(CPU1, 1_000), (CPU2, 0)] {
+        let task = pinned("hog", cpu, [Op::RunFor(Ns::from_ms(42)), report(cpu.0.into())]);
+        sim.spawn(CpuId(0), TaskSpec { passes, ..task });
+    }
+    finish(&mut sim);
+    // Ten ticks of 4 ms.
+    let late = value(&sim, 1) - value(&sim, 2);
+    assert!((19_800..=20_000).contains(&late), "{late} ns");
+}
+
+/// When each CPU's ticks came.
+#[derive(Clone, Default)]
+struct Ticks(Rc<RefCell<Vec<(CpuId, Ns)>>>);
+
+impl Sink for Ticks {
+    fn event(&mut self, time: Ns, cpu: CpuId, event: &Event) {
+        if let Event::LocalTimerEntry { .. } = event {
+            self.0.borrow_mut().push((cpu, time));
+        }
+    }
+}
+
+#[test]
+fn ticks_come_as_exactly_as_the_machines_timers_are() {
+    // So long after a multiple of 4 ms, in us.
+    let late = |jitter_us: u64| {
+        let ticks = Ticks::default();
+        let jitter = |prices: &mut Prices| prices.tick_jitter = Ps::from_ns(jitter_us * 1_000);
+        let mut sim = machine_of(IrqRules::V4_15, IdleRules::V6_1, Some(Box::new(ticks.clone())), jitter);
+        sim.spawn(CpuId(0), pinned("hog", CPU1, [Op::RunFor(Ns::from_ms(400))]));
+        finish(&mut sim);
+        let of_hog =
+            ticks.0.borrow().iter().filter(|tick| tick.0 == CPU1).map(|tick| tick.1.0 % 4_000_000 / 1_000).collect();
+        let late: Vec<u64> = of_hog;
+        late
+    };
+    assert!(late(0).iter().all(|&us| us == 0));
+    let late = late(100);
+    assert!(late.len() >= 99 && late.iter().all(|&us| us < 100), "{late:?}");
+    // Evenly: about a quarter of them in each quarter.
+    for quarter in 0..4 {
+        let share = late.iter().filter(|&&us| us / 25 == quarter).count();
+        assert!((12..=40).contains(&share), "{share} of {} in quarter {quarter}", late.len());
     }
 }
 

@@ -91,13 +91,13 @@ impl CpuMask {
     pub fn iter_wrap(&self, start: CpuId) -> Members<'_> {
         let (at, from) = (start.index() / 64, u64::MAX << (start.index() % 64));
         match self.words.get(at) {
-            // The word it starts in comes again at the end, for the members before the start.
+            // The word that contains the start comes again at the end, for the members before the start.
             Some(word) => Members { words: &self.words, at, word: word & from, left: self.words.len(), last: !from },
             None => self.iter(),
         }
     }
 
-    /// Takes the members of `other` out (`cpumask_andnot`).
+    /// Removes the members of `other` (`cpumask_andnot`).
     #[inline]
     pub fn subtract(&mut self, other: &CpuMask) {
         for (word, out) in self.words.iter_mut().zip(&other.words) {
@@ -132,7 +132,7 @@ impl CpuMask {
         }
     }
 
-    /// `self = a & b` without allocating when the room is there (`cpumask_and`).
+    /// `self = a & b`, without an allocation if there is room (`cpumask_and`).
     pub fn assign_and(&mut self, a: &CpuMask, b: &CpuMask) {
         self.words.clear();
         self.words.extend(a.words.iter().zip(&b.words).map(|(x, y)| x & y));
@@ -172,14 +172,14 @@ impl CpuMask {
     }
 }
 
-/// A walk along a set.
+/// An iterator over a set's members.
 #[derive(Clone, Debug)]
 pub struct Members<'a> {
     words: &'a [u64],
-    /// The word at which it stands, and what is left of it.
+    /// The index of the present word, and the members of it that are still to come.
     at: usize,
     word: u64,
-    /// Words still to come, and what counts of the last one.
+    /// How many words are still to come, and which bits count in the last one.
     left: usize,
     last: u64,
 }
@@ -205,7 +205,7 @@ impl Iterator for Members<'_> {
         Some(CpuId((self.at * 64 + bit) as u16))
     }
 
-    /// The same to the end, by words: for walks that are never cut short.
+    /// The same to the end, word by word: faster for walks that are never cut short.
     #[inline]
     fn fold<B, F: FnMut(B, CpuId) -> B>(mut self, start: B, mut add: F) -> B {
         let mut sum = start;

@@ -1,6 +1,7 @@
-//! Division by a number that stays the same.
+//! Division by a number that does not change.
 
-/// A divisor with its reciprocal: what the compiler does with constants, for a number that is known when a run begins. Exact.
+/// A divisor with its reciprocal: what the compiler does for constants, for a number that is known only when a run
+/// begins. Exact.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Divisor {
     by: u64,
@@ -25,7 +26,7 @@ impl Divisor {
     }
 }
 
-/// A share in permille, up to less than two wholes, and what it leaves of numbers below 2^53: as one multiplication. Exact.
+/// A share in permille, below two wholes. Takes this share of numbers below 2^53 with one multiplication. Exact.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Permille {
     /// The share times 2^63, rounded up.
@@ -34,7 +35,7 @@ pub struct Permille {
 
 impl Permille {
     /// # Panics
-    /// At two wholes and more.
+    /// When `permille` is two wholes or more.
     pub const fn new(permille: u64) -> Permille {
         assert!(permille < 2000, "more permille than are meant");
         Permille { scaled: ((permille as u128) << 63).div_ceil(1000) as u64 }
@@ -44,8 +45,8 @@ impl Permille {
     #[inline(always)]
     pub fn of(self, number: u64) -> u64 {
         debug_assert!(number < 1 << 53, "{number} is too large");
-        // The share is too large by less than 2^-63, so the product is too large by less than 2^-10: less than a thousandth, by which
-        // a product that is no whole number misses the next one at least.
+        // The scaled share is too large by less than 2^-63, so the product is too large by less than 2^-10. That is
+        // less than a thousandth, the least distance of a fractional product to the next whole number.
         ((u128::from(2 * number) * u128::from(self.scaled)) >> 64) as u64
     }
 }

@@ -1,13 +1,13 @@
-//! What the compiler cannot know: which way a branch usually goes, and what is asked for later.
+//! Hints that the compiler cannot derive: which way a branch usually goes, and what will be needed later.
 
-/// compiler.h: unlikely(). `condition`, which seldom holds: what hangs on it is laid out behind the usual path.
+/// compiler.h: unlikely(). `condition` seldom holds: the code that depends on it is laid out behind the usual path.
 ///
-/// A simulated event passes through more code than a level-1 instruction cache holds when what is not executed lies in between
-/// (docs/speed.md): so the switches of mechanisms that most runs do not use are asked through this. The hint does
-/// not survive a return: a caller that branches on what a function says through `unlikely()` says it again.
+/// A simulated event runs through more code than a level-1 instruction cache holds if code that is not executed lies in
+/// between (docs/speed.md). So the switches of mechanisms that most runs do not use are tested through this function.
+/// The hint does not survive a return: a caller that branches on a function's result repeats `unlikely()`.
 #[inline(always)]
 pub fn unlikely(condition: bool) -> bool {
-    // A value for each way, so that the caller's branch and this one become one.
+    // Each way has its own value, so that the caller's branch and this one are merged.
     if condition {
         std::hint::cold_path();
         true
@@ -16,6 +16,6 @@ pub fn unlikely(condition: bool) -> bool {
     }
 }
 
-/// So many tasks do not fit into the host's nearer caches with all that hangs on them: only then [`prefetch`](crate::prefetch) is
-/// worth its instructions.
+/// With this many tasks, the tasks and all that belongs to them do not fit into the host's nearer caches. Only then
+/// [`prefetch`](crate::prefetch) is worth its instructions.
 pub const MANY_TASKS: usize = 2048;

@@ -1,4 +1,4 @@
-//! Words of the house: time, work, CPUs and sets of them, and the random streams. No behaviour beyond arithmetic.
+//! The basic types: time, work, CPUs and sets of them, and random streams. No behaviour beyond arithmetic.
 
 mod cpumask;
 mod divisor;

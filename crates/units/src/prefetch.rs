@@ -1,27 +1,29 @@
-//! Asking the host's memory for what is needed soon: the other place of the workspace with unsafe code.
+//! Prefetching into the host's caches. With [`crate::Slots`], one of the two places of the workspace with unsafe code.
 //!
-//! With thousands of tasks nearly nothing that an event touches is in the host's nearer caches when it comes. A load does not help: what
-//! comes behind one that misses waits in the processor's window of a few hundred instructions. A prefetch leaves that window at once.
-//! docs/speed.md has what it gains; decision 5, why it may be unsafe.
+//! With thousands of tasks, hardly anything that an event touches is in the host's nearer caches when the event comes.
+//! An early load does not help: instructions behind a load that misses wait in the processor's window of a few hundred
+//! instructions. A prefetch leaves that window at once. docs/speed.md says what it gains; decision 5, why it may be
+//! unsafe.
 #![allow(unsafe_code)]
 
 /// Bytes of one of the host's cache lines.
 const LINE: usize = 64;
 
-/// Asks for all of `value`. Changes nothing, and does nothing where there is no such instruction.
+/// Prefetches all of `value`. It changes nothing, and does nothing on hosts without such an instruction.
 #[inline(always)]
 pub fn prefetch<T>(value: &T) {
     let (size, first) = (const { size_of::<T>() }, address(value));
     for number in 0..size.div_ceil(LINE) {
         line(first.wrapping_add(number * LINE));
     }
-    // It need not begin where a line does, and then it may end in one more.
+    // The value need not begin at a cache line's begin, and may then extend into one more line.
     if size > 1 && align_of::<T>() < LINE {
         line(first.wrapping_add(size - 1));
     }
 }
 
-/// Asks for the first so many cache lines of a value that begins where a line does, or for the line where it begins.
+/// Prefetches the first `LINES` cache lines of a value that begins at the begin of a line. With one line, the value may
+/// begin anywhere.
 #[inline(always)]
 pub fn prefetch_lines<const LINES: usize, T: ?Sized>(value: &T) {
     for number in 0..LINES {

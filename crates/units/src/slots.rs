@@ -1,8 +1,8 @@
-//! Storage behind ids: the one place of the workspace where an index goes unchecked.
+//! Storage behind ids: the one place of the workspace where an index is not checked.
 //!
-//! Every id is made by who owns the storage: a [`crate::PerCpu`] has a slot for each CPU of the machine, an arena gives out the
-//! ids of its own slots, and neither ever shrinks. A wrong id is therefore a bug of ours; builds with debug assertions, which
-//! the tests are, stop at it. docs/decisions/0005 has the measurement that made it worth while.
+//! Every id is made by the owner of the storage: a [`crate::PerCpu`] has a slot for each CPU of the machine, an arena
+//! gives out the ids of its own slots, and neither ever shrinks. So a wrong id is a bug of ours; builds with debug
+//! assertions, such as the tests, stop at it. docs/decisions/0005 has the measurement that justifies it.
 #![allow(unsafe_code)]
 
 use std::ops::{Deref, DerefMut, Index, IndexMut};
@@ -22,7 +22,7 @@ impl<T> Slots<T> {
         self.0.push(value);
     }
 
-    /// Makes room for `len` slots; never fewer than there are.
+    /// Makes room for `len` slots. It never removes any.
     pub fn grow_with(&mut self, len: usize, make: impl FnMut() -> T) {
         if self.0.len() < len {
             self.0.resize_with(len, make);

@@ -1,14 +1,14 @@
-//! What programs draw at random, in integers: times between arrivals and sizes of work.
+//! Random draws that programs make, in integers: times between arrivals, and sizes of work.
 
 use units::Prng;
 
-/// Bits behind the point.
+/// Fractional bits of the fixed-point numbers.
 const BITS: u32 = 32;
 const ONE: i64 = 1 << BITS;
 /// ln 2.
 const LN_2: i64 = 2_977_044_471;
 
-/// Exponentially distributed with this mean: the time between two arrivals that know nothing of each other.
+/// Exponentially distributed with this mean: the time between two independent arrivals.
 pub fn exponential(chance: &mut Prng, mean: u64) -> u64 {
     // -ln(u) = (64 - log2(2^64 u)) ln 2, with u above 0.
     let log2 = log2(chance.next_u64() | 1);
@@ -16,10 +16,11 @@ pub fn exponential(chance: &mut Prng, mean: u64) -> u64 {
     ((u128::from(mean) * u128::from(nats)) >> BITS) as u64
 }
 
-/// Distributed so that its logarithm is normal with this deviation (in thousandths), and its mean is `mean`: sizes of work that are
-/// often small and at times large.
+/// Log-normally distributed with mean `mean`; the logarithm's standard deviation is given in thousandths. This
+/// describes sizes of work that are mostly small and sometimes large.
 pub fn lognormal(chance: &mut Prng, mean: u64, sigma_permille: u64) -> u64 {
-    // The sum of twelve uniform numbers has variance 1 (Irwin and Hall); it lacks what lies beyond six deviations.
+    // The sum of twelve uniform numbers has variance 1 (Irwin and Hall). Unlike a normal number it never exceeds six
+    // deviations.
     let uniform = |_| (chance.next_u64() >> BITS) as i64;
     let normal = (0..12).map(uniform).sum::<i64>() - 6 * ONE;
     let sigma = sigma_permille as i64 * ONE / 1_000;
@@ -38,7 +39,7 @@ fn log2(x: u64) -> i64 {
     let mut log = i64::from(whole);
     for _ in 0..BITS {
         let square = u128::from(mantissa) * u128::from(mantissa);
-        // Between 2^126 and 2^128: the next bit says whether it has reached 2^127.
+        // The square lies between 2^126 and 2^128: its top bit says whether it has reached 2^127.
         let bit = (square >> 127) as u64;
         mantissa = (square >> (63 + bit)) as u64;
         log = 2 * log + bit as i64;
@@ -46,7 +47,7 @@ fn log2(x: u64) -> i64 {
     log
 }
 
-/// 2^x; x up to 30. A polynomial of degree 3 for what is behind the point: off by one part in 10000 at most.
+/// 2^x, for x up to 30. A polynomial of degree 3 gives the fractional part; it is off by one part in 10000 at most.
 fn exp2(x: i64) -> u64 {
     let (whole, f) = (x >> BITS, x & (ONE - 1));
     let times = |a: i64, b: i64| ((i128::from(a) * i128::from(b)) >> BITS) as i64;

@@ -1,13 +1,13 @@
 //! cyclictest: real-time threads that sleep until the next multiple of their interval and measure how late they wake.
 //!
-//! Each thread (SCHED_FIFO, all of the priority given; with `priospread` each one lower than the one before it) sleeps with
-//! clock_nanosleep() until an absolute time and takes the difference to the clock. Who wakes after further multiples of its interval
-//! have passed leaves them out. Intervals grow by `distance` from thread to thread, as the program's own default has it. `hogs` normal
-//! tasks load the machine meanwhile. The program prints minimum, mean and maximum in whole microseconds; here each is over all
-//! threads.
+//! Each thread runs under SCHED_FIFO, all at the given priority (with `priospread` each one lower than the one before
+//! it). It sleeps with clock_nanosleep() until an absolute time and records how much later than that it runs. A thread
+//! that wakes after further multiples of its interval have passed skips them. As in the program's default, each
+//! thread's interval is `distance` longer than the previous one's. `hogs` normal tasks load the machine meanwhile. The
+//! program prints each thread's minimum, mean and maximum in whole microseconds; here each figure is over all threads.
 //!
-//! Real-time tasks' timers have no slack (kernel/time/hrtimer.c); with `priority` 0 they have the 50 us of every process, which then are
-//! in the latencies.
+//! Real-time tasks' timers have no slack (kernel/time/hrtimer.c). With `priority` 0 the threads have the 50 us of slack
+//! of every process, and the latencies include it.
 
 use crate::latency::Latencies;
 use crate::{Instance, Parameter, Summary, Values, Workload};
@@ -22,7 +22,7 @@ use units::{Cycles, Ns};
 
 /// Bytes of private cache that a thread uses again after a switch (guess, 2 to 8 KiB).
 const WORKING_SET: u64 = 4 * 1024;
-/// What a hog does between two looks at whether it shall end.
+/// A hog works this long between two checks whether it should end.
 const HOG: Cycles = Cycles(3_000_000);
 
 pub const WORKLOAD: Workload = Workload {
@@ -75,13 +75,13 @@ struct Cyclictest {
     distance: Ns,
     loops: u64,
     priority: u32,
-    /// Each thread has one less.
+    /// Each thread's priority is one lower than the previous thread's.
     spread: bool,
     hogs: u64,
 }
 
 impl Cyclictest {
-    /// Of the `number`th thread.
+    /// The attributes of thread `number`.
     fn attr(&self, number: u64) -> SchedAttr {
         if self.priority == 0 {
             return SchedAttr::NORMAL;
@@ -92,7 +92,7 @@ impl Cyclictest {
     }
 }
 
-/// What all threads add to.
+/// The figures that all threads add to.
 #[derive(Default)]
 struct Seen {
     latencies: RefCell<Latencies>,
@@ -155,9 +155,9 @@ struct Measure {
     seen: Rc<Seen>,
     interval: Ns,
     left: u64,
-    /// The first thread's loops decide when all end.
+    /// The first thread's loop count decides when all threads end.
     first: bool,
-    /// When it is to wake.
+    /// The time at which it should wake.
     next: Option<Ns>,
     report: usize,
 }
@@ -248,7 +248,7 @@ mod tests {
             _ => panic!("it sleeps"),
         };
         assert_eq!([at(1_000), at(1_105), at(1_350), at(1_450)], [1_100, 1_200, 1_400, 1_500]);
-        // On the stroke: not passed yet.
+        // A wakeup that comes exactly on the multiple has not missed it.
         assert_eq!([at(1_800), at(1_801)], [1_800, 1_900]);
         assert_eq!(measure.seen.most.get(), 300);
     }

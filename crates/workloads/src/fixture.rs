@@ -1,5 +1,5 @@
-//! A small machine for the tests of models: the cost model off, so nothing takes time but what programs ask for, and timers, which are
-//! late by their slack of 50 us when nothing else interrupts.
+//! A small machine for the tests of models. The cost model is off, so only what programs ask for takes time. Timers are
+//! the exception: they are late by their slack of 50 us when nothing else interrupts.
 
 use crate::{Instance, Values, workload};
 use machine::disk::{Disk, WriteCache};
@@ -24,7 +24,7 @@ use std::collections::BTreeMap;
 use std::rc::Rc;
 use units::{CpuId, Cycles, Ns, Ps};
 
-/// A workload that has ended, all tasks of it.
+/// A workload of which all tasks have ended.
 pub struct Ran<const COSTS: bool = false> {
     pub instance: Box<dyn Instance>,
     pub sim: LinuxSim<COSTS>,
@@ -41,16 +41,16 @@ impl<const COSTS: bool> Ran<COSTS> {
     }
 }
 
-/// How often who woke whom, by names without what follows a slash. An interrupt on a CPU that idles wakes as `idle`, on another as what it
-/// interrupts; moves to another CPU stand there as if `migrated` had woken.
+/// How often each task woke which other one, by names cut at the slash. An interrupt wakes as `idle` on an idle CPU,
+/// and otherwise as the task it interrupts. A move to another CPU is listed as if `migrated` had woken the task.
 pub type Edges = BTreeMap<(String, String), u64>;
 
-/// Writes [`Edges`].
+/// A sink that fills [`Edges`].
 #[derive(Default)]
 struct Watch {
     edges: Rc<RefCell<Edges>>,
     names: BTreeMap<TaskId, String>,
-    /// What each CPU executes.
+    /// The task that each CPU executes.
     running: BTreeMap<CpuId, TaskId>,
 }
 
@@ -79,7 +79,7 @@ impl Sink for Watch {
     }
 
     fn task(&mut self, task: TaskId, _pid: u32, comm: &str, _prio: i32) {
-        // Bound workers of high priority are others than those of normal one.
+        // High-priority bound workers are told apart from normal ones.
         let (name, rest) = comm.split_once('/').unwrap_or((comm, ""));
         let suffix = if rest.ends_with('H') { "H" } else { "" };
         self.names.insert(task, format!("{name}{suffix}"));
@@ -91,7 +91,7 @@ pub fn run(name: &str, cpus: usize, parameters: &[(&str, u64)]) -> Ran {
     play(instance(name, parameters), boot(cpus, V4_15, None))
 }
 
-/// The same, with who woke whom; `change` is free to give the kernel other rules.
+/// [`run`], and who woke whom; `change` may give the kernel other rules.
 pub fn edges(name: &str, cpus: usize, parameters: &[(&str, u64)], change: impl FnOnce(&mut Os)) -> (Ran, Edges) {
     watched(name, cpus, parameters, change)
 }
@@ -133,12 +133,12 @@ pub fn play<const COSTS: bool>(instance: Box<dyn Instance>, mut sim: LinuxSim<CO
     Ran { instance, sim }
 }
 
-/// A machine whose CPUs share a cache, just booted, and who listens to it.
+/// A machine whose CPUs share a cache, just booted, with `sink` as its listener.
 pub fn boot<const COSTS: bool>(cpus: usize, kernel: Kernel, sink: Option<Box<dyn Sink>>) -> LinuxSim<COSTS> {
     boot_by(cpus, kernel, RULES, sink)
 }
 
-/// What the rest of the kernel does where a test does not say.
+/// The rest of the kernel's rules, where a test does not choose others.
 pub const RULES: OsRules = OsRules {
     pipe: PipeRules::Single,
     preempt: Preempt::None,
@@ -148,7 +148,7 @@ pub const RULES: OsRules = OsRules {
     ..OsRules::V4_5
 };
 
-/// The same with another network.
+/// [`boot`] with another network.
 pub fn boot_with_net<const COSTS: bool>(cpus: usize, net: NetRules) -> LinuxSim<COSTS> {
     boot_by(cpus, V4_15, OsRules { net, ..RULES }, None)
 }
@@ -161,7 +161,7 @@ fn boot_by<const COSTS: bool>(
 ) -> LinuxSim<COSTS> {
     let mut prices = Prices::free();
     if COSTS {
-        // Whatever is done takes a little, so that no two things happen at one moment.
+        // Every path takes a little time, so that no two things happen at the same moment.
         prices.paths.iter_mut().for_each(|path| *path = Cycles(17));
         prices.lines.transfer.iter_mut().for_each(|transfer| *transfer = Ps(41_300));
         prices.ipi_delivery = Ps(613_000);
@@ -186,7 +186,7 @@ fn boot_by<const COSTS: bool>(
     });
     hardware.disk = Some(Disk { write, ps_per_kib: 0, flush, channels: 1, cache, one_interrupt: true });
     if let Some(sink) = sink {
-        // Before the scheduler is born, which announces its own tasks.
+        // The sink must be set before the scheduler is created, because the scheduler announces its own tasks.
         hardware.set_sink(sink);
     }
     let boot = Boot { sysctl: Sysctl::new(cpus), ..Boot::new(kernel, topology.cpu_topology(), 250) };

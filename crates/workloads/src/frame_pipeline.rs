@@ -1,13 +1,13 @@
-//! ffmpeg-like: frames of a film pass through stages, each a thread or several.
+//! ffmpeg-like: the frames of a film pass through stages, each served by one thread or several.
 //!
-//! A demuxer hands packets to decoder threads in turn; a decoded frame goes, in order, to one filter thread, and from there to
-//! an encoder whose slices `slices` threads encode together before the next frame. Every hand-over is a semaphore, and each stage
-//! may be `depth` frames ahead of the next. The figure is frames per second; with `realtime` the demuxer keeps the film's time
-//! (25 frames a second), and the figure says whether the others keep up.
+//! A demuxer hands packets to decoder threads in turn. Decoded frames go, in order, to one filter thread, and from
+//! there to an encoder: `slices` threads encode one frame together before they begin the next. Every hand-over is a
+//! semaphore, and each stage may be `depth` frames ahead of the next. The figure is frames per second. With `realtime`
+//! the demuxer keeps the film's pace (25 frames a second), and the figure says whether the other stages keep up.
 //!
-//! Sizes are guesses for 1080p on a core of 3 GHz: decoding 8 ms, filtering 3 ms, encoding 24 ms in all slices. Data is the frames
-//! themselves, of which no core's caches hold one: each stage fetches every line of those that it goes through once. Absent: what motion
-//! search fetches twice, and the other stages' tables.
+//! Sizes are guesses for 1080p on a core of 3 GHz: decoding 8 ms, filtering 3 ms, encoding 24 ms in all slices. The
+//! data is the frames themselves, and no core's own caches hold one: each stage fetches every line of the frames it
+//! passes through once. Absent: lines that motion search fetches twice, and the other stages' tables.
 
 use crate::chance::lognormal;
 use crate::{Instance, Parameter, Summary, Values, Workload};
@@ -21,14 +21,15 @@ const DEMUX: Cycles = Cycles(150_000);
 const DECODE: u64 = 24_000_000;
 const FILTER: u64 = 9_000_000;
 const ENCODE: u64 = 72_000_000;
-/// How a frame's work spreads.
+/// Spread of a frame's work: the logarithm's standard deviation, in thousandths.
 const SIGMA_PERMILLE: u64 = 350;
 /// Time of one frame of the film.
 const FRAME: Ns = Ns(40_000_000);
-/// Bytes of a frame: 1920 times 1080 points, and a quarter as many of each colour.
+/// Bytes of a frame: 1920 times 1080 pixels, and a quarter as many samples of each colour.
 const FRAME_BYTES: u64 = 1920 * 1080 * 3 / 2;
-/// How many frames a decoder goes through for each (what it predicts from, and its own), the filter (the decoder's, and its own), and all
-/// slices of the encoder together (the filter's, what they predict from, and what becomes of it).
+/// How many frames each stage passes through for one of its own: a decoder the one it predicts from and the one it
+/// writes; the filter the decoder's and its own; all slices of the encoder together the filter's, the one they predict
+/// from, and the result.
 const DECODED: u64 = 2;
 const FILTERED: u64 = 2;
 const ENCODED: u64 = 3;
@@ -76,16 +77,17 @@ struct Film {
 enum Step {
     Take(SemaphoreId),
     Give(SemaphoreId),
-    /// Cycles, and whether they spread from frame to frame.
+    /// Cycles, and whether they vary from frame to frame.
     Work(u64, bool),
-    /// Until it is the frame's time.
+    /// Waits until the frame is due.
     OnTime,
 }
 
 impl Instance for Film {
     fn start(&self, os: &mut Os) -> Vec<TaskSpec> {
         let mut queue = || (os.create_semaphore(), os.create_semaphore());
-        // Packets and room for them, of each decoder; frames and room, of each; then the filter's.
+        // A queue is two semaphores: items, and free slots. Each decoder has one of packets and one of frames; then the
+        // filter's.
         let packets: Vec<_> = (0..self.decoders).map(|_| queue()).collect();
         let decoded: Vec<_> = (0..self.decoders).map(|_| queue()).collect();
         let (filtered, room) = queue();
@@ -125,7 +127,7 @@ impl Instance for Film {
             let working_set = data.bytes.max(WORKING_SET);
             TaskSpec { memory, working_set, data: data.bytes, lines: data.lines, ..TaskSpec::new(comm, stage) }
         };
-        // Room that there is at the beginning: given by a thread that then ends.
+        // The slots that are free at the beginning: a thread posts them and ends.
         let spaces = packets.iter().map(|queue| queue.1).chain(decoded.iter().map(|queue| queue.1)).chain([room]);
         let spaces = spaces.flat_map(|room| (0..self.depth).map(move |_| Step::Give(room))).collect();
         let mut specs = vec![stage("main", Data::NONE, vec![spaces], 1)];
@@ -152,7 +154,7 @@ impl Instance for Film {
     }
 }
 
-/// What a stage goes through in each of its turns: bytes, and the lines of them in 1000 cycles.
+/// What a stage passes through in each turn: bytes, and lines fetched in 1000 cycles.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Data {
     bytes: u64,
@@ -169,13 +171,13 @@ impl Data {
 
 struct Stage {
     chance: Prng,
-    /// What it does for its frames, one after the other, and then from the beginning.
+    /// The steps for each kind of turn, done one after the other and then again from the beginning.
     turns: Vec<Vec<Step>>,
     frames: u64,
     frame: u64,
     at: usize,
     began: Option<Ns>,
-    /// Its last frame is the film's.
+    /// Its last frame is the film's last, so it reports the end.
     reports: bool,
 }
 
@@ -219,14 +221,14 @@ mod tests {
 
     #[test]
     fn one_cpu_does_all_stages_one_after_the_other() {
-        // 24 + 9 + 72 + 0.15 ms of work a frame at 1 GHz.
+        // 24 + 9 + 72 + 0.15 ms of work for each frame at 1 GHz.
         let fps = fps(1, &[]);
         assert!((9..=10).contains(&fps), "{fps}");
     }
 
     #[test]
     fn the_slowest_stage_sets_the_pace() {
-        // Slices of 18 ms, of which the longest of four counts.
+        // Slices of 18 ms; the longest of the four decides.
         let four = fps(16, &[]);
         assert!((35..=56).contains(&four), "{four}");
         let eight = fps(16, &[("slices", 8)]);
@@ -237,7 +239,8 @@ mod tests {
     fn stages_fetch_their_frames_at_the_rate_that_they_work() {
         let lines = |frames: u64, cycles| Data::of(frames * FRAME_BYTES, cycles).lines;
         assert_eq!([lines(DECODED, DECODE), lines(FILTERED, FILTER), lines(ENCODED, ENCODE)], [4, 10, 2]);
-        // On CPUs for all, frames a second with a last level cache of so many MiB and memory that delivers so many bytes in a us.
+        // With a CPU for every thread: frames a second, given the last level cache in MiB and the bytes that memory
+        // delivers in a us.
         let fps = |llc: u64, bytes: u64| {
             let mut sim = boot::<true>(16, V4_15, None);
             let prices = &mut sim.sched.arch_mut().prices;

@@ -1,16 +1,16 @@
-//! Benchmarks of threads and futexes: `stress-futex`, pairs that hand a token to and fro, and `sysbench-like`, threads that take turns at
-//! a few mutexes.
+//! Benchmarks of threads and futexes: in `stress-futex` pairs pass a token back and forth; in `sysbench-like` threads
+//! take turns at a few mutexes.
 //!
-//! stress-futex (stress-ng's stressor of that name, in its essence): of each pair one waits on a futex and the other wakes it and waits
-//! for the answer. Two futex wakes and two futex waits an operation, without the sync hint, with no work between them: the
-//! figure is operations per second, all pairs together.
+//! stress-futex (the essence of stress-ng's stressor of that name): one thread of each pair waits on a futex; the other
+//! wakes it and waits for the answer. An operation is two futex wakes and two futex waits, without the sync hint and
+//! with no work between them. The figure is operations per second, all pairs together.
 //!
-//! sysbench-like (sysbench's `threads` test): each thread takes one of `locks` mutexes, yields `yields` times while it holds it, and gives it
-//! back; a round of this for every lock is an event. With `yields=0` it is a contest for the mutexes alone (its `mutex` test).
-//! The figure is events per second.
+//! sysbench-like (sysbench's `threads` test): a thread takes one of `locks` mutexes, yields `yields` times while it
+//! holds it, and releases it. Doing this once for every mutex is an event. With `yields=0` the threads only compete for
+//! the mutexes (sysbench's `mutex` test). The figure is events per second.
 //!
-//! Modelled: mutexes as glibc's, woken waiters try again; what a thread does between operations is free but for
-//! [`BETWEEN`].
+//! Modelled: mutexes are glibc's, where a woken waiter tries again. What a thread does between operations is free, but
+//! for [`BETWEEN`].
 
 use crate::{Instance, Parameter, Summary, Values, Workload};
 use os::Os;
@@ -95,7 +95,7 @@ struct Contest {
     time: Ns,
 }
 
-/// What all threads see.
+/// State that all threads share.
 #[derive(Default)]
 struct Count {
     done: Cell<u64>,
@@ -128,7 +128,7 @@ impl Instance for Contest {
             Kind::Turns { threads: many, locks, yields } => {
                 let locks: Rc<[MutexId]> = (0..locks).map(|_| os.create_mutex()).collect();
                 for number in 0..many {
-                    // Each begins with another one, or all would queue for the first.
+                    // Each thread begins with another mutex; otherwise all would queue for the first.
                     let at = (number % locks.len() as u64) as usize;
                     let turn = Turn {
                         count: count.clone(),
@@ -168,7 +168,7 @@ enum MainState {
 struct Main {
     count: Rc<Count>,
     threads: std::vec::IntoIter<TaskSpec>,
-    /// Who may wait for ever when its partner has ended.
+    /// Threads that may wait for ever once their partner has ended.
     partners: Vec<SemaphoreId>,
     time: Ns,
     state: MainState,
@@ -211,7 +211,7 @@ impl Program for Leader {
             self.posted = false;
             return Op::Sync(SyncOp::SemaphoreWait(self.back));
         }
-        // The first time nobody has answered yet; but the count begins anew when all have started.
+        // The first time there is no answer to count yet; but counting begins anew once all threads have started.
         self.count.done.set(self.count.done.get() + 1);
         if self.count.over.get() {
             return Op::Exit;
@@ -258,7 +258,7 @@ enum TurnState {
     Held { yields: u64 },
 }
 
-/// A thread that goes round all mutexes.
+/// A thread that takes all mutexes in turn.
 struct Turn {
     count: Rc<Count>,
     locks: Rc<[MutexId]>,
@@ -312,7 +312,8 @@ mod tests {
 
     #[test]
     fn one_at_a_time_holds_a_mutex() {
-        // Two threads and one mutex; nothing takes time but what is between, at 1 GHz 300 ns, and that overlaps.
+        // Two threads and one mutex. Only the work between mutexes takes time, 300 ns at 1 GHz, and the threads' work
+        // overlaps.
         let ran = run("sysbench-like", 2, &[("threads", 2), ("locks", 1), ("yields", 0), ("milliseconds", 100)]);
         let events = ran.rows()[0][0];
         assert!((3_300_000..=6_700_000).contains(&events), "{events}");
@@ -325,7 +326,7 @@ mod tests {
         assert!(on(4) > on(1) * 2, "{} on four, {} on one", on(4), on(1));
     }
 
-    /// One thread takes a mutex and gives it back, so often in all; another one waits for it from the first time on.
+    /// One thread takes and releases a mutex this many times; another waits for it from the first time on.
     struct Overtaken(usize);
 
     impl Instance for Overtaken {
@@ -355,7 +356,8 @@ mod tests {
             let stacks = ran.sim.sched.arch.profile().expect("it was started").stacks();
             let calls = |(frames, _): &&(Vec<Frame>, Ps)| frames.last() == Some(&Frame::Kernel(paths::FUTEX_WAKE));
             let time: u64 = stacks.iter().filter(calls).map(|(_, time)| time.0).sum();
-            // The first of the owner, and the waiter's, which does not know that nobody waits; 17 ns each.
+            // Two wakes of 17 ns each: the owner's first one, and the waiter's, because it does not know that nobody
+            // else waits.
             assert_eq!(time, 2 * 17_000, "{times} times");
         }
     }

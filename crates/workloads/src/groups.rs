@@ -1,4 +1,5 @@
-//! Task groups around a workload: who makes them, what stands in their files, and where the workload's tasks begin.
+//! Task groups around a workload: which ones to create, what to write into their files, and where the workload's tasks
+//! start.
 
 use machine::hardware::Hardware;
 use sched::core::cgroup::GroupFile;
@@ -11,7 +12,7 @@ use units::CpuId;
 /// A task group to create before the start.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct GroupSpec {
-    /// From the root, which is `/` and always there: `/above/below`.
+    /// The path from the root, as in `/above/below`. The root itself is `/` and always exists.
     pub path: String,
     /// What is written into its files, in this order.
     pub files: Vec<(GroupFile, String)>,
@@ -24,12 +25,12 @@ impl GroupSpec {
     }
 }
 
-/// A group that cannot be as it should.
+/// A group that the kernel refused as specified.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct GroupError {
-    /// Which of the groups.
+    /// Index of the group.
     pub group: usize,
-    /// Which of its files; `None` where the group itself was refused.
+    /// Index of the file; `None` if the group itself was refused.
     pub file: Option<usize>,
     pub refusal: Refusal,
 }
@@ -40,7 +41,7 @@ pub struct Groups {
     created: Vec<(String, TgId)>,
 }
 
-/// Adds the groups above each that are not there yet, each before those below it.
+/// Adds the missing ancestors of each group, parents before children.
 pub fn with_those_above(specs: impl IntoIterator<Item = GroupSpec>) -> Vec<GroupSpec> {
     let mut all: Vec<GroupSpec> = Vec::new();
     for spec in specs {
@@ -59,7 +60,7 @@ pub fn with_those_above(specs: impl IntoIterator<Item = GroupSpec>) -> Vec<Group
 }
 
 impl Groups {
-    /// The group of that path; the root's is `/`.
+    /// The id of the group at that path; the root is `/`.
     pub fn get(&self, path: &str) -> Option<TgId> {
         if path == "/" {
             return Some(ROOT_TASK_GROUP);
@@ -71,10 +72,10 @@ impl Groups {
         self.created.iter().map(|(path, group)| (path.as_str(), *group))
     }
 
-    /// Creates the groups that are not there yet, those above before those below, and writes their files.
+    /// Creates the groups that do not exist yet, parents before children, and writes their files.
     ///
     /// # Errors
-    /// What the kernel refuses. Groups up to that one are there then.
+    /// What the kernel refuses. The groups before the refused one exist then.
     pub fn create<S: Scheduler>(&mut self, sched: &mut S, specs: &[GroupSpec]) -> Result<(), GroupError> {
         for (number, spec) in specs.iter().enumerate() {
             let error = |file, refusal| GroupError { group: number, file, refusal };
@@ -97,7 +98,7 @@ impl Groups {
     }
 }
 
-/// Creates groups on a simulated machine. Whoever sets a benchmark up does so on some CPU; what it costs there is no part of the
+/// Creates groups on a simulated machine. A real set-up would run on some CPU; what it costs there is not part of the
 /// run.
 ///
 /// # Errors

@@ -1,23 +1,24 @@
 //! hackbench over pipes or sockets: groups of 20 senders and 20 receivers; every sender writes to every receiver of its group.
 //!
-//! Each receiver has a pipe (`hackbench-pipes`) or a pair of AF_UNIX stream sockets (`hackbench-sockets`) of its own; a sender writes one
-//! 100-byte message to each of the 20 in turn, `loops` times over.
-//! Children announce themselves on a shared ready channel and poll a shared start channel, which are pipes or pairs of sockets as the others are
-//! (`fdpair()` of both programs makes all of them). The parent reads all announcements, takes the
-//! time, writes one byte to the start channel, which wakes every child at once, waits for all children to exit, and takes the time
-//! again. So the figure holds a mass wakeup, the messages, and 40 exits per group.
+//! Each receiver has its own pipe (`hackbench-pipes`) or pair of AF_UNIX stream sockets (`hackbench-sockets`). A sender
+//! writes one 100-byte message to each of the 20 receivers in turn, and does that `loops` times. Children announce
+//! themselves on a shared ready channel and poll a shared start channel; both are pipes or socket pairs like the rest
+//! (`fdpair()` of both programs makes all of them). The parent reads all announcements, takes the time, writes one byte
+//! to the start channel, which wakes every child at once, waits for all children to exit, and takes the time again. So
+//! the figure includes a mass wakeup, the messages, and 40 exits per group.
 //!
-//! The 20 senders to one receiver share the socket that they write to, and with it the account on which unread messages stand: 277 of
-//! them fill it, and who finds it full sleeps until three quarters of it are free.
+//! The 20 senders to one receiver share the socket they write to, and therefore its limit on unread messages: 277 of
+//! them fill it. A sender that finds it full sleeps until three quarters of it are free.
 //!
-//! `perf bench sched messaging` (`perf-bench-messaging`) is the same program: over sockets unless it is told `pipe=1`, 10 groups and 100 loops
-//! where nothing else is said.
+//! `perf bench sched messaging` (`perf-bench-messaging`) is the same program. It uses sockets unless `pipe=1` is given,
+//! and by default 10 groups and 100 loops.
 //!
-//! Modelled: processes or threads, the forks in the program's order, no computation between system calls (20 to 50 ns in
-//! reality, in the price of a system call). The printed seconds are not rounded to milliseconds as the program does, so that
-//! small effects are seen with few iterations. With `messages=M` a run of more than M million messages is cut short, by sending fewer
-//! loops of them, and what is left out is added at the pace of its second half without the last eighth: beginning and end are as simulated,
-//! and hardly longer in the full run.
+//! Modelled: processes or threads; the forks in the program's order; no computation between system calls (20 to 50 ns
+//! in reality, which the price of a system call contains). The program rounds the printed seconds to milliseconds; here
+//! they are not rounded, so that small effects show with few iterations. With `messages=M` a run of more than M million
+//! messages is shortened: it sends fewer loops, and the time of the omitted ones is added at the pace of the run's
+//! second half without its last eighth. The beginning and the end are simulated in full, and hardly take longer in a
+//! full run.
 
 use crate::{Instance, Parameter, Summary, Values, Workload};
 use os::Os;
@@ -68,7 +69,7 @@ pub const PERF_BENCH_MESSAGING: Workload = Workload {
         THREADS,
         Parameter { name: "pipe", default: 0, range: (0, 1), unit: "bool", doc: "pipes instead of sockets" },
     ],
-    // It prints seconds with three digits.
+    // perf prints seconds with three digits.
     decimals: 3,
     build: |values: &Values| Box::new(Hackbench::of(values, values.get("pipe") == 0, 0)),
     ..PIPES
@@ -91,19 +92,19 @@ pub const PIPES: Workload = Workload {
 struct Hackbench {
     groups: u64,
     loops: u64,
-    /// Of these loops so many are simulated.
+    /// How many of these loops are simulated.
     simulated: u64,
     memory: AddressSpace,
     sockets: bool,
 }
 
 impl Hackbench {
-    /// Of more than so many millions of `messages` the rest is left out; 0: none is.
+    /// Beyond this many millions of `messages` the rest of the loops is not simulated; 0: no limit.
     fn of(values: &Values, sockets: bool, messages: u64) -> Hackbench {
         let (groups, loops) = (values.get("groups"), values.get("loops"));
         let simulated = match messages * 1_000_000 / (groups * FDS * FDS) {
             0 if messages == 0 => loops,
-            // Eighths need eight.
+            // The pace is measured between eighths of the run, so there must be at least eight loops.
             most => most.max(8).min(loops),
         };
         Hackbench {
@@ -126,7 +127,7 @@ impl Hackbench {
     }
 }
 
-/// The way to one receiver, or between the parent and all children.
+/// The channel to one receiver, or between the parent and all children.
 #[derive(Clone, Copy)]
 enum Channel {
     Pipe(PipeId),
@@ -199,13 +200,13 @@ enum ParentState {
     Exit,
 }
 
-/// How fast messages are sent in the second half of a run that is cut short, but for its end: clocks that had to be raised are by then.
+/// The pace of messages in the second half of a shortened run, without its end. By then CPU clocks have been raised.
 #[derive(Default)]
 struct Pace {
     left_out: u64,
     messages: u64,
     sent: Cell<u64>,
-    /// When half of them had been sent, and seven eighths.
+    /// When half of the messages had been sent, and when seven eighths.
     half: Cell<Ns>,
     most: Cell<Ns>,
 }
@@ -221,7 +222,7 @@ impl Pace {
         }
     }
 
-    /// What the loops that were left out would take, of `simulated` that were not. A CPU's clock may be behind another's.
+    /// The time that the omitted loops would take, given `simulated` ones. One CPU's clock may lag behind another's.
     fn rest(&self, simulated: u64) -> Ns {
         let time = self.most.get().saturating_sub(self.half.get());
         Ns((u128::from(time.0) * 8 * u128::from(self.left_out) / (3 * u128::from(simulated))) as u64)
@@ -233,7 +234,7 @@ struct Parent {
     start: Channel,
     groups: Vec<Rc<[Channel]>>,
     loops: u64,
-    /// Where some of the benchmark's loops are left out.
+    /// Set where some of the benchmark's loops are omitted.
     pace: Option<Rc<Pace>>,
     memory: AddressSpace,
     forked: u64,
@@ -300,7 +301,7 @@ impl Program for Parent {
     }
 }
 
-/// Every child's beginning: one byte to the ready channel, then the start channel.
+/// The beginning of every child: it writes one byte to the ready channel, then polls the start channel.
 struct Gate {
     ready: Channel,
     start: Channel,
@@ -349,7 +350,7 @@ struct Receiver {
     channel: Channel,
     /// Bytes to read.
     left: u64,
-    /// Bytes missing of the present message: a read may return fewer than asked for.
+    /// Bytes still missing of the current message: a read may return fewer than asked for.
     want: u64,
 }
 
@@ -383,14 +384,14 @@ mod tests {
         for threads in [0, 1] {
             let ran = run("hackbench-sockets", 4, &[("loops", 30), ("threads", threads)]);
             assert_eq!(ran.rows()[0].len(), 1, "one time");
-            // Each of the 40 tasks is woken to begin; after that hardly anybody but receivers sleeps.
+            // Each of the 40 tasks is woken to begin; after that hardly any task but receivers sleeps.
             assert!(ran.wakeups() >= 40, "{}", ran.wakeups());
         }
     }
 
     #[test]
     fn what_is_left_out_goes_on_at_the_pace_of_the_second_half() {
-        // A slow beginning, then a message each 10 ns, then a slow end; 50 loops are 1000 messages, 100 are left out.
+        // A slow beginning, then a message each 10 ns, then a slow end. 50 loops are 1000 messages; 100 are omitted.
         let pace = Pace { left_out: 100, messages: 1_000, ..Pace::default() };
         for sent in 1..=1_000u64 {
             let slow = if sent < 450 { 0 } else { 5_000 } + if sent > 875 { 9_000 } else { 0 };
@@ -405,7 +406,7 @@ mod tests {
         assert_eq!([of(192, 0), of(192, 10), of(4, 10), of(1_000, 1)], [1_000, 130, 1_000, 8]);
     }
 
-    /// What forks and announcements take before it is not in the figure, and does not grow with the messages.
+    /// The figure excludes the time of forks and announcements, which does not grow with the messages.
     #[test]
     fn the_time_is_from_the_shot_to_the_last_exit() {
         let before = |loops| {

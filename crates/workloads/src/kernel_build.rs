@@ -1,10 +1,11 @@
 //! A parallel build: make starts compilers, as many at a time as it has jobs, and links at the end.
 //!
-//! Each file is a shell that starts a compiler driver, which starts the compiler proper and then the assembler, each a process that its
-//! parent waits for: four processes, three of them asleep most of the time. make and the driver call vfork() (GNU make's job.c, libiberty's
-//! pex-unix.c; posix_spawn() comes to the same), and sleep until the other program is executed; the shell forks. The compiler reads its
-//! sources before it works (page-cache misses for some files), and its time spreads widely from file to file. After the last file one linker runs
-//! alone. The figure is the elapsed time.
+//! For each file make starts a shell, which starts a compiler driver, which starts first the compiler proper and then
+//! the assembler. Each is a process that its parent waits for: four processes, three of them asleep most of the time.
+//! make and the driver call vfork() (GNU make's job.c, libiberty's pex-unix.c; posix_spawn() comes to the same) and
+//! sleep until the child has executed the other program; the shell forks. The compiler reads its sources before it
+//! works (page-cache misses for some files), and its time varies widely from file to file. After the last file one
+//! linker runs alone. The figure is the elapsed time.
 //!
 //! Sizes are guesses for a kernel's build: 400 ms of compiling a file on a core of 3 GHz, one file in ten read from a disk; see
 //! the constants. Processes that make itself runs between files (scripts, dependency files) are part of the shell's time.
@@ -18,21 +19,22 @@ use units::{Cycles, Ns, Prng};
 
 /// Cycles of the driver, the shell and make's own work for one file (guess).
 const SMALL: Cycles = Cycles(6_000_000);
-/// Of assembling one file, of its compiling (guess).
+/// Assembling takes one part in so many of a file's compile time (guess).
 const ASSEMBLE_PART: u64 = 12;
-/// Of linking, for each file (guess).
+/// Cycles of linking, for each file (guess).
 const LINK: u64 = 4_000_000;
-/// How compile times spread.
+/// Spread of compile times: the logarithm's standard deviation, in thousandths.
 const SIGMA_PERMILLE: u64 = 700;
-/// One file in so many is read from the disk, which takes so long.
+/// One file in so many is read from the disk, and how long that takes.
 const MISS_ONE_IN: u64 = 10;
 const MISS: Ns = Ns(4_000_000);
-/// Bytes that a compiler and an assembler use again and again: trees, tables and their own code (guess, 2 to 16 MiB and 256 KiB to 2 MiB;
-/// more than a core's caches hold); the linker, all symbols (guess, 16 to 256 MiB).
+/// Bytes that each program uses again and again (guesses): the compiler 2 to 16 MiB and the assembler 256 KiB to 2 MiB
+/// of trees, tables and their own code, more than a core's caches hold; the linker all symbols, 16 to 256 MiB.
 const COMPILER_DATA: u64 = 4 << 20;
 const ASSEMBLER_DATA: u64 = 512 << 10;
 const LINKER_DATA: u64 = 32 << 20;
-/// Lines of these that they fetch from beyond their core's caches in 1000 cycles (guesses, 1 to 10, 1 to 5 and 2 to 20).
+/// Lines of this data that each fetches from beyond its core's caches in 1000 cycles (guesses: 1 to 10, 1 to 5 and 2 to
+/// 20).
 const COMPILER_LINES: u32 = 3;
 const ASSEMBLER_LINES: u32 = 2;
 const LINKER_LINES: u32 = 8;
@@ -163,7 +165,8 @@ impl Program for Make {
     }
 }
 
-/// A program that a process executes and that does one thing after the other, with data of so many bytes and lines of them that it fetches.
+/// A process that executes a program and does one thing after the other, with its data: bytes, and lines fetched in
+/// 1000 cycles.
 fn spec(comm: &str, (data, lines): (u64, u32), steps: Vec<Op>) -> TaskSpec {
     let steps = [Op::Exec].into_iter().chain(steps).collect::<Vec<_>>();
     TaskSpec { working_set: data, data, lines, ..TaskSpec::new(comm, Steps(steps.into_iter())) }
@@ -186,7 +189,8 @@ mod tests {
 
     #[test]
     fn jobs_help_until_there_are_as_many_as_cpus() {
-        // 40 files of 100 ms, a twelfth of it and 12 ms each: 4.8 s; the linker: 0.16 s. A disk is waited for a few times.
+        // 40 files take 100 ms, a twelfth of that and 12 ms each: 4.8 s; the linker takes 0.16 s. A few files wait for
+        // the disk.
         let one = milliseconds(4, 1);
         assert!((4_200..6_000).contains(&one), "{one}");
         let four = milliseconds(4, 4);
@@ -197,7 +201,7 @@ mod tests {
 
     #[test]
     fn compilers_share_the_last_level_cache() {
-        // Four at a time, and no file read: what it takes with a last level cache of so many MiB.
+        // Four at a time, no file read from the disk: the time it takes with a last level cache of so many MiB.
         let took = |llc: u64| {
             let mut sim = boot::<true>(4, V4_15, None);
             let prices = &mut sim.sched.arch_mut().prices;
@@ -206,12 +210,12 @@ mod tests {
             let parameters = [("files", 40), ("file_cycles", 100), ("jobs", 4)];
             play(instance("kernel-build", &parameters), sim).rows()[0][0] / 1_000_000
         };
-        // One line after the other: 3 of 20 ns in 1000 cycles of 1 ns, and 3 of 100 where the cache holds nothing; of the whole nine
-        // tenths are the compilers'.
+        // Lines come one after the other: in 1000 cycles of 1 ns, 3 lines of 20 ns, or 3 of 100 ns where the cache
+        // holds nothing. The compilers do nine tenths of the work.
         let (roomy, none) = (took(1 << 10), took(0));
         let ratio = none * 1000 / roomy;
         assert!((1_150..1_250).contains(&ratio), "{none} ms for {roomy}");
-        // Four sets of 4 MiB in 8: half of it.
+        // Four sets of 4 MiB compete for 8 MiB, so half of each stays.
         let half = took(8);
         assert!((half - roomy).abs_diff((none - roomy) / 2) * 8 < none - roomy, "{half} ms between {roomy} and {none}");
     }
@@ -220,8 +224,8 @@ mod tests {
     fn a_file_is_four_processes() {
         let ran = run("kernel-build", 2, &[("files", 1), ("file_cycles", 10)]);
         assert_eq!(ran.sim.comms(), ["swapper", "make", "sh", "gcc", "cc1", "as", "ld"]);
-        // Each process's end wakes who waits for it, and all but the compiler driver's beginning who called vfork(); one of them may have waited for
-        // a disk.
+        // Each process's end wakes its parent. Each child's exec wakes a parent in vfork(), except for the compiler
+        // driver, which the shell forks. A process may also have waited for a disk.
         assert!((9..=10).contains(&ran.wakeups()), "{}", ran.wakeups());
     }
 }

@@ -1,24 +1,25 @@
-//! Percentiles of latencies by a histogram that is exact below 512 and has 256 buckets to each power of two above (the one by which
-//! schbench prints; fio has the same).
+//! Percentiles of latencies from a histogram that is exact below 512 and has 256 buckets for each power of two above.
+//! schbench prints from this histogram; fio has the same one.
 
 use units::Ns;
 
-/// Buckets of a power of two.
+/// Buckets for each power of two.
 const BUCKETS: u64 = 256;
-/// log2 of it.
+/// log2 of [`BUCKETS`].
 const BITS: u32 = 8;
 
-/// Counts of latencies in whole microseconds, or of other whole numbers.
+/// Counts of latencies in whole microseconds, or of other integers.
 #[derive(Clone, Debug, Default)]
 pub struct Latencies {
-    /// Up to the bucket of the greatest value so far.
+    /// One count for each bucket, up to that of the greatest value so far.
     counts: Vec<u64>,
     total: u64,
     most: u64,
 }
 
 impl Latencies {
-    /// The time from `since` to `now`, in whole microseconds; what is below one is left out.
+    /// Adds the time from `since` to `now` in whole microseconds, rounded down; times below one microsecond are not
+    /// counted.
     pub fn add(&mut self, since: Ns, now: Ns) {
         let us = now.0.saturating_sub(since.0) / 1_000;
         if us > 0 {
@@ -36,8 +37,8 @@ impl Latencies {
         self.most = self.most.max(value);
     }
 
-    /// The middle of the bucket that holds the value below which lie so many thousandths; 0 when empty. As
-    /// schbench prints it, that may be one part in 512 above the greatest value.
+    /// The middle of the bucket that holds this percentile (in thousandths); 0 when empty. This is what schbench
+    /// prints; it may exceed the greatest value by one part in 512.
     pub fn percentile(&self, permille: u64) -> u64 {
         let mut sum = 0;
         for (bucket, count) in self.counts.iter().enumerate() {
@@ -49,26 +50,26 @@ impl Latencies {
         0
     }
 
-    /// The same, but never above the greatest value.
+    /// [`Latencies::percentile`], but never above the greatest value.
     pub fn percentile_seen(&self, permille: u64) -> u64 {
         self.percentile(permille).min(self.most)
     }
 
-    /// How many parts of `whole` are larger than `limit`, as far as buckets tell them apart; 0 when empty.
+    /// How many parts of `whole` exceed `limit`, as exactly as the buckets allow; 0 when empty.
     pub fn share_above(&self, limit: u64, whole: u64) -> u64 {
         let above: u64 = self.counts.iter().skip(bucket(limit) + 1).sum();
         (u128::from(above) * u128::from(whole)).checked_div(u128::from(self.total)).unwrap_or(0) as u64
     }
 }
 
-/// The bucket of a value: there is one for each.
+/// The index of a value's bucket; every value has one.
 fn bucket(value: u64) -> usize {
     let lost = (value | 1).ilog2().saturating_sub(BITS);
     let bucket = if lost == 0 { value } else { u64::from(lost + 1) * BUCKETS + ((value >> lost) - BUCKETS) };
     bucket as usize
 }
 
-/// What a bucket stands for: its value, or the middle of its values.
+/// The value that represents a bucket: its only value, or the middle of its values.
 fn value(bucket: u64) -> u64 {
     if bucket < 2 * BUCKETS {
         return bucket;
@@ -89,7 +90,7 @@ mod tests {
         assert_eq!(value(bucket(512) as u64), 513);
         assert_eq!(value(bucket(513) as u64), 513);
         assert_eq!(value(bucket(1_000_000) as u64), 1_000_448);
-        // Two minutes in nanoseconds, which the 19 powers of two that schbench tells apart do not reach.
+        // Two minutes in nanoseconds exceed the 19 powers of two that schbench tells apart.
         assert!(value(bucket(120_000_000_000) as u64).abs_diff(120_000_000_000) < 120_000_000_000 / 256);
         assert_eq!(bucket(u64::MAX), 57 * 256 - 1);
         assert!(value(bucket(u64::MAX) as u64) > u64::MAX - (1 << 55));

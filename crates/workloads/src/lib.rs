@@ -1,4 +1,5 @@
-//! The benchmarks by which Linux scheduler changes are judged: one file each, documentation, model and tests together.
+//! The benchmarks by which Linux scheduler changes are judged. Each has one file with its documentation, model and
+//! tests.
 //!
 //! A [`Workload`] is an entry of the registry: its name, its parameters, and how to build a run of it. A built run is an
 //! [`Instance`]: the tasks it starts and the metric it takes from what they report.
@@ -60,8 +61,8 @@ pub enum Summary {
     Time,
     /// One harmonic mean per operation, of rates: higher is better.
     Rate,
-    /// As [`Summary::Time`] and [`Summary::Rate`], of samples whose distribution matters: MMTests's present state adds their
-    /// percentiles and the means of the best (dbench, tbench).
+    /// As [`Summary::Time`] and [`Summary::Rate`], for samples whose distribution matters: the current MMTests adds
+    /// their percentiles and the means of the best (dbench, tbench).
     SkewedTime,
     SkewedRate,
     /// The same of percentiles that a run prints now and then (schbench).
@@ -84,18 +85,18 @@ pub struct Workload {
     pub key: Option<&'static str>,
     /// Label of the one row of a table without a key.
     pub operation: &'static str,
-    /// Labels of the rows that one run measures, where they are several; the key's value follows, after a hyphen.
+    /// Labels of the rows that one run measures, if it measures several; the key's value follows after a hyphen.
     pub rows: &'static [&'static str],
     pub statistics: Summary,
     pub unit: &'static str,
-    /// Samples are whole numbers, this many to the unit.
+    /// Samples are integers: this many make one of `unit`.
     pub per_unit: u64,
     /// Digits after the point in MMTests's table.
     pub decimals: usize,
     pub build: fn(&Values) -> Box<dyn Instance>,
 }
 
-/// A parameter's value for each of a workload's parameters, in their order.
+/// One value for each of a workload's parameters, in their order.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Values {
     parameters: &'static [Parameter],
@@ -107,7 +108,7 @@ impl Values {
         Values { parameters: workload.parameters, values: workload.parameters.iter().map(|p| p.default).collect() }
     }
 
-    /// Sets a parameter that exists, to a value in its range; the caller has checked both.
+    /// Sets a parameter. The caller has checked that it exists and that the value is in its range.
     pub fn set(&mut self, name: &str, value: u64) {
         let at = self.parameters.iter().position(|p| p.name == name).expect("a known parameter");
         let (low, high) = self.parameters[at].range;
@@ -124,7 +125,8 @@ impl Values {
     }
 }
 
-/// The series in which a program says when what counts begins (1) and ends (0): profiles look at that time alone.
+/// The series in which a program reports the beginning (1) and the end (0) of what it measures. Profiles cover only
+/// that time.
 pub const MEASURED: u32 = u32::MAX;
 
 /// One run of a workload.
@@ -132,12 +134,12 @@ pub trait Instance {
     /// Creates what the tasks share and returns the tasks to start, in order.
     fn start(&self, os: &mut Os) -> Vec<TaskSpec>;
 
-    /// The last of the CPUs that it asks for by their numbers. A machine must have it.
+    /// The highest CPU that the run asks for by number. A machine must have it.
     fn last_cpu(&self) -> Option<CpuId> {
         None
     }
 
-    /// The task groups that must be there first, parents before their children. [`start`] creates them.
+    /// The task groups that must exist first, parents before their children. [`start`] creates them.
     fn groups(&self) -> Vec<GroupSpec> {
         Vec::new()
     }
@@ -148,24 +150,26 @@ pub trait Instance {
         self.start(os)
     }
 
-    /// [`Instance::start_in`] on a machine of which it is known what a Java server's work takes.
+    /// [`Instance::start_in`] on a machine that knows what a Java server's work takes.
     fn start_with(&self, os: &mut Os, groups: &[TgId], _java: Option<Java>) -> Vec<TaskSpec> {
         self.start_in(os, groups)
     }
 
-    /// How many of what a user would count it did in a run, and what one is called, where its samples are no rate of them.
+    /// What a user would count: how many units the run did, and what one is called. `None` where the samples are
+    /// already rates of it.
     fn operations(&self, _reported: &[Sample]) -> Option<(u64, &'static str)> {
         None
     }
 
-    /// Whether the kernel's own threads run beside it, and more often than they do, until its warm-up is over. For a warm-up that stands for a
-    /// long one: tasks stay where they were last until something is in their way, and what is there by itself is that after a while.
+    /// Whether the kernel's own threads run alongside, and more often than they really do, until the warm-up is over.
+    /// This makes a short warm-up stand for a long one: tasks stay where they last ran until something is in their way,
+    /// and after a while the kernel's own threads are.
     fn haste(&self) -> Option<Haste> {
         None
     }
 
-    /// What the benchmark would print, one number per sample, in `Workload::per_unit` parts of its unit. Of a run that measures
-    /// several rows, see [`Instance::rows`].
+    /// What the benchmark would print: one number for each sample, in units of 1/`Workload::per_unit`. For a run that
+    /// measures several rows see [`Instance::rows`].
     fn samples(&self, reported: &[Sample]) -> Vec<u64>;
 
     /// The samples of each row that a run measures, in the order of `Workload::rows`.
@@ -174,7 +178,7 @@ pub trait Instance {
     }
 }
 
-/// Creates what an instance's tasks share, its task groups with it, and returns the tasks to start, in order.
+/// Creates what an instance's tasks share, including its task groups, and returns the tasks to start, in order.
 ///
 /// # Panics
 /// If the kernel refuses a group.
@@ -185,10 +189,10 @@ where
     start_among(instance, sim, &mut Groups::default()).unwrap_or_else(|error| panic!("{}", error.refusal))
 }
 
-/// The same where there are `groups` already: those that the instance asks for and finds are taken as they are.
+/// [`start`] where there are `groups` already: groups that the instance asks for and that exist are used as they are.
 ///
 /// # Errors
-/// As of [`Groups::create`], by the places of [`Instance::groups`].
+/// As of [`Groups::create`]; indices are those of [`Instance::groups`].
 pub fn start_among<const COSTS: bool, S>(
     instance: &dyn Instance,
     sim: &mut Sim<COSTS, S>,
@@ -212,7 +216,8 @@ where
     Ok(tasks)
 }
 
-/// Our workloads that take only numbers, by name. Those that take a file have their own doors: [`rt_app`], [`script`], [`trace`].
+/// Our workloads that take only numbers, by name. Workloads that take a file have their own entry points: [`rt_app`],
+/// [`script`], [`trace`].
 pub const WORKLOADS: &[Workload] = &[
     pipetest::WORKLOAD,
     pipetest::PERF_BENCH_PIPE,
@@ -241,13 +246,13 @@ pub const WORKLOADS: &[Workload] = &[
     frame_pipeline::WORKLOAD,
 ];
 
-/// Workloads of a program that has its own beside ours.
+/// Workloads that a program adds to ours.
 static OWN: OnceLock<&'static [Workload]> = OnceLock::new();
 
-/// From now on `own` are known by name as ours are.
+/// Makes `own` available by name, like ours.
 ///
 /// # Panics
-/// If it was called before, or a name is taken.
+/// If it is called twice, or a name is taken.
 pub fn add(own: &'static [Workload]) {
     for (at, workload) in own.iter().enumerate() {
         let taken = WORKLOADS.iter().chain(&own[..at]).any(|other| other.name == workload.name);

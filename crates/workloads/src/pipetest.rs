@@ -1,12 +1,12 @@
-//! pipetest: two processes hand a token to and fro through two pipes.
+//! pipetest: two processes pass a token back and forth through two pipes.
 //!
-//! Parent: write pipe 1, read pipe 2. Child: read pipe 1, write pipe 2. A loop is 4 system calls, 2 sync wakeups, 2 sleeps and
-//! two 4-byte copies each way; there is no computation. The program prints the mean microseconds per loop of each batch; MMTests
-//! takes 120 batches and prints 17 order statistics of them.
+//! Parent: write pipe 1, read pipe 2. Child: read pipe 1, write pipe 2. A loop is 4 system calls, 2 sync wakeups, 2
+//! sleeps and two 4-byte copies each way; there is no computation. The program prints the mean microseconds per loop of
+//! each batch. MMTests takes 120 batches and prints 17 order statistics of them.
 //!
-//! Modelled: one batch is `loops` round trips; the program's own text and its clock reads are free. The batch length of the program
-//! that MMTests ran is not known (variants use 10000 to 1000000); shorter batches give the same means here, because nothing but
-//! the pair runs.
+//! Modelled: one batch is `loops` round trips; the program's own text and its clock reads are free. The batch length of
+//! the program that MMTests ran is not known (variants use 10000 to 1000000). Shorter batches give the same means here,
+//! because only the pair runs.
 
 use crate::{Instance, Parameter, Summary, Workload};
 use os::Os;
@@ -86,7 +86,7 @@ struct Pipetest {
     batches: u64,
     loops: u64,
     child: AddressSpace,
-    /// Where parent and child may run alone.
+    /// The only CPU that the parent, and the child, may run on.
     bound: [Option<CpuId>; 2],
 }
 
@@ -135,9 +135,9 @@ struct Parent {
     back: PipeId,
     batches: u64,
     loops: u64,
-    /// The child's.
+    /// The child's address space.
     memory: AddressSpace,
-    /// Its own and the child's CPU, until they are told.
+    /// The CPUs that it and the child are still to be bound to.
     bound: [Option<CpuId>; 2],
     batch: u64,
     turn: u64,

@@ -1,4 +1,4 @@
-//! Requests that the kernel may refuse, and what it looks at there, in words.
+//! Requests that the kernel may refuse, and, in words, what it checks in each.
 
 use sched::attr::SchedAttr;
 use sched::deadline::bandwidth::OUTSIDE_LIMITS;
@@ -7,7 +7,7 @@ use sched::sched::Policy;
 use sched::versions::Kernel;
 use sim::program::Op;
 
-/// What a task asks the kernel for that may be refused.
+/// A request to the kernel that may be refused.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Asked {
     Cpus,
@@ -20,7 +20,8 @@ pub(crate) enum Asked {
 impl Asked {
     pub const ALL: [Asked; 4] = [Asked::Cpus, Asked::Policy, Asked::Clamps, Asked::Fork];
 
-    /// What is asked for with `op` that may be refused. A fork's answer is looked at where the thread goes on from it.
+    /// The request in `op` that may be refused, if there is one. A fork's result is checked where the thread goes on
+    /// after it.
     pub fn of(op: &Op) -> Option<Asked> {
         match op {
             Op::SetAffinity(_) => Some(Asked::Cpus),
@@ -30,22 +31,22 @@ impl Asked {
         }
     }
 
-    /// What is asked for with sched_setattr().
+    /// The request that sched_setattr() makes with these attributes.
     pub fn of_attr(attr: &SchedAttr) -> Asked {
         if attr.sched_flags.keep_all { Asked::Clamps } else { Asked::Policy }
     }
 
-    /// Why `kernel` answers so to that request.
+    /// Why `kernel` answers that request with `errno`.
     pub fn why_of(self, kernel: &Kernel, attr: &SchedAttr, errno: Errno) -> &'static str {
         match (self, errno, attr.check(kernel)) {
             (Asked::Policy, Errno::EINVAL, Err(refusal)) => refusal.why,
-            // Nothing else of its own is looked at.
+            // Nothing else of a deadline request is checked.
             (Asked::Policy, Errno::EINVAL, Ok(())) if attr.sched_policy == Policy::Deadline => OUTSIDE_LIMITS,
             _ => self.why(attr.sched_policy, errno),
         }
     }
 
-    /// Why the kernel may answer so, `policy` being the one that was asked for.
+    /// Why the kernel may answer with `errno`, given the policy that was asked for.
     pub fn why(self, policy: Policy, errno: Errno) -> &'static str {
         let deadline = policy == Policy::Deadline;
         match (self, errno) {

@@ -1,18 +1,19 @@
-//! Request servers: `redis-like`, one thread that serves all connections in turn, and `nginx-like`, several processes that each serve
-//! their own.
+//! Request servers: `redis-like` has one thread that serves all connections in turn; `nginx-like` has several processes
+//! that each serve their own connections.
 //!
-//! Clients (threads of one load generator) send a request, wait for its answer, think, and send the next. A server takes one request
-//! after the other from what has arrived, works, and answers; some of nginx's requests wait for a disk. The figures are
-//! percentiles of the time from a request's sending to its answer's arrival: the load is closed, so throughput is the number of
-//! clients over the mean of it (and the thinking).
+//! Clients (threads of one load generator) send a request, wait for its answer, think, and send the next. A server
+//! takes the requests that have arrived one after the other, works, and answers; some of nginx's requests wait for a
+//! disk. The figures are percentiles of the time from sending a request to the arrival of its answer. The load is
+//! closed, so throughput is the number of clients divided by the mean of that time (plus the thinking).
 //!
-//! Each client has a connection of its own over loopback TCP, without Nagle's algorithm, as both programs and the usual load generators set it.
-//! A server waits for all its connections by epoll_wait(), takes a request with one receive, and answers with one send. Redis takes everything that has
-//! arrived before it sends the answers (`beforeSleep()` of its event loop), its connections stay on epoll's list until they are found empty; nginx
-//! answers each request at once and adds its connections with EPOLLET.
+//! Each client has its own loopback TCP connection, without Nagle's algorithm, as both programs and the usual load
+//! generators set it. A server waits for all its connections with epoll_wait(), takes a request with one receive, and
+//! answers with one send. Redis takes everything that has arrived before it sends the answers (`beforeSleep()` of its
+//! event loop), and its connections stay on epoll's list until they are found empty. nginx answers each request at once
+//! and adds its connections with EPOLLET.
 //!
-//! Modelled: a client is a thread that waits for its answer in recv(). Connections are there from the start, and closed by the clients at the
-//! end. Sizes of work are guesses: a simple key's look-up, a small static page.
+//! Modelled: a client is a thread that waits for its answer in recv(). Connections exist from the start; the clients
+//! close them at the end. Sizes of work are guesses: looking up a simple key, serving a small static page.
 
 use crate::chance::{exponential, lognormal};
 use crate::latency::Latencies;
@@ -30,22 +31,23 @@ use units::{Cycles, Ns, Prng};
 /// Bytes of a request, and of an answer.
 const REQUEST: u32 = 64;
 const ANSWER: u32 = 512;
-/// Bytes of a server's receives (PROTO_IOBUF_LEN of Redis; client_header_buffer_size of nginx is less).
+/// Bytes that a server asks for in a receive (PROTO_IOBUF_LEN of Redis; client_header_buffer_size of nginx is less).
 const BUFFER: u32 = 16 * 1024;
-/// Events that a server takes at a time: Redis has room for all of its connections, nginx for `worker_connections`'s `epoll_events`.
+/// Events that a server takes in one call: Redis has room for all of its connections, nginx for its `epoll_events`.
 const REDIS_EVENTS: usize = 16_384;
 const NGINX_EVENTS: usize = 512;
-/// How a request's work spreads.
+/// Spread of a request's work: the logarithm's standard deviation, in thousandths.
 const SIGMA_PERMILLE: u64 = 500;
-/// Bytes that a server's work looks things up in (guess, 1 to 64 MiB: keys and values, or pages and what is known of them), those of them that
-/// each request goes through (guess, 32 to 256 KiB: code, buffers, the connection's state), and the lines of the others that it fetches in 1000
-/// cycles (guess, 0 to 5: a simple key's look-up takes some ten, of a table's slot, entry, key and value, in 30,000).
+/// What a server's work touches (guesses): the bytes it looks things up in (1 to 64 MiB: keys and values, or pages and
+/// their metadata); the bytes among them that each request goes through (32 to 256 KiB: code, buffers, the connection's
+/// state); and the lines of the others that it fetches in 1000 cycles (0 to 5: looking up a simple key takes some ten,
+/// of a table's slot, entry, key and value, in 30,000).
 const SERVER_SET: u64 = 4 << 20;
 const SERVER_DATA: u64 = 64 * 1024;
 const SERVER_LINES: u32 = 1;
 /// Bytes of private cache that a client uses again after a switch (guess).
 const CLIENT_SET: u64 = 16 * 1024;
-/// What a disk takes to answer.
+/// How long a disk takes to answer.
 const DISK: Ns = Ns(200_000);
 /// Thousandths of the percentiles, in the order of the rows; the mean comes first.
 const PERMILLE: [u64; 4] = [500, 900, 990, 999];
@@ -113,9 +115,9 @@ pub const NGINX: Workload = Workload {
 
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Kind {
-    /// Takes all that has arrived, then answers.
+    /// Takes all requests that have arrived, then answers them.
     Redis,
-    /// Answers one after the other.
+    /// Takes and answers one request after the other.
     Nginx,
 }
 
@@ -218,7 +220,7 @@ impl Instance for Server {
 enum ServeState {
     /// epoll_wait() has returned.
     Waited,
-    /// Before the next of those that it told of.
+    /// About to look at the next event that it returned.
     Told,
     Received,
     Work,
@@ -229,11 +231,11 @@ struct Serve {
     kind: Kind,
     epoll: EpollId,
     events: Events,
-    /// Connections that are not closed.
+    /// Connections that are still open.
     open: u64,
-    /// Those that have something to read.
+    /// Connections that epoll_wait() returned as readable.
     told: VecDeque<Socket>,
-    /// Those that an answer is to be sent to.
+    /// Connections that an answer must still be sent to.
     answers: VecDeque<Socket>,
     chance: Prng,
     work: u64,
@@ -278,7 +280,7 @@ impl Program for Serve {
                     self.state = ServeState::Waited;
                     return Op::EpollWait { epoll: self.epoll };
                 }
-                // Its client has closed it.
+                // The client has closed the connection.
                 ServeState::Received if last.value == 0 => {
                     let socket = self.told.pop_front().expect("it was received from");
                     self.open -= 1;
@@ -318,11 +320,11 @@ enum ClientState {
 struct Client {
     seen: Rc<Seen>,
     socket: Socket,
-    /// Bytes of the answer that have not come.
+    /// Bytes of the answer that have not arrived.
     left: u32,
     chance: Prng,
     think: u64,
-    /// The first client decides when all end.
+    /// Set for the first client only, which decides when all end.
     runtime: Option<Ns>,
     end: Ns,
     sent: Ns,
@@ -360,7 +362,7 @@ impl Program for Client {
                 }
                 ClientState::Send if self.seen.over.get() => {
                     self.seen.clients_left.set(self.seen.clients_left.get() - 1);
-                    // The last to end reports for all.
+                    // The last client to end reports for all.
                     let last = self.seen.clients_left.get() == 0;
                     self.state = if last { ClientState::Report } else { ClientState::Close };
                 }
@@ -406,7 +408,7 @@ mod tests {
 
     #[test]
     fn one_server_is_a_queue_whose_length_is_the_number_of_clients() {
-        // 30 us a request at 1 GHz, and 20 clients who do not think: each waits for 20 requests.
+        // 30 us for each request at 1 GHz, and 20 clients that do not think: each waits for 20 requests.
         let ran = run("redis-like", 4, &[("clients", 20), ("runtime", 1)]);
         let [mean, p50, p90, p99, p999] = ran.rows().concat()[..] else { panic!("five figures") };
         assert!((580_000..=620_000).contains(&mean), "{mean}");
@@ -417,7 +419,7 @@ mod tests {
     fn a_lone_client_waits_for_its_own_request_only() {
         let ran = run("redis-like", 4, &[("clients", 1), ("runtime", 1)]);
         assert!((29_000..=31_000).contains(&ran.rows()[0][0]), "{:?}", ran.rows());
-        // It wakes the server, and the server wakes it: 33000 times.
+        // The client wakes the server, and the server wakes the client: 33000 times.
         assert!((60_000..=70_000).contains(&ran.wakeups()), "{}", ran.wakeups());
     }
 
@@ -426,18 +428,19 @@ mod tests {
         let mean = |servers| {
             run("nginx-like", 8, &[("clients", 16), ("servers", servers), ("disk", 0), ("runtime", 1)]).rows()[0][0]
         };
-        // 100 us: 16 clients on one, or 4 on each.
+        // 100 us for each request: 16 clients share one server, or 4 each of four.
         assert!((1_500_000..=1_700_000).contains(&mean(1)), "{}", mean(1));
         assert!((380_000..=430_000).contains(&mean(4)), "{}", mean(4));
     }
 
     #[test]
     fn requests_of_less_than_a_microsecond_are_counted() {
-        // 400 ns each at 1 GHz, and no time for anything else.
+        // 400 ns for each request at 1 GHz; nothing else takes time.
         let ran = run("redis-like", 2, &[("clients", 1), ("work", 400), ("think", 100), ("runtime", 1)]);
         let [mean, p50, _, _, p999] = ran.rows().concat()[..] else { panic!("five figures") };
         assert!((390..=410).contains(&mean), "{mean}");
-        // A lognormal's median is exp(-1/8) of its mean, where its deviation is a half; its 99.9th percentile 4.1 times.
+        // With a deviation of a half, a lognormal's median is exp(-1/8) of its mean, and its 99.9th percentile 4.1
+        // times the mean.
         assert!((343..=363).contains(&p50) && (1_400..=1_900).contains(&p999), "{p50} {p999}");
     }
 }

@@ -1,26 +1,29 @@
 //! tbench 4: pairs of a client and a server process that replay a file server's traffic through TCP, one request at a time.
 //!
-//! A client sends a request, receives four bytes (the length of the answer), then the rest, which it has thrown away in the kernel; its
-//! server receives four bytes and the rest, and sends the answer. So an operation is six system calls and two wakeups. Buffers are the kernel's
-//! own, Nagle's algorithm is off, and there is no pause between operations.
+//! A client sends a request, receives four bytes (the length of the answer), then receives the rest and lets the kernel
+//! discard it. Its server receives four bytes and the rest, and sends the answer. So an operation is six system calls
+//! and two wakeups. Buffers are the kernel's own, Nagle's algorithm is off, and there is no pause between operations.
 //!
-//! The operations are those of the client load file of dbench 4 by kind, share and size; a file of 458342 lines is drawn together to 2000,
-//! in an order that is mixed once and for all, so that a short run sees each kind as often as a long one. Each client begins with another
-//! line, as after some seconds of a real run, where all begin with the first.
+//! The operations have the kinds, shares and sizes of dbench 4's client load file. That file of 458342 lines is
+//! condensed to 2000, in an order that is shuffled once for all runs, so that a short run has the same mix as a long
+//! one. Each client begins at another line, as it would after some seconds of a real run, where all begin with the
+//! first.
 //!
-//! Throughput is what reads and writes carried (5428 bytes per operation), in 10^6 bytes per second since the warm-up ended, looked at once an
-//! interval; MMTests takes the harmonic mean of these lines (`tbench4`). In 2016 it ran 36 s of warm-up, then 180 s with a line per second, for 1, 2, 4 ...
-//! clients up to 64 for each CPU; here an interval is 10 ms. Now its first figure is how long a client takes for the shortened load
-//! file of 3573 operations (`tbench4-loadfile`), over 120 s after 24 s. Its operations have the same shares, so the same lines stand for both; load files
-//! that end before the warm-up does are not counted.
+//! Throughput is the bytes carried by reads and writes (5428 per operation), in 10^6 bytes per second since the end of
+//! the warm-up, reported once an interval; MMTests takes the harmonic mean of these lines (`tbench4`). In 2016 it ran
+//! 36 s of warm-up, then 180 s with a line per second, for 1, 2, 4 ... clients up to 64 for each CPU; here an interval
+//! is 10 ms. Its first figure is now how long a client takes for the shortened load file of 3573 operations
+//! (`tbench4-loadfile`), over 120 s after 24 s. The shortened file's operations have the same shares, so the same lines
+//! stand for both. Load files that end before the warm-up does are not counted.
 //!
-//! A pair stays where it is until something is in its way, so after 36 s pairs are where the kernel's own threads have pushed them, and no
-//! more as forked, client and server on the two threads of a core. Until the warm-up is over these threads therefore run here as many times as
-//! often as the real one is longer than the simulated one.
+//! A pair stays where it is until something is in its way. So after 36 s the kernel's own threads have pushed pairs to
+//! where they are, and a client and its server no longer sit on the two threads of one core, where they were forked. A
+//! simulated warm-up is shorter than the real one; until it is over, the kernel's threads run here more often by that
+//! factor.
 //!
-//! Modelled: the processes as forked by `tbench` and `tbench_srv`, which begin together once all are there; the parse of a line of the load
-//! file (1.35 us at 2.6 GHz; 1 to 2 by inference), which is nearly all that the client computes. Not modelled: the caches that a load
-//! file of 26 MB sweeps through.
+//! Modelled: the processes forked by `tbench` and `tbench_srv`, which begin together once all exist; parsing a line of
+//! the load file (1.35 us at 2.6 GHz; 1 to 2 by inference), which is nearly all that the client computes. Not modelled:
+//! the cache lines that reading a load file of 26 MB evicts.
 
 use crate::{Instance, Parameter, Summary, Values, Workload};
 use os::Os;
@@ -34,25 +37,25 @@ use std::cell::Cell;
 use std::rc::Rc;
 use units::{Cycles, Ns, Prng};
 
-/// What a client computes for each operation, and a server.
+/// Computation for each operation, by a client and by a server.
 const PARSE: Cycles = Cycles(3_500);
 const SERVE: Cycles = Cycles(300);
 /// Bytes of private cache that one side uses again after a switch: its kernel stack, task, sockets and buffers (guess, 8 to 64 KiB).
 const WORKING_SET: u64 = 16 * 1024;
-/// A real warm-up: a fifth of what MMTests lets it run.
+/// The length of a real warm-up: a fifth of the run time that MMTests gives.
 const REAL_WARMUP: Ns = Ns::from_ms(36_000);
-/// Lines of the load file as it is drawn together.
+/// Lines of the condensed load file.
 const LINES: usize = 2_000;
-/// So many lines lie between where one pair begins and the next: a number that has no divisor in common with the file's.
+/// One pair begins this many lines after the other: a number that has no divisor in common with the file's length.
 const LINES_APART: usize = 619;
 /// Lines of the shortened load file.
 const SHORTENED: u32 = 3_573;
 
-/// Series of what is reported: the throughput since the warm-up, and how long each load file took.
+/// Series of the reports: the throughput since the warm-up, and how long each load file took.
 const THROUGHPUT: u32 = 0;
 const LOAD_FILE: u32 = 1;
 
-/// MMTests's first figure now: how long each client took for each load file.
+/// What is now MMTests's first figure: how long each client took for each load file.
 pub const LOAD_FILES: Workload = Workload {
     name: "tbench4-loadfile",
     summary: "the same: how long the shortened load file takes",
@@ -103,13 +106,14 @@ pub const WORKLOAD: Workload = Workload {
 /// One line of the load file.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 struct Line {
-    /// Bytes of the two messages, and what of them is accounted.
+    /// Bytes of the two messages, and the bytes of them that count as throughput.
     request: u32,
     reply: u32,
     bytes: u32,
 }
 
-/// Kinds of operations: hundredths of a per cent, bytes there, bytes back. Reads and writes, whose sizes vary, stand below.
+/// Kinds of operation: the share in hundredths of a per cent, bytes of the request, bytes of the answer. Reads and
+/// writes, whose sizes vary, follow below.
 const KINDS: &[(u32, u32, u32)] = &[
     (1_729, 155, 87), // NTCreateX
     (1_567, 137, 71), // QUERY_PATH_INFORMATION
@@ -124,17 +128,17 @@ const KINDS: &[(u32, u32, u32)] = &[
     (11, 51, 39),     // LockX and UnlockX
 ];
 
-/// Sizes of reads (27.10% of the operations) and writes (8.62%): per thousand of them, bytes. The large ones and the means are those of the
-/// file; how the rest is spread is not established.
+/// Sizes of reads (27.10% of the operations) and writes (8.62%): how many in a thousand have how many bytes. The large
+/// sizes and the means are the file's; how the rest is distributed is not known.
 const READ_SHARE: u32 = 2_710;
 const READS: &[(u32, u32)] = &[(670, 4_096), (130, 61_440), (110, 2_048), (70, 8_192), (20, 16_384)];
 const WRITE_SHARE: u32 = 862;
 const WRITES: &[(u32, u32)] = &[(320, 65_536), (250, 4_096), (190, 1), (95, 2_048), (85, 8_192), (60, 49_152)];
-/// Headers of a read's answer and a write's request; of a read's request and a write's answer.
+/// Headers: of a read's answer and a write's request; of a read's request and a write's answer.
 const HEADER: u32 = 59;
 const WRITE_REPLY: u32 = 55;
 
-/// The load file: each kind as often as its share says, mixed.
+/// The condensed load file: each kind as often as its share says, shuffled.
 fn load_file() -> Rc<[Line]> {
     let plain = KINDS.iter().map(|&(share, request, reply)| (share * 1_000, Line { request, reply, bytes: 0 }));
     let reads =
@@ -165,7 +169,7 @@ struct Tbench {
     interval: Ns,
     /// Whether the warm-up is over.
     warm: Rc<Cell<bool>>,
-    /// The series that is its metric.
+    /// The series that the table shows.
     metric: u32,
 }
 
@@ -232,18 +236,18 @@ struct Run {
     lines: Rc<[Line]>,
     /// Where all clients begin together.
     barrier: BarrierId,
-    /// Stands for the listening socket: a byte for each client that connects.
+    /// Stands for the listening socket: it gets a byte for each client that connects.
     accept: PipeId,
-    /// Bytes accounted by all clients.
+    /// Bytes of throughput, over all clients.
     bytes: Cell<u64>,
     over: Cell<bool>,
     warm: Rc<Cell<bool>>,
-    /// Clients say how long load files take.
+    /// Whether clients report how long load files take.
     load_files: bool,
 }
 
 impl Run {
-    /// The line with which a pair begins.
+    /// The line at which a pair begins.
     fn begin(&self, pair: usize) -> usize {
         pair * LINES_APART % self.lines.len()
     }
@@ -253,7 +257,7 @@ enum ParentState {
     Fork,
     Begin,
     WarmUp,
-    /// At the end of an interval.
+    /// An interval has ended.
     Measure,
     Wait,
 }
@@ -267,7 +271,7 @@ struct Parent {
     warmup: Ns,
     time: Ns,
     interval: Ns,
-    /// When the measurement began, and its next line.
+    /// When the measurement began, and when the next line is due.
     begun: Ns,
     next: Ns,
     state: ParentState,
@@ -304,7 +308,7 @@ impl Program for Parent {
             ParentState::Measure => {
                 let time = last.now - self.begun;
                 let rate = u128::from(self.run.bytes.get()) * 1_000_000_000 / u128::from(time.0);
-                // The line after the last one is none.
+                // The time ends before another line would be due.
                 if self.next + self.interval > self.begun + self.time {
                     self.run.over.set(true);
                     self.state = ParentState::Wait;
@@ -362,14 +366,14 @@ struct Client {
     run: Rc<Run>,
     socket: Socket,
     line: usize,
-    /// Lines of this load file, and when it began.
+    /// Lines done of this load file, and when it began.
     done: u32,
     began: Option<Ns>,
     step: ClientStep,
 }
 
 impl Client {
-    /// How long the load file took that ends at `now`, if one does that counts.
+    /// How long the load file took, if one ends at `now` and counts.
     fn load_file(&mut self, now: Ns) -> Option<Ns> {
         let began = *self.began.get_or_insert(now);
         if self.done < SHORTENED {
@@ -487,7 +491,7 @@ mod tests {
         let mean = files.iter().sum::<u64>() / files.len() as u64;
         let expected = 2 * 5_428 * u64::from(SHORTENED) * 1_000_000_000 / rate;
         assert!(mean.abs_diff(expected) < expected / 20, "{mean} and {expected} ns");
-        // Of two clients in 200 ms after 60, those that end in it.
+        // Two clients run for 200 ms after a warm-up of 60; only load files that end in these 200 ms count.
         let most = 2 * 260_000_000 / mean;
         assert!(
             files.len() as u64 <= most && files.len() as u64 + 4 >= 2 * 200_000_000 / mean,

@@ -1,4 +1,4 @@
-//! How long others take: the first process of many a benchmark.
+//! Measures how long other tasks take: the first process of many benchmarks.
 
 use sim::program::{Op, Outcome, TaskSpec};
 use units::Ns;

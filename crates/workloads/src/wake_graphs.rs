@@ -1,5 +1,5 @@
-//! Who wakes whom how often per operation, of the benchmarks whose own file does not say: the figures are those of what each models, not
-//! of what it came to here.
+//! Who wakes whom, and how often per operation, for benchmarks whose own file does not test it. The expected figures
+//! follow from what each model describes; they are not results that were recorded here.
 
 use crate::fixture::{Edges, edges, priced_edges, run};
 use crate::{WORKLOADS, all};
@@ -9,12 +9,12 @@ fn count(edges: &Edges, waker: &str, wakee: &str) -> u64 {
     edges.get(&(waker.to_string(), wakee.to_string())).copied().unwrap_or(0)
 }
 
-/// Every pair that wakes, without moves to other CPUs.
+/// Every pair of waker and wakee, without moves to other CPUs.
 fn pairs(edges: &Edges) -> Vec<(&str, &str)> {
     edges.keys().map(|(waker, wakee)| (&waker[..], &wakee[..])).filter(|(waker, _)| *waker != "migrated").collect()
 }
 
-/// `ours` is `expected`, but for so many per cent and one.
+/// Asserts that `ours` is `expected`, within so many per cent plus one.
 fn assert_about(what: &str, ours: u64, expected: u64, percent: u64) {
     assert!(ours.abs_diff(expected) <= expected * percent / 100 + 1, "{what}: {ours} instead of {expected}");
 }
@@ -38,7 +38,8 @@ fn a_tcp_stream_of_full_windows_wakes_both_and_one_of_datagrams_the_receiver_alo
     let messages = ran.rows()[0][0] / 8 / 4_096 * 20 / 1_000;
     let (there, back) = (count(&tcp, "netperf", "netserver"), count(&tcp, "netserver", "netperf"));
     assert_about("wakeups both ways", there, back, 3);
-    // On a real kernel 0.8 to 0.97 for each message of 1 KiB and more; with a window of one message, never more than one.
+    // On a real kernel it is 0.8 to 0.97 for each message of 1 KiB and more; with a window of one message it is never
+    // more than one.
     assert!(there * 100 >= messages * 50 && there <= messages + 1, "{there} for {messages} messages");
     let (ran, udp) = edges("netperf-udp", 2, &with(1_024), |_| {});
     let datagrams = ran.rows()[1][0] / 8 / 1_024 * 20 / 1_000;
@@ -86,7 +87,7 @@ fn a_pipe_loop_is_two_wakeups_between_processes_and_between_threads() {
     for threads in [0, 1] {
         let (ran, edges) = priced_edges("perf-bench-pipe", 2, &[("loops", 500), ("threads", threads)]);
         assert_about("wakeups", count(&edges, "pipe-test", "pipe-test"), 2 * 500, 0);
-        // Picoseconds of a loop: the whole time but for the fork.
+        // The picoseconds of a loop cover the whole time, except for the fork.
         let (loops, all) = (ran.rows()[0][0] * 500 / 1_000, ran.sim.now().0);
         assert!(loops < all && loops * 100 > all * 98, "{loops} of {all} ns");
     }
@@ -116,14 +117,14 @@ fn timers_wake_cyclictest_once_a_loop() {
     let wakeups = count(&edges, "idle", "cyclictest") + count(&edges, "hog", "cyclictest");
     assert_about("wakeups", wakeups, 100, 0);
     let [least, mean, p99, most] = ran.rows().concat()[..] else { panic!("four figures") };
-    // The percentile is the middle of a bucket, one part in 256 wide.
+    // The percentile is the middle of a bucket, whose width is one part in 256.
     assert!(least <= mean && mean <= p99 + p99 / 128 && p99 <= most, "{least} {mean} {p99} {most}");
 }
 
 #[test]
 fn a_compiled_file_is_a_chain_of_processes_that_wait_for_each_other() {
     let (_, edges) = priced_edges("kernel-build", 2, &[("files", 6), ("file_cycles", 10), ("jobs", 2)]);
-    // At its end, and as it executes its program where its parent is in vfork().
+    // A child wakes its parent at its end; if the parent is in vfork(), also when the child executes its program.
     for (child, parent, times) in [("cc1", "gcc", 2), ("as", "gcc", 2), ("gcc", "sh", 1), ("sh", "make", 2)] {
         assert_about(child, count(&edges, child, parent), 6 * times, 17);
     }
@@ -159,7 +160,7 @@ fn a_message_thread_of_schbench_wakes_each_worker_once_a_round() {
     let (messengers, workers) = (("messengers", 1), ("workers", 4));
     let earlier = [messengers, workers, ("runtime", 1), ("cputime", 1_000), ("sleeptime", 10_000)];
     let (_, edges) = priced_edges("schbench-2016", 8, &earlier);
-    // The message thread's own sleep; it is posted once a round, and answers four.
+    // The message thread wakes from its own sleep; it is posted once a round, and answers four workers.
     let rounds = count(&edges, "idle", "schbench");
     assert_about("rounds", rounds, 81, 5);
     assert_about("wakeups", count(&edges, "schbench", "schbench"), rounds * 5, 3);

@@ -23,8 +23,28 @@ pub struct Arguments {
 }
 
 /// # Errors
-/// What is wrong with the words.
+/// If the words are wrong: what is wrong.
 pub fn parse(words: &[String]) -> Result<Arguments, String> {
+    let arguments = any(words)?;
+    if arguments.cases.is_empty() {
+        return Err("no case; expected files that end in .toml".to_string());
+    }
+    Ok(arguments)
+}
+
+/// Where nothing is played.
+///
+/// # Errors
+/// The same.
+pub fn options(words: &[String]) -> Result<Arguments, String> {
+    let arguments = any(words)?;
+    match arguments.cases.first() {
+        Some(case) => Err(format!("{case} means nothing here")),
+        None => Ok(arguments),
+    }
+}
+
+fn any(words: &[String]) -> Result<Arguments, String> {
     let mut arguments = Arguments {
         kernel: PathBuf::new(),
         qemu: None,
@@ -53,11 +73,10 @@ pub fn parse(words: &[String]) -> Result<Arguments, String> {
             _ => return Err(format!("{word} means nothing here")),
         }
     }
-    match () {
-        () if arguments.kernel.as_os_str().is_empty() => Err("no kernel; expected --kernel VMLINUZ".to_string()),
-        () if arguments.cases.is_empty() => Err("no case; expected files that end in .toml".to_string()),
-        () => Ok(arguments),
+    if arguments.kernel.as_os_str().is_empty() {
+        return Err("no kernel; expected --kernel VMLINUZ".to_string());
     }
+    Ok(arguments)
 }
 
 #[cfg(test)]

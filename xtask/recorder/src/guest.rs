@@ -1,14 +1,14 @@
 //! The guest: its machine, its kernel's command line, and QEMU.
 //!
-//! With `-icount shift=0,sleep=off` guest time is the number of instructions executed, one a nanosecond, and idle time is skipped: two
-//! runs give the same bytes, however busy the computer is. All CPUs share one thread, so that with n busy ones each executes n times
-//! as slowly; what runs is therefore given as CPU time, never as loops.
+//! With `-icount shift=0,sleep=off` guest time is the number of executed instructions, one a nanosecond, and idle time
+//! is skipped. So two runs give the same bytes, however busy the computer is. All CPUs share one thread: when n of them
+//! are busy, each executes n times as slowly. Work is therefore always given as CPU time, never as loops.
 
 use crate::arguments::Arguments;
 use machine::topology::Topology;
-use std::io::Read;
+use std::io::{Read, Write};
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 const QEMU: &str = "qemu-system-x86_64";
@@ -16,11 +16,11 @@ const QEMU: &str = "qemu-system-x86_64";
 const MEMORY: &str = "2048M";
 const MEMORY_MB: usize = 2048;
 
-/// Clocks that do not drift, no addresses that vary, and nothing that works by itself in the background.
+/// Clocks that do not drift, no randomised addresses, and nothing that runs by itself in the background.
 const COMMAND_LINE: &str = "console=ttyS0 panic=-1 tsc=reliable nokaslr norandmaps mitigations=off random.trust_cpu=off nmi_watchdog=0 \
                             initcall_blacklist=cmos_init cryptomgr.notests damon_stat.enabled=N";
 
-/// QEMU and the kernel, where they are.
+/// The paths of QEMU and of the kernel.
 ///
 /// # Errors
 /// What is missing, and how to get it.
@@ -48,10 +48,10 @@ pub fn found(arguments: &Arguments) -> Result<(PathBuf, PathBuf), String> {
     Ok((qemu, arguments.kernel.clone()))
 }
 
-/// The program that plays scripts in the guest, built now.
-pub fn player() -> Result<Vec<u8>, String> {
-    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("guest/player.c");
-    let built = std::env::temp_dir().join(format!("fairground-player-{}", std::process::id()));
+/// A program of `guest/`, which is to be the guest's first process, built now.
+pub fn built(source: &str) -> Result<Vec<u8>, String> {
+    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("guest").join(source);
+    let built = std::env::temp_dir().join(format!("fairground-guest-init-{}", std::process::id()));
     let mut compiler = Command::new("cc");
     compiler.args(["-O2", "-static", "-Wall", "-Wextra", "-o"]).arg(&built).arg(&source);
     let missing = "expected a C compiler and static libraries: on Debian gcc and libc6-dev";
@@ -64,13 +64,13 @@ pub fn player() -> Result<Vec<u8>, String> {
     bytes
 }
 
-/// The words of QEMU's command line for a machine.
+/// QEMU's command-line arguments for a machine.
 ///
 /// # Errors
-/// What a guest does not have.
+/// What a guest cannot have.
 pub fn machine(topology: &Topology) -> Result<Vec<String>, String> {
     let (cpus, cores, packages) = (topology.nr_cpus(), topology.cores().len(), topology.packages().len());
-    // QEMU gives each die a last level cache.
+    // QEMU gives each die one last level cache.
     let dies = topology.llcs().len();
     let even = cpus.is_multiple_of(cores) && cores.is_multiple_of(dies) && dies.is_multiple_of(packages);
     let of_cpu = |per: usize| topology.cpus().all(|(id, cpu)| usize::from(cpu.thread) < per && id.index() < cpus);
@@ -84,8 +84,9 @@ pub fn machine(topology: &Topology) -> Result<Vec<String>, String> {
         return Err(expected.into());
     }
     let (sockets, dies, cores, threads) = (packages, dies / packages, cores / dies, cpus / cores);
-    // An Intel model shows its threads to the kernel; without instructions that give chance. QEMU 10.0 ends at a question for dies (leaf
-    // 0x1f of CPUID), so that is not offered; who shares a cache says leaf 4.
+    // The kernel sees the threads of an Intel model; the instructions that yield random numbers are disabled. QEMU 10.0
+    // aborts at a query for dies (leaf 0x1f of CPUID), so that leaf is not offered; leaf 4 tells which CPUs share a
+    // cache.
     let model = "Skylake-Client-v1,l3-cache=on,-rdrand,-rdseed";
     let several = if dies == 1 { "" } else { ",level=0xd" };
     let model = format!("{model}{several}");
@@ -99,12 +100,12 @@ pub fn machine(topology: &Topology) -> Result<Vec<String>, String> {
     Ok(words)
 }
 
-/// Nodes of one package each, with equal shares of the memory, and how far apart they are.
+/// Nodes of one package each, with equal shares of the memory, and their distances.
 fn numa(topology: &Topology, cpus_of_each: usize) -> Vec<String> {
     let nodes = topology.nodes().len();
     let mut words = Vec::new();
     for node in 0..nodes {
-        // QEMU counts the threads of a core one after the other, and so the CPUs of a package.
+        // QEMU numbers the threads of a core consecutively, and so the CPUs of a package.
         let (first, last) = (node * cpus_of_each, (node + 1) * cpus_of_each - 1);
         words.extend(["-object".to_string(), format!("memory-backend-ram,id=m{node},size={}M", MEMORY_MB / nodes)]);
         words.extend(["-numa".to_string(), format!("node,nodeid={node},cpus={first}-{last},memdev=m{node}")]);
@@ -124,69 +125,153 @@ pub fn command_line(parameters: &[String], arguments: &Arguments) -> String {
     words.collect::<Vec<_>>().join(" ")
 }
 
-/// Boots the guest and waits until it is off. What it sent.
-pub fn run(
-    arguments: &Arguments,
-    qemu: &Path,
-    kernel: &Path,
-    machine: &[String],
-    command_line: &str,
-    image: &[u8],
-) -> Result<String, String> {
-    let folder = std::env::temp_dir().join(format!("fairground-guest-{}", std::process::id()));
-    std::fs::create_dir_all(&folder).map_err(|error| format!("{}: {error}", folder.display()))?;
-    let sent = boot(arguments, qemu, kernel, machine, command_line, image, &folder);
-    let _ = std::fs::remove_dir_all(&folder);
-    sent
+/// What is booted.
+pub struct Guest<'a> {
+    pub qemu: &'a Path,
+    pub kernel: &'a Path,
+    /// [`machine`]'s words.
+    pub machine: &'a [String],
+    pub command_line: &'a str,
+    /// Its file system.
+    pub image: &'a [u8],
 }
 
-fn boot(
-    arguments: &Arguments,
-    qemu: &Path,
-    kernel: &Path,
-    machine: &[String],
-    command_line: &str,
-    image: &[u8],
-    folder: &Path,
-) -> Result<String, String> {
-    let place = |name: &str| folder.join(name);
-    let words = |error: std::io::Error| error.to_string();
-    std::fs::write(place("image"), image).map_err(words)?;
-    let mut command = Command::new(qemu);
-    command.args(["-accel", "tcg,thread=single", "-icount", "shift=0,sleep=off"]).args(machine);
-    command.args(["-rtc", "base=2024-01-01,clock=vm", "-seed", "1", "-nodefaults", "-display", "none", "-no-reboot"]);
-    command.arg("-kernel").arg(kernel).arg("-initrd").arg(place("image")).args(["-append", command_line]);
-    command.arg("-serial").arg(format!("file:{}", place("console").display()));
-    command.arg("-debugcon").arg(format!("file:{}", place("sent").display()));
-    let mut child = command.stdin(Stdio::null()).stderr(Stdio::piped()).spawn().map_err(words)?;
-    let end = Instant::now() + Duration::from_secs(arguments.limit_s);
-    let status = loop {
-        match child.try_wait().map_err(words)? {
-            Some(status) => break Some(status),
-            None if Instant::now() >= end => {
-                child.kill().map_err(words)?;
-                child.wait().map_err(words)?;
-                break None;
-            }
-            None => std::thread::sleep(Duration::from_millis(200)),
-        }
-    };
-    let sent =
-        std::fs::read(place("sent")).map(|bytes| String::from_utf8_lossy(&bytes).to_string()).unwrap_or_default();
-    if sent.contains("=== end\n") {
-        return Ok(sent);
+impl Guest<'_> {
+    /// Boots it and waits until it is off. What it sent.
+    pub fn run(&self, arguments: &Arguments) -> Result<String, String> {
+        in_a_folder(|folder| self.boot(arguments, folder))
     }
-    let console = std::fs::read(place("console")).unwrap_or_default();
-    let console =
-        String::from_utf8_lossy(&console).lines().rev().take(8).map(|line| format!("\n  {line}")).collect::<String>();
+
+    fn boot(&self, arguments: &Arguments, folder: &Path) -> Result<String, String> {
+        let mut command = self.command(folder)?;
+        command.arg("-debugcon").arg(format!("file:{}", folder.join("sent").display()));
+        let mut child = command.stdin(Stdio::null()).stderr(Stdio::piped()).spawn().map_err(words)?;
+        let end = Instant::now() + Duration::from_secs(arguments.limit_s);
+        let status = loop {
+            match child.try_wait().map_err(words)? {
+                Some(status) => break Some(status),
+                None if Instant::now() >= end => {
+                    child.kill().map_err(words)?;
+                    child.wait().map_err(words)?;
+                    break None;
+                }
+                None => std::thread::sleep(Duration::from_millis(200)),
+            }
+        };
+        let sent = text_of(&folder.join("sent"));
+        if sent.contains("=== end\n") {
+            return Ok(sent);
+        }
+        let ended = match status {
+            Some(status) => format!("QEMU ended early ({status})"),
+            None => format!("no end after {} s (--limit)", arguments.limit_s),
+        };
+        let mistake = sent.lines().find(|line| line.starts_with("=== error")).unwrap_or_default();
+        let mistake = format!("{ended}: {mistake}");
+        Err(failed(&mistake, &mut child, folder))
+    }
+
+    /// Boots it with every instruction a block of its own, waits until it is ready, and has QEMU log instructions for some messages: where.
+    pub fn trace(&self, arguments: &Arguments, messages: u64) -> Result<PathBuf, String> {
+        in_a_folder(|folder| self.log(arguments, messages, folder))
+    }
+
+    fn log(&self, arguments: &Arguments, messages: u64, folder: &Path) -> Result<PathBuf, String> {
+        let log = std::env::temp_dir().join(format!("fairground-instructions-{}", std::process::id()));
+        let mut command = self.command(folder)?;
+        command.args(one_at_a_time(&version(self.qemu)?)).arg("-D").arg(&log).args(["-monitor", "stdio"]);
+        let piped = command.stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::piped());
+        let mut child = piped.spawn().map_err(words)?;
+        let end = Instant::now() + Duration::from_secs(arguments.limit_s);
+        let until = |what: &str, child: &mut Child, done: &dyn Fn() -> bool| {
+            while !done() {
+                let ended = child.try_wait().map_err(words)?.is_some();
+                let said = text_of(&folder.join("console")).contains("=== error");
+                if ended || said || Instant::now() >= end {
+                    let _ = child.kill();
+                    return Err(failed(&format!("{what} by the end of --limit or of QEMU"), child, folder));
+                }
+                std::thread::sleep(Duration::from_millis(100));
+            }
+            Ok(())
+        };
+        until("not ready", &mut child, &|| text_of(&folder.join("console")).contains("=== ready"))?;
+        let mut monitor = child.stdin.take().expect("it is piped");
+        writeln!(monitor, "log exec,nochain").map_err(words)?;
+        let enough = messages.saturating_mul(MOST_LOGGED);
+        until("not logged", &mut child, &|| std::fs::metadata(&log).is_ok_and(|file| file.len() >= enough))?;
+        writeln!(monitor, "quit").map_err(words)?;
+        child.wait().map_err(words)?;
+        Ok(log)
+    }
+
+    /// QEMU's, with what is the same for all guests.
+    fn command(&self, folder: &Path) -> Result<Command, String> {
+        let image = folder.join("image");
+        std::fs::write(&image, self.image).map_err(words)?;
+        let mut command = Command::new(self.qemu);
+        command.args(["-accel", "tcg,thread=single", "-icount", "shift=0,sleep=off"]).args(self.machine);
+        command.args([
+            "-rtc",
+            "base=2024-01-01,clock=vm",
+            "-seed",
+            "1",
+            "-nodefaults",
+            "-display",
+            "none",
+            "-no-reboot",
+        ]);
+        command.arg("-kernel").arg(self.kernel).arg("-initrd").arg(image).args(["-append", self.command_line]);
+        command.arg("-serial").arg(format!("file:{}", folder.join("console").display()));
+        Ok(command)
+    }
+}
+
+/// Bytes of the log for one message, so that as many as asked for are in it: 8000 instructions of 90 bytes, and a part more.
+const MOST_LOGGED: u64 = 1_000_000;
+
+fn words(error: std::io::Error) -> String {
+    error.to_string()
+}
+
+fn in_a_folder<T>(run: impl FnOnce(&Path) -> Result<T, String>) -> Result<T, String> {
+    let folder = std::env::temp_dir().join(format!("fairground-guest-{}", std::process::id()));
+    std::fs::create_dir_all(&folder).map_err(|error| format!("{}: {error}", folder.display()))?;
+    let result = run(&folder);
+    let _ = std::fs::remove_dir_all(&folder);
+    result
+}
+
+fn text_of(file: &Path) -> String {
+    std::fs::read(file).map(|bytes| String::from_utf8_lossy(&bytes).into_owned()).unwrap_or_default()
+}
+
+/// What went wrong, what QEMU said, and the end of the guest's console.
+fn failed(what: &str, child: &mut Child, folder: &Path) -> String {
+    let console = text_of(&folder.join("console"));
+    let console = console.lines().rev().take(8).map(|line| format!("\n  {line}")).collect::<String>();
     let mut said = String::new();
     let _ = child.stderr.take().map(|mut stderr| stderr.read_to_string(&mut said));
-    let ended = match status {
-        Some(status) => format!("QEMU ended early ({status})"),
-        None => format!("no end after {} s (--limit)", arguments.limit_s),
-    };
-    let mistake = sent.lines().find(|line| line.starts_with("=== error")).unwrap_or_default();
-    Err(format!("{ended}: {mistake} {}; the console's last lines, latest first:{console}", said.trim()))
+    format!("{what} {}; the console's last lines, latest first:{console}", said.trim())
+}
+
+/// What QEMU says that it is: major and minor version.
+fn version(qemu: &Path) -> Result<(u32, u32), String> {
+    let output = Command::new(qemu).arg("--version").output().map_err(words)?;
+    let text = String::from_utf8_lossy(&output.stdout).into_owned();
+    let number =
+        text.split_whitespace().find(|word| word.starts_with(|c: char| c.is_ascii_digit())).unwrap_or_default();
+    let mut parts = number.split('.').map(str::parse);
+    match (parts.next(), parts.next()) {
+        (Some(Ok(major)), Some(Ok(minor))) => Ok((major, minor)),
+        _ => Err(format!("{} --version says {text:?}, which has no version", qemu.display())),
+    }
+}
+
+/// What makes it translate one instruction at a time, so that each is logged.
+fn one_at_a_time(version: &(u32, u32)) -> &'static [&'static str] {
+    // `-accel` is given once more: options of one accelerator add up.
+    if *version >= (8, 1) { &["-accel", "tcg,thread=single,one-insn-per-tb=on"] } else { &["-singlestep"] }
 }
 
 #[cfg(test)]

@@ -1,13 +1,13 @@
 //! The guest's file system: an archive that the kernel unpacks into memory (Documentation/driver-api/early-userspace/buffer-format.rst).
 
-/// Folders that the player mounts on.
+/// The folders that the player mounts file systems on.
 const FOLDERS: [&str; 3] = ["dev", "proc", "sys"];
 
 /// Modes of a folder and of a program, stat(2).
 const FOLDER: u32 = 0o040_755;
 const PROGRAM: u32 = 0o100_755;
 
-/// The player as /init, and what it is to play as /program. The same bytes for the same input.
+/// An archive with the player as /init and its script as /program. The same input gives the same bytes.
 pub fn of(player: &[u8], program: &str) -> Vec<u8> {
     let mut archive = Vec::new();
     let mut inode = 0;

@@ -1,10 +1,14 @@
-//! Records fidelity cases: plays a case's script on a real kernel, in a QEMU guest without hardware virtualisation, and writes what
-//! each task did as the recording that the case names. `cargo xtask record-fidelity` is this program; docs/fidelity.md is its manual.
+//! Records fidelity cases: plays a case's script on a real kernel, in a QEMU guest without hardware virtualisation, and
+//! writes the recording that the case names: what each task did. `cargo xtask record-fidelity` is this program;
+//! docs/fidelity.md is its manual.
 //!
-//! The case is read as `fairground fidelity` reads it, and what the real kernel's trace says is reckoned by the same code that reckons
-//! the simulation's (`observe::PerTask`): one script, two arms, one analysis.
+//! The case is read as `fairground fidelity` reads it, and the real kernel's trace is evaluated by the same code as the
+//! simulation's (`observe::PerTask`): one script, two arms, one analysis.
+//!
+//! With `count` as its first word the program counts instructions instead ([`count`]).
 
 mod arguments;
+mod count;
 mod guest;
 mod initramfs;
 mod program;
@@ -32,6 +36,17 @@ impl Files for Disk {
 
 fn main() -> ExitCode {
     let words: Vec<String> = std::env::args().skip(1).collect();
+    if let [first, rest @ ..] = words.as_slice()
+        && first == "count"
+    {
+        return match count::run(rest) {
+            Ok(()) => ExitCode::SUCCESS,
+            Err(message) => {
+                eprintln!("count-instructions: {message}");
+                ExitCode::FAILURE
+            }
+        };
+    }
     let arguments = match arguments::parse(&words) {
         Ok(arguments) => arguments,
         Err(message) => {
@@ -55,7 +70,7 @@ fn record(arguments: &Arguments, path: &str) -> Result<(), String> {
     let Some(recording) = draft.recording.take() else {
         return Err("names no recording; expected recording = \"NAME.numbers.txt\", the file to write".to_string());
     };
-    // They are compared with the recording, which is yet to be made.
+    // Figures are compared with the recording, which does not exist yet.
     draft.figures.clear();
     let case = draft.resolve(Purpose::Single, &Disk).map_err(words)?;
     let setup = case.setup(&case.jobs()[0]);
@@ -64,9 +79,11 @@ fn record(arguments: &Arguments, path: &str) -> Result<(), String> {
     let (qemu, kernel) = guest::found(arguments)?;
     let machine = guest::machine(&topology)?;
     eprintln!("recording {path}");
-    let image = initramfs::of(&guest::player()?, &program.text);
+    let image = initramfs::of(&guest::built("player.c")?, &program.text);
     let command_line = guest::command_line(&program.parameters, arguments);
-    let raw = guest::run(arguments, &qemu, &kernel, &machine, &command_line, &image)?;
+    let guest =
+        guest::Guest { qemu: &qemu, kernel: &kernel, machine: &machine, command_line: &command_line, image: &image };
+    let raw = guest.run(arguments)?;
     if let Some(folder) = &arguments.keep {
         let name = Path::new(path).file_stem().unwrap_or_default();
         std::fs::write(folder.join(name).with_extension("raw.txt"), &raw).map_err(|error| error.to_string())?;

@@ -1,4 +1,4 @@
-//! What the guest is to do, of a case's setup: the text that `guest/player.c` reads, a line for each thing.
+//! The guest's task, made from a case's setup: the text that `guest/player.c` reads, with a line for each action.
 //!
 //! ```text
 //! settle NS            idle so long first
@@ -19,9 +19,9 @@ use units::{CpuId, CpuMask};
 use workloads::Instance;
 use workloads::script::Script;
 
-/// The guest idles first, so that work of the boot is over: crypto self-tests, RCU, deferred initialisation.
+/// The guest idles first, until the work of booting is over: crypto self-tests, RCU, deferred initialisation.
 const SETTLE_NS: u64 = 5_000_000_000;
-/// Of each CPU's trace buffer, in KiB: 10 s of a switch every 100 us.
+/// The size of each CPU's trace buffer in KiB: enough for 10 s with a switch every 100 us.
 const TRACE_KIB: u32 = 16_384;
 /// The tick of Debian's kernels.
 const HZ: u32 = 250;
@@ -29,14 +29,14 @@ const EVENTS: [&str; 5] = ["sched_switch", "sched_wakeup", "sched_wakeup_new", "
 
 pub struct Program {
     pub text: String,
-    /// Names of the script's tasks.
+    /// The names of the script's tasks.
     pub tasks: Vec<String>,
     /// Words for the kernel's command line.
     pub parameters: Vec<String>,
 }
 
 /// # Errors
-/// What a real kernel of Debian cannot do.
+/// What a real Debian kernel cannot do.
 pub fn of(setup: &Setup, nr_cpus: usize) -> Result<Program, String> {
     let Some(file) = setup.workload.file.as_ref().filter(|_| setup.workload.name == "script") else {
         return Err(format!("the workload {}; expected a script", setup.workload.name));
@@ -65,7 +65,7 @@ pub fn of(setup: &Setup, nr_cpus: usize) -> Result<Program, String> {
     Ok(Program { text, tasks, parameters })
 }
 
-/// Tunables and features that are not the kernel's own.
+/// Tunables and features that differ from the kernel's defaults.
 fn settings(setup: &Setup, kernel: &Kernel, nr_cpus: usize, text: &mut String) -> Result<(), String> {
     for setting in kernel.settings() {
         let value = setup.kernel.behaviours.get(setting.key);
@@ -90,7 +90,7 @@ fn settings(setup: &Setup, kernel: &Kernel, nr_cpus: usize, text: &mut String) -
     Ok(())
 }
 
-/// Where the kernel has a tunable: `kernel.x` is a sysctl, `sched/x` a file of debugfs.
+/// The path of a tunable: `kernel.x` is a sysctl, `sched/x` a file in debugfs.
 fn path_of(tunable: &str) -> String {
     match tunable.split_once('.') {
         Some((folder, name)) => format!("/proc/sys/{folder}/{name}"),
@@ -106,13 +106,13 @@ fn tracing(text: &mut String) {
     }
 }
 
-/// Makes the script's groups; returns the paths of those with a quota, whose `cpu.stat` is read.
+/// Creates the script's groups. Returns the paths of those with a quota, whose `cpu.stat` is read.
 fn groups(script: &Script, text: &mut String) -> Vec<String> {
     let root = "/sys/fs/cgroup";
     let specs = Instance::groups(script);
     let mut limited = Vec::new();
     for spec in &specs {
-        // A group has files of a controller that the group above it hands down.
+        // A group has a controller's files only if the group above passes that controller down.
         let above = spec.path.rsplit_once('/').map_or("", |(above, _)| above);
         let _ = writeln!(text, "write {root}{above}/cgroup.subtree_control +cpu\nmkdir {root}{}", spec.path);
         for (file, value) in &spec.files {
@@ -125,8 +125,9 @@ fn groups(script: &Script, text: &mut String) -> Vec<String> {
     limited
 }
 
-/// The cpusets of a case with partitions: as many as it ever has, and one for the CPUs that are in none. They are cgroup v1's, which leave
-/// the affinity of tasks alone that are not in them, as a case's partitions do; v2's take their CPUs from all others.
+/// The cpusets of a case with partitions: as many as it ever has, and one for the CPUs that are in none. They are
+/// cpusets of cgroup v1, which do not change the affinity of tasks outside them; a case's partitions do the same. Those
+/// of v2 would take their CPUs away from all others.
 fn partitions(setup: &Setup, nr_cpus: usize, text: &mut String) {
     let lists = setup.timeline.iter().filter_map(|change| match &change.change {
         ChangeKind::Partitions(lists) => Some(lists.len() + 1),
@@ -139,7 +140,7 @@ fn partitions(setup: &Setup, nr_cpus: usize, text: &mut String) {
     }
 }
 
-/// The writes that make the partitions those of `lists`, and one of what is left.
+/// The writes that make the partitions equal `lists`, and one for the remaining CPUs.
 fn partition(lists: &[String], nr_cpus: usize) -> Vec<(String, String)> {
     let balanced = |on: bool| ("/cpuset/cpuset.sched_load_balance".to_string(), u8::from(on).to_string());
     let taken: Vec<_> = lists.iter().filter_map(|list| parse_list(list).ok()).collect();

@@ -1,11 +1,11 @@
-//! What a guest sent, and the recording made of it.
+//! The guest's output, and the recording made from it.
 
 use crate::trace::figures;
 use observe::TaskFigures;
 use std::collections::BTreeMap;
 use std::fmt::Write;
 
-/// Of one task, what the kernel itself says of it.
+/// What the kernel itself reports about one task.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Usage {
     pub utime_us: u64,
@@ -19,11 +19,11 @@ pub struct Recorded {
     pub version: String,
     pub tasks: BTreeMap<String, TaskFigures>,
     pub usage: BTreeMap<String, Usage>,
-    /// Of each group with a quota: path, nr_periods, nr_throttled.
+    /// For each group with a quota: path, nr_periods, nr_throttled.
     pub groups: Vec<(String, u64, u64)>,
 }
 
-/// Takes apart what came: parts that begin with `=== file TAG` or `=== task NAME ...`.
+/// Splits the guest's output into parts that begin with `=== file TAG` or `=== task NAME ...`.
 ///
 /// # Errors
 /// A part that is missing.
@@ -68,7 +68,7 @@ fn migrations(sched: &str) -> u64 {
     line.and_then(|line| line.rsplit_once(':')?.1.trim().parse().ok()).unwrap_or_default()
 }
 
-/// The recording, as `fairground fidelity` reads it.
+/// The recording in the form that `fairground fidelity` reads.
 pub fn written(recorded: &Recorded, command_line: &str) -> String {
     let mut text = format!("# Linux {}; {command_line}\n", recorded.version);
     text.push_str(&lab::fidelity::header());

@@ -1,4 +1,4 @@
-//! The guest's trace, told to the listener that hears the simulation's: lines of ftrace become events again.
+//! Passes the guest's trace to the listener that also hears the simulation: lines of ftrace become events again.
 
 use observe::{PerTask, TaskFigures};
 use sched::sched::{TaskId, TaskState};
@@ -16,7 +16,7 @@ pub fn figures(text: &str, names: &[String], nr_cpus: usize) -> Result<BTreeMap<
     }
     let lines: Vec<Line> = text.lines().filter(|line| is_event(line)).map(Line::read).collect::<Result<_, _>>()?;
     let mut sink = PerTask::new(nr_cpus);
-    // A task has its name only after it was forked: its whole life is told under the name that it came to have.
+    // A task gets its name only after the fork; its whole life is reported under that final name.
     let mut comm: BTreeMap<u32, &str> = BTreeMap::new();
     for line in &lines {
         for (pid, name) in line.named() {
@@ -51,7 +51,7 @@ struct Line<'a> {
 impl<'a> Line<'a> {
     fn read(line: &'a str) -> Result<Line<'a>, String> {
         let read = || {
-            // The task's name, which comes first, may hold anything.
+            // The line begins with the task's name, which may contain anything.
             let (head, event) = line.split_once(": sched_")?;
             let (event, rest) = event.split_once(": ")?;
             let (head, time) = head.rsplit_once(' ')?;
@@ -77,7 +77,7 @@ impl<'a> Line<'a> {
         value.ok_or_else(|| format!("found sched_{}: {}; expected {key} and a number", self.event, self.rest))
     }
 
-    /// Process ids and names that it tells.
+    /// Process ids and names that the line mentions.
     fn named(&self) -> Vec<(u32, &'a str)> {
         let pair = |prefix: &str| {
             let (_, from) = self.rest.split_once(&format!("{prefix}comm="))?;
@@ -97,7 +97,7 @@ impl<'a> Line<'a> {
         Ok(Some(match self.event {
             "switch" => {
                 let state = self.word("prev_state=").unwrap_or_default();
-                // R, and R+ of a task that was preempted.
+                // R, or R+ for a task that was preempted.
                 let runnable = state.starts_with('R');
                 Event::SchedSwitch {
                     prev: runs(self.number("prev_pid=")?),

@@ -1,11 +1,11 @@
-//! From rounds to figures, and what is to be thought of each.
+//! From rounds to figures, and the verdict on each.
 
 use std::fmt;
 
-/// Per cent within which a prediction is as good as it should be, and beyond which it would not be believed.
+/// The per cent within which a prediction is as good as it should be, and those beyond which it is not credible.
 pub const GOAL: f64 = 10.0;
 pub const GATE: f64 = 25.0;
-/// The row of pipetest's order statistics that stands for a run.
+/// The row of pipetest's order statistics that represents a run.
 const OF_PIPETEST: &str = "1st-qrtle";
 
 /// Where pipetest's pair runs.
@@ -15,19 +15,19 @@ pub enum State {
     TwoCpus,
 }
 
-/// What was measured in one round, and predicted from its calibration.
+/// What was measured in one round, and what its calibration predicted.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Round {
     /// hackbench by groups, pipetest bound to one CPU and to two: name, unit, measured, predicted.
     rows: Vec<(String, String, f64, f64)>,
-    /// The pair that may run anywhere: its batches, and what is predicted.
+    /// The pair that may run anywhere: its batches, and the prediction.
     anywhere: Option<(Vec<f64>, f64)>,
-    /// Microseconds that tell the states apart.
+    /// The border between the two states, in microseconds.
     border: f64,
 }
 
 impl Round {
-    /// From what `compare` printed of hackbench, of pipetest anywhere, and of it bound to one CPU and to two.
+    /// Reads what `compare` printed for hackbench, for pipetest anywhere, and for pipetest bound to one CPU and to two.
     pub fn of(compared: &[String], batches: Vec<f64>, border: f64) -> Round {
         let pipetest = |text: &String| rows(text).into_iter().find(|row| row.0.contains(OF_PIPETEST));
         let mut found = compared.first().map_or(Vec::new(), |text| rows(text));
@@ -52,7 +52,7 @@ impl Round {
         batches.iter().filter(|&&batch| self.state(batch) == State::OneCpu).count() as f64 / batches.len().max(1) as f64
     }
 
-    /// Of the batches in the state that the simulation is in the lower quartile, and what is predicted.
+    /// The lower quartile of the batches in the same state as the simulation, and the prediction.
     fn as_simulated(&self) -> Option<(f64, f64)> {
         let (batches, predicted) = self.anywhere.as_ref()?;
         let alike: Vec<f64> =
@@ -80,7 +80,7 @@ pub enum Verdict {
     Beyond,
 }
 
-/// Those of which every round has both.
+/// The figures that every round has measured and predicted.
 pub fn figures(rounds: &[Round]) -> Vec<Figure> {
     let Some(first) = rounds.first() else { return Vec::new() };
     let mut figures = Vec::new();
@@ -112,7 +112,7 @@ impl Figure {
         )
     }
 
-    /// In per cent of what was measured.
+    /// In per cent of the measured value.
     fn difference(&self) -> f64 {
         (quartile(&self.predicted, 0.5) / quartile(&self.measured, 0.25) - 1.0) * 100.0
     }
@@ -153,19 +153,19 @@ impl fmt::Display for Figure {
     }
 }
 
-/// Least and greatest.
+/// The least and the greatest value.
 pub fn between(values: &[f64]) -> (f64, f64) {
     values.iter().fold((f64::INFINITY, 0.0), |(low, high), &value| (value.min(low), value.max(high)))
 }
 
-/// The nearest rank at or below share `q`; zero of nothing.
+/// The nearest rank at or below share `q`; zero if there are no values.
 pub fn quartile(values: &[f64], q: f64) -> f64 {
     let mut sorted = values.to_vec();
     sorted.sort_by(f64::total_cmp);
     sorted.get(((sorted.len().saturating_sub(1)) as f64 * q).floor() as usize).copied().unwrap_or(0.0)
 }
 
-/// Name, unit, measured and predicted of each row below "predicted against measured":
+/// Name, unit, measured and predicted value of each row below "predicted against measured":
 /// `NAME (UNIT) MEASURED LEAST .. GREATEST (N) PREDICTED DIFFERENCE%`.
 fn rows(compared: &str) -> Vec<(String, String, f64, f64)> {
     let below = compared.lines().skip_while(|line| !line.starts_with("predicted against measured"));
@@ -212,8 +212,8 @@ mod tests {
         let rounds: Vec<Round> = [1.0, 3.0, 1.1, 1.2, 1.3].map(|scale| round(scale, &[4.1, 37.0, 38.0, 39.0])).to_vec();
         let figures = figures(&rounds);
         let verdicts: Vec<Verdict> = figures.iter().map(Figure::verdict).collect();
-        // One group: 2% off the second least, 0.11. Four groups: the greatest round is as slow as predicted. One CPU: 22% off. Two:
-        // more than twice. Anywhere: 8%.
+        // One group is 2% off the second least, 0.11. With four groups the slowest round is as slow as predicted. One
+        // CPU: 22% off. Two CPUs: more than twice. Anywhere: 8%.
         assert_eq!(verdicts, [Verdict::Goal, Verdict::Noise, Verdict::Gate, Verdict::Beyond, Verdict::Goal]);
         assert!(figures[0].to_string().contains("0.1100      0.1000 .. 0.3000"), "{}", figures[0]);
         assert!(figures[1].to_string().ends_with("beyond the gate, within the host's own spread"));

@@ -1,4 +1,5 @@
-//! Prices in the text of a machine file: read, and written where they stand, so that everything else stays as somebody wrote it.
+//! Prices in the text of a machine file. They are read and written in place, so that the rest of the file stays as its
+//! author wrote it.
 
 use std::path::Path;
 
@@ -25,7 +26,7 @@ impl MachineFile {
         std::fs::write(path, self.text()).map_err(|error| format!("{}: {error}", path.display()))
     }
 
-    /// Where the price's line is; otherwise where its section ends, if there is one.
+    /// The price's line; if there is none, the end of its section, if that exists.
     fn find(&self, name: &str) -> Result<usize, Option<usize>> {
         let (section, state, price) = parts(name);
         let mut end = None;
@@ -56,7 +57,7 @@ impl MachineFile {
         rest.split([',', ' ', '}']).next()?.parse().ok()
     }
 
-    /// Writes a price as fitted, with what to. A price of the base gets a line of its own.
+    /// Writes a price as fitted, with its source. A price that only the base has gets a line of its own.
     pub fn set(&mut self, name: &str, value: f64, unit: &str, range: (f64, f64), source: &str) -> Result<(), String> {
         let (section, state, price) = parts(name);
         let (low, high) = range;
@@ -73,7 +74,7 @@ impl MachineFile {
     }
 }
 
-/// The section's line, the idle state and the key of `section.price` or `idle.STATE.wake`.
+/// The section's line, the idle state, and the key of `section.price` or `idle.STATE.wake`.
 fn parts(name: &str) -> (String, Option<&str>, &str) {
     match name.split('.').collect::<Vec<_>>()[..] {
         ["idle", state, price] => ("[[idle.state]]".to_string(), Some(state), price),

@@ -1,11 +1,13 @@
-//! `cargo xtask fit [MACHINE]`: what a machine's free prices must be for the simulation to print what was published of it.
+//! `cargo xtask fit [MACHINE]`: finds the free prices of a machine with which the simulation prints what was published
+//! about it.
 //!
-//! Of each machine there are experiments `experiments/fit-MACHINE*.toml`: published *before* columns, shortened runs, and one arm, the kernel
-//! before the change. No other arm is ever run here, so nothing that is fitted can know the change's effect. A few factors are free, each
-//! over a family of prices and within a stated range ([`FREE`]); they are moved by Gauss and Newton's method to where the sum over all tables
-//! of the mean square of the logarithm of simulated over published is least. Same sources, same result: the runs' seeds are fixed.
+//! Each machine has experiments `experiments/fit-MACHINE*.toml` with published *before* columns, shortened runs, and a
+//! single arm: the kernel before the change. No other arm is ever run here, so the fit cannot know the change's effect.
+//! A few factors are free; each scales a family of prices within a stated range ([`FREE`]). The method of Gauss and
+//! Newton moves them to the minimum of this error: for each table the mean square of the logarithm of simulated over
+//! published, summed over all tables. Runs have fixed seeds, so the same sources give the same result.
 //!
-//! Prints every row before and after, and what to write; with `--write` writes it into the machine file.
+//! Prints every row before and after, and what to write into the machine file; with `--write` it writes that.
 
 mod machine_file;
 mod solve;
@@ -16,14 +18,14 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::{Duration, Instant};
 
-/// Prices that are scaled together: what they are as an instruction's cycles, a share or a time depends on the family.
+/// Prices that are scaled together. The family decides what they are: cycles of an instruction, a share, or a time.
 struct Factor {
     name: &'static str,
     /// `section.price`, or `idle.STATE.wake`.
     prices: &'static [&'static str],
-    /// How far the first of them may go.
+    /// The range of the first of them.
     range: (f64, f64),
-    /// What the others are, where the machine file's base says so: parts of the first.
+    /// The unit of the others if the machine file's base gives them: parts of the first.
     unit: &'static str,
 }
 
@@ -33,12 +35,12 @@ const fn factor(name: &'static str, prices: &'static [&'static str], unit: &'sta
 
 const CYCLES: &str = "cycles/instruction";
 
-/// What may be fitted on which machine.
+/// The factors that may be fitted on a machine.
 struct Fit {
     machine: &'static str,
-    /// Its experiments: what follows `fit-MACHINE` in their names.
+    /// Its experiments, by what follows `fit-MACHINE` in their names.
     parts: &'static [&'static str],
-    /// To what: the word that the machine file's sources get.
+    /// The word for the fitted data in the machine file's sources.
     source: &'static str,
     free: &'static [Factor],
 }
@@ -110,12 +112,12 @@ const FREE: &[Fit] = &[
     },
 ];
 
-/// Rounds of Gauss and Newton's method, each of as many evaluations as there are factors and one.
+/// Rounds of Gauss and Newton's method. Each takes one evaluation more than there are factors.
 const ROUNDS: usize = 2;
-/// How far a price is moved to see what that does; and how far one round may move it, as factors.
+/// The factor by which a price is moved to see the effect, and the largest factor for one round.
 const STEP: f64 = 1.08;
 const FARTHEST: f64 = 1.5;
-/// No further round once one gains less than this share.
+/// The fit ends after a round that gains less than this share.
 const ENOUGH: f64 = 0.02;
 
 pub fn run(root: &Path, arguments: &[&str]) -> Result<(), String> {
@@ -169,7 +171,8 @@ fn one(root: &Path, fit: &Fit, write: bool) -> Result<(), String> {
     Ok(())
 }
 
-/// Moves the factors, in logarithms, to where the error is least; of all that a round tried it goes on from the best.
+/// Moves the factors, in logarithms, to the least error. After each round it continues from the best point that the
+/// round tried.
 fn descend(
     scene: &Scene,
     mut rows: Vec<Row>,
@@ -181,7 +184,7 @@ fn descend(
         let mut tried: Vec<(Vec<f64>, Vec<Row>)> = Vec::new();
         for (number, factor) in scene.fit.free.iter().enumerate() {
             let mut moved = factors.clone();
-            // Towards the side that has room.
+            // Tries the direction that has room.
             let room = scene.clamp(number, factors[number] * STEP) > factors[number] * 1.01;
             moved[number] = scene.clamp(number, factors[number] * if room { STEP } else { 1.0 / STEP });
             let there = evaluate(&moved, &format!("{} times {:.3}", factor.name, moved[number]))?;
@@ -195,7 +198,7 @@ fn descend(
         let bounds: Vec<(f64, f64)> = (0..factors.len()).map(|it| scene.room(it, factors[it])).collect();
         let moves = solve::least_squares(&slopes, &offs, &weights, &bounds);
         let before = error(&rows);
-        // All of the way, or a half or a quarter of it where the world is not as straight as that.
+        // The whole step, or a half or a quarter of it where the error is not linear enough for that.
         for part in [1.0, 0.5, 0.25] {
             let there: Vec<f64> = factors.iter().zip(&moves).map(|(factor, by)| factor * (by * part).exp()).collect();
             let rows = evaluate(&there, &format!("round {} by {part}", round + 1))?;
@@ -224,12 +227,12 @@ struct Row {
     label: String,
     published: f64,
     simulated: f64,
-    /// How many rows the table has: they count as one.
+    /// The number of rows in the table: together they count as one.
     of_table: usize,
 }
 
 impl Row {
-    /// By how much it is off, as a logarithm.
+    /// The error, as a logarithm.
     fn off(&self) -> f64 {
         (self.simulated / self.published).ln()
     }
@@ -239,15 +242,15 @@ fn error(rows: &[Row]) -> f64 {
     rows.iter().map(|row| row.off().powi(2) / row.of_table as f64).sum()
 }
 
-/// What one fit works on.
+/// Everything that one fit works on.
 struct Scene<'a> {
     root: &'a Path,
     fit: &'a Fit,
     file: MachineFile,
-    /// The first price of each factor, as it is, and the others as multiples of it.
+    /// The current value of each factor's first price, and the others as multiples of it.
     first: Vec<f64>,
     parts: Vec<Vec<f64>>,
-    /// The experiments, and what was published of their rows.
+    /// The experiments, and the published values of their rows.
     experiments: Vec<PathBuf>,
     published: BTreeMap<(String, String), f64>,
     program: PathBuf,
@@ -282,19 +285,19 @@ impl<'a> Scene<'a> {
         Ok(Scene { root, fit, file, first, parts, experiments, published: figures, program })
     }
 
-    /// A factor within what its first price may be.
+    /// Limits a factor to the range of its first price.
     fn clamp(&self, number: usize, factor: f64) -> f64 {
         let (low, high) = self.fit.free[number].range;
         (self.first[number] * factor).clamp(low, high) / self.first[number]
     }
 
-    /// How far a factor may move in one round, as logarithms.
+    /// How far a factor may move in one round, in logarithms.
     fn room(&self, number: usize, factor: f64) -> (f64, f64) {
         let (low, high) = (self.clamp(number, factor / FARTHEST), self.clamp(number, factor * FARTHEST));
         ((low / factor).ln().min(0.0), (high / factor).ln().max(0.0))
     }
 
-    /// What each price is with these factors.
+    /// The value of each price with these factors.
     fn prices(&self, factors: &[f64]) -> Vec<(Price, f64)> {
         let mut prices = Vec::new();
         for (number, factor) in self.fit.free.iter().enumerate() {
@@ -339,14 +342,15 @@ impl<'a> Scene<'a> {
     }
 }
 
-/// Three digits are more than a fit knows.
+/// Rounds to three digits, which is more than a fit can know.
 fn rounded(value: f64) -> f64 {
     let digits = 10f64.powi(2 - value.abs().log10().floor() as i32);
     (value * digits).round() / digits
 }
 
-/// The published figures of an experiment file, by table and row: the line `published = { source = "...", ROW = FIGURE, ... }` below a
-/// workload's name or title, or a profile's. Of a profile's `[CHILDREN, SELF]` the former counts.
+/// The published figures of an experiment file, by table and row. They come from the line `published = { source =
+/// "...", ROW = FIGURE, ... }` below a workload's name or title, or a profile's. Of a profile's `[CHILDREN, SELF]` the
+/// first counts.
 fn published(text: &str) -> BTreeMap<(String, String), f64> {
     let (mut table, mut found) = (String::new(), BTreeMap::new());
     for line in text.lines() {
@@ -367,7 +371,7 @@ fn published(text: &str) -> BTreeMap<(String, String), f64> {
     found
 }
 
-/// The means of what `fairground run --format csv` printed that were published as well.
+/// The published means, as `fairground run --format csv` printed them.
 fn simulated(csv: &str, published: &BTreeMap<(String, String), f64>) -> Vec<Row> {
     let mut rows = Vec::new();
     for line in csv.lines() {

@@ -1,10 +1,11 @@
 //! Least squares with bounds, for a handful of unknowns.
 
-/// A little stiffness, as a share of the steepest: prices that do nearly the same do not run away from each other.
+/// A little stiffness, as a share of the steepest slope. It keeps prices with nearly the same effect from drifting
+/// apart.
 const STIFFNESS: f64 = 0.01;
 
-/// The moves that bring `offs` nearest to zero, weighed, where a move of the unknown `i` by one changes the row `r` by `slopes[i][r]`. An
-/// unknown that would leave its bounds stays at the bound, and the others are sought again.
+/// The moves that bring `offs`, weighted, nearest to zero, where a move of unknown `i` by one changes row `r` by
+/// `slopes[i][r]`. An unknown that would leave its bounds stays at the bound, and the others are solved again.
 pub fn least_squares(slopes: &[Vec<f64>], offs: &[f64], weights: &[f64], bounds: &[(f64, f64)]) -> Vec<f64> {
     let unknowns = slopes.len();
     let mut at_bound: Vec<Option<f64>> = vec![None; unknowns];
@@ -45,7 +46,8 @@ pub fn least_squares(slopes: &[Vec<f64>], offs: &[f64], weights: &[f64], bounds:
     }
 }
 
-/// Gauss's elimination of a square system with its right side as the last column. An unknown on which nothing depends is zero.
+/// Gauss's elimination of a square system; its right side is the last column. An unknown that nothing depends on is
+/// zero.
 fn eliminate(mut matrix: Vec<Vec<f64>>) -> Vec<f64> {
     let size = matrix.len();
     for column in 0..size {
@@ -76,7 +78,7 @@ mod tests {
 
     #[test]
     fn who_is_at_a_bound_leaves_the_rest_to_the_others() {
-        // Both unknowns do the same; the first may move by a tenth of what is needed.
+        // Both unknowns have the same effect; the first may move by only a tenth of what is needed.
         let moves = least_squares(&[vec![1.0], vec![1.0]], &[-1.0], &[1.0], &[(-0.1, 0.1), (-2.0, 2.0)]);
         assert_eq!(moves[0], 0.1);
         assert!((moves[1] - 0.9).abs() < 0.02, "{moves:?}");

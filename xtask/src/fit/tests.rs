@@ -30,7 +30,8 @@ fn published_rows_meet_simulated_means() {
     let rows = simulated(CSV, &published);
     let seen: Vec<_> = rows.iter().map(|row| (&row.label[..], row.published, row.simulated, row.of_table)).collect();
     assert_eq!(seen, [("1", 442.5, 400.0, 2), ("Mean", 4.48, 4.48, 1), ("update", 5.0, 2.5, 2)]);
-    // Half of two tables' weight, and one row that is right; of a profile what the function's callees take is part.
+    // Each of the two tables has half the weight, and one row is exact. For a profile, time in the function's callees
+    // is included.
     let (first, last) = ((442.5f64 / 400.0).ln(), 2f64.ln());
     assert!((error(&rows) - (first.powi(2) + last.powi(2)) / 2.0).abs() < 1e-12);
 }

@@ -4,7 +4,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
-/// The shortest comparison there is.
+/// The shortest possible comparison.
 #[allow(dead_code, reason = "not every test file needs it")]
 pub const TINY: &[&str] = &[
     "--machine",
@@ -19,7 +19,7 @@ pub const TINY: &[&str] = &[
     "2",
 ];
 
-/// An empty folder of the test's own.
+/// An empty folder for one test.
 pub fn folder(test: &str) -> PathBuf {
     let path = Path::new(env!("CARGO_TARGET_TMPDIR")).join(test);
     let _ = fs::remove_dir_all(&path);
@@ -33,7 +33,7 @@ pub fn fairground(within: &Path) -> Command {
     command
 }
 
-/// What a finished program said.
+/// What a finished program printed.
 pub struct Said {
     pub code: i32,
     pub stdout: String,
@@ -59,7 +59,7 @@ pub fn run_well(within: &Path, arguments: &[&str]) -> Said {
     said
 }
 
-/// Every file and empty folder below a folder, by its path from there, sorted.
+/// Every file and empty folder below a folder, by its relative path, sorted.
 #[allow(dead_code, reason = "not every test file needs it")]
 pub fn files(folder: &Path) -> Vec<String> {
     let mut files = Vec::new();
@@ -83,7 +83,7 @@ pub fn files(folder: &Path) -> Vec<String> {
     files
 }
 
-/// Words as a shell divides them, without what stands behind a `#` that begins one.
+/// Splits words as a shell does, without a comment that begins with `#`.
 #[allow(dead_code, reason = "not every test file needs it")]
 pub fn words(command: &str) -> Vec<String> {
     let (mut words, mut word, mut quote) = (Vec::new(), None::<String>, None);
@@ -92,7 +92,7 @@ pub fn words(command: &str) -> Vec<String> {
             (Some(open), letter) if open == letter => quote = None,
             (None, '\'' | '"') => {
                 quote = Some(letter);
-                // Quotes around nothing are a word.
+                // Empty quotes are a word.
                 word.get_or_insert_default();
             }
             (None, '#') if word.is_none() => break,

@@ -1,7 +1,8 @@
 //! hackbench over pipes on the real kernel: groups of 20 senders and 20 receivers.
 //!
-//! The order of everything is that of the simulated one: per group first its receivers, then its senders; each announces itself on
-//! a shared pipe and polls another; the time begins before the one byte that starts them all and ends when the last has exited.
+//! Everything happens in the order of the simulated one. Each group starts its receivers first, then its senders; each
+//! of them announces itself on a shared pipe and polls another. The time begins before the one byte that starts them
+//! all, and ends when the last has exited.
 
 use super::plumbing::{Children, Pipe, address, allow_files, open, poll_in, read_all, write_all};
 use super::{Benchmark, Request, unknown};
@@ -17,7 +18,7 @@ use std::time::Instant;
 const FDS: usize = 20;
 /// Bytes of a message.
 const MESSAGE: usize = 100;
-/// Open files beside those of the groups.
+/// Open files besides those of the groups.
 const OTHER_FILES: u64 = 64;
 /// Bytes of a thread's stack.
 const STACK: usize = 64 << 10;
@@ -97,7 +98,7 @@ fn threads(groups: usize, loops: u64) -> Result<u64, Error> {
         }
     }
     if let Some(error) = failed {
-        // Those that were started wait at the gate until the process ends.
+        // Threads that were started wait at the gate until the process ends.
         return Err(error);
     }
     (0..groups.len() * 2 * FDS).try_for_each(|_| read_all(&gate.0.read, &mut [0; 1]))?;

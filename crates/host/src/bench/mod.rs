@@ -1,11 +1,12 @@
 //! Real benchmarks on the real kernel: what `fairground measure` runs.
 //!
-//! Each has the name, the parameters and the figures of the workload that is simulated under that name: a whole number of parts of
-//! its unit for each sample, from the same formula. They are our own programs; where they differ from the simulated one, their
-//! files say so.
+//! Each has the name, the parameters and the figures of the workload simulated under that name. A sample is a whole
+//! number of parts of the unit, from the same formula. The benchmarks are our own programs; where one differs from the
+//! simulated workload, its file says so.
 //!
-//! A benchmark of processes starts this program again with other words ([`Starter`]): a second process cannot be had otherwise
-//! without unsafe code. Such a child is larger than a forked one, which its exit shows and nothing else.
+//! A benchmark that needs processes starts this program again with other arguments ([`Starter`]), because without
+//! unsafe code there is no other way to get a second process. Such a child is larger than a forked one; only its exit
+//! shows that.
 
 mod hackbench;
 mod netperf;
@@ -18,7 +19,7 @@ use crate::Error;
 use crate::starter::Starter;
 use std::collections::BTreeMap;
 
-/// What a benchmark is to do.
+/// The parameters of one run of a benchmark.
 #[derive(Clone, Copy, Debug)]
 pub struct Request<'a> {
     /// Every parameter of the workload.
@@ -28,7 +29,7 @@ pub struct Request<'a> {
 
 impl Request<'_> {
     /// # Panics
-    /// If the workload has no such parameter: the caller has checked them.
+    /// If the workload has no such parameter; the caller has checked that.
     fn get(&self, name: &str) -> u64 {
         *self.values.get(name).unwrap_or_else(|| panic!("the parameter {name} is missing"))
     }
@@ -38,7 +39,7 @@ impl Request<'_> {
 #[derive(Clone, Copy)]
 pub struct Benchmark {
     pub name: &'static str,
-    /// In what it differs from the simulated workload of that name.
+    /// How it differs from the simulated workload of that name.
     pub differs: &'static str,
     /// One run: the samples of each row, in whole parts of the workload's unit.
     pub run: fn(&Request) -> Result<Vec<Vec<u64>>, Error>,
@@ -59,10 +60,10 @@ pub fn benchmark(name: &str) -> Option<&'static Benchmark> {
     BENCHMARKS.iter().find(|benchmark| benchmark.name == name)
 }
 
-/// What a child process of a benchmark does, by the words it was started with.
+/// Runs a child process of a benchmark; `words` say which.
 ///
 /// # Errors
-/// A partner that went away, or words that are none of ours.
+/// A partner that went away, or unknown words.
 pub fn child(words: &[String]) -> Result<(), Error> {
     let words: Vec<&str> = words.iter().map(String::as_str).collect();
     match words[..] {

@@ -1,8 +1,8 @@
 //! netperf's TCP tests on the real kernel, over loopback: a stream of messages, and requests with answers one at a time.
 //!
-//! This process is the side that netperf's figure comes from: the receiver of a stream, the client of requests. The other side is a
-//! process of its own. Counting, warm-up and end are those of the simulated workloads; the computation round each call is what our
-//! loops take.
+//! This process is the side that netperf's figure comes from: the receiver of a stream, or the client of requests. The
+//! other side is a separate process. Counting, warm-up and end are those of the simulated workloads; the computation
+//! around each call is whatever our loops take.
 
 use super::plumbing::Children;
 use super::{Benchmark, Request, number, unknown};
@@ -27,7 +27,7 @@ pub const TCP_RR: Benchmark =
 /// How long the other side may be silent before the run is given up.
 const PATIENCE: Duration = Duration::from_secs(20);
 
-/// What both sides are told.
+/// What both sides must know.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Test {
     answers: bool,
@@ -104,7 +104,7 @@ fn run(request: &Request, answers: bool) -> Result<Vec<Vec<u64>>, Error> {
         cpu: mine.copied(),
     };
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).map_err(failed)?;
-    // An accepted connection has the listener's buffers.
+    // An accepted connection inherits the listener's buffers.
     test.prepare(&listener)?;
     let port = listener.local_addr().map_err(failed)?.port();
     let mut children = Children::default();
@@ -157,7 +157,7 @@ impl Window {
         Window { test: *test, begun: now, since: None, until: now, count: 0 }
     }
 
-    /// Counts what ends now; the first thing after the warm-up begins the count. Returns whether the time is over.
+    /// Counts `amount` now; the first thing after the warm-up begins the count. Returns whether the time is over.
     fn count(&mut self, amount: u64) -> bool {
         let now = Instant::now();
         let passed = now.duration_since(self.begun);
@@ -179,7 +179,7 @@ impl Window {
 
 fn receiver(mut from: TcpStream, test: &Test) -> Result<u64, Error> {
     let mut buffer = vec![0; test.size];
-    // From the first byte on, as the sender counts its own time.
+    // Time counts from the first byte on, as the sender counts its own time.
     let first = from.read(&mut buffer).map_err(failed)?;
     let mut window = Window::new(test);
     let mut bytes = first;
@@ -208,7 +208,7 @@ pub fn child(words: &[&str]) -> Result<(), Error> {
     let _pinned = test.cpu.map(Pinned::to).transpose()?;
     let connection = rustix::net::socket(rustix::net::AddressFamily::INET, rustix::net::SocketType::STREAM, None);
     let connection = connection.map_err(|error| failed(error.into()))?;
-    // Before it connects: a window is told in the first segment.
+    // This comes before connecting, because the first segment announces a window.
     test.prepare(&connection)?;
     let to = std::net::SocketAddr::from((Ipv4Addr::LOCALHOST, port));
     rustix::net::connect(&connection, &to).map_err(|error| failed(error.into()))?;

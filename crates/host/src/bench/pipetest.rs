@@ -1,7 +1,7 @@
-//! pipetest on the real kernel: two processes hand a 4-byte token to and fro through two pipes.
+//! pipetest on the real kernel: two processes pass a 4-byte token back and forth through two pipes.
 //!
-//! As in the simulated one, a loop is two writes and two reads on either side of a pair of pipes, neither process is bound to a CPU
-//! unless that is asked for, and a sample is the mean time per loop of a batch.
+//! As in the simulated one, a loop is two writes and two reads on each side of a pair of pipes, neither process is
+//! bound to a CPU unless the user asks for it, and a sample is the mean time per loop of a batch.
 
 use super::plumbing::{Children, Pipe, read_all, write_all};
 use super::{Benchmark, Request};
@@ -16,7 +16,7 @@ const TOKEN: [u8; 4] = [0; 4];
 pub const BENCHMARK: Benchmark =
     Benchmark { name: "pipetest", differs: "the second process is started anew, not forked", run };
 
-/// The same, as `perf bench sched pipe` has it: one mean of all loops.
+/// The same in the form of `perf bench sched pipe`: one mean of all loops.
 pub const PERF_BENCH_PIPE: Benchmark = Benchmark {
     name: "perf-bench-pipe",
     run: |request| match request.get("threads") {
@@ -30,7 +30,7 @@ fn run(request: &Request) -> Result<Vec<Vec<u64>>, Error> {
     processes(request, request.get("batches"), places(request.get("bind"), &allowed()?)?)
 }
 
-/// Where parent and child are bound to, of these CPUs.
+/// The CPUs that parent and child are bound to, chosen from `allowed`.
 fn places(bind: u64, allowed: &[usize]) -> Result<[Option<usize>; 2], Error> {
     match (bind, allowed) {
         (0, _) => Ok([None; 2]),
@@ -75,7 +75,7 @@ fn batch(to: impl AsFd, from: impl AsFd, loops: u64) -> Result<u64, Error> {
     Ok((started.elapsed().as_nanos() * 1_000 / u128::from(loops)) as u64)
 }
 
-/// The other side.
+/// The side that answers.
 fn answer(from: impl AsFd, to: impl AsFd, loops: u64) -> Result<(), Error> {
     let mut token = TOKEN;
     for _ in 0..loops {
@@ -85,7 +85,7 @@ fn answer(from: impl AsFd, to: impl AsFd, loops: u64) -> Result<(), Error> {
     Ok(())
 }
 
-/// The other process: from its standard input to its standard output.
+/// The answering process: it reads its standard input and writes its standard output.
 pub fn child(loops: u64, cpu: Option<usize>) -> Result<(), Error> {
     let _pinned = cpu.map(Pinned::to).transpose()?;
     let (input, output) = (std::io::stdin(), std::io::stdout());

@@ -1,4 +1,4 @@
-//! Pipes, and processes at their ends.
+//! Pipes, and the processes at their ends.
 
 use crate::Error;
 use crate::starter::Starter;
@@ -38,7 +38,7 @@ pub fn read_all(from: impl AsFd, buffer: &mut [u8]) -> Result<(), Error> {
     Ok(())
 }
 
-/// Writes all of it.
+/// Writes all bytes.
 pub fn write_all(to: impl AsFd, bytes: &[u8]) -> Result<(), Error> {
     let mut done = 0;
     while done < bytes.len() {
@@ -51,7 +51,7 @@ pub fn write_all(to: impl AsFd, bytes: &[u8]) -> Result<(), Error> {
     Ok(())
 }
 
-/// Waits until there is something to read, and leaves it there. Says whether there is: `patience` may come first.
+/// Waits until there is something to read, without reading it. Returns whether there is; `patience` may run out first.
 pub fn poll_in(from: impl AsFd, patience: Option<Duration>) -> Result<bool, Error> {
     use rustix::event::{PollFd, PollFlags, poll};
     let patience = patience.and_then(|patience| patience.try_into().ok());
@@ -64,7 +64,7 @@ pub fn poll_in(from: impl AsFd, patience: Option<Duration>) -> Result<bool, Erro
     }
 }
 
-/// As many open files as the system allows.
+/// Raises the limit of open files as far as the system allows.
 pub fn allow_files(wanted: u64) -> Result<(), Error> {
     let limit = getrlimit(Resource::Nofile);
     if limit.current.is_none_or(|current| current >= wanted) {
@@ -79,18 +79,18 @@ pub fn allow_files(wanted: u64) -> Result<(), Error> {
         .map_err(|error| Error::of_system("opening the benchmark's pipes", error))
 }
 
-/// How children of this process find one of its files.
+/// The path by which children of this process find one of its files.
 pub fn address(file: &OwnedFd) -> String {
     format!("/proc/{}/fd/{}", std::process::id(), file.as_raw_fd())
 }
 
-/// Opens a file of the parent's by its [`address`].
+/// Opens a file of the parent process by its [`address`].
 pub fn open(address: &str, to_write: bool) -> Result<File, Error> {
     let opened = OpenOptions::new().read(!to_write).write(to_write).open(address);
     opened.map_err(|error| Error::of_system("opening the parent's pipe", error))
 }
 
-/// Children, ended by force unless they were waited for.
+/// Children; they are killed unless they were waited for.
 #[derive(Default)]
 pub struct Children(Vec<Child>);
 
@@ -107,7 +107,7 @@ impl Children {
         Ok(())
     }
 
-    /// Reads one byte for each of `announcements` from children that are all to stay until later.
+    /// Reads one byte for each of `announcements` from children that must all stay until later.
     pub fn announce(&mut self, from: impl AsFd, announcements: usize) -> Result<(), Error> {
         let doing = "waiting for the benchmark's processes to be ready";
         for _ in 0..announcements {
@@ -121,7 +121,7 @@ impl Children {
         Ok(())
     }
 
-    /// Whether one of them has ended already.
+    /// Whether one of the children has ended already.
     pub fn one_has_ended(&mut self) -> Result<bool, Error> {
         for child in &mut self.0 {
             let ended = child.try_wait();
@@ -132,7 +132,8 @@ impl Children {
         Ok(false)
     }
 
-    /// Waits for all, in the order in which they end. Another child of this process may be alive, and may end.
+    /// Waits for all children, in the order in which they end. Other children of this process may be alive, and may
+    /// end.
     pub fn wait(mut self) -> Result<(), Error> {
         let mut failed = 0;
         let mut left: BTreeSet<u32> = self.0.iter().map(Child::id).collect();
@@ -157,7 +158,7 @@ impl Children {
 impl Drop for Children {
     fn drop(&mut self) {
         for child in &mut self.0 {
-            // Whatever went wrong has been told already.
+            // Whatever went wrong has been reported already.
             let _ = child.kill();
             let _ = child.wait();
         }

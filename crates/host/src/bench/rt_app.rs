@@ -1,7 +1,8 @@
 //! rt-app's threads on the real kernel: the events that the simulation models too.
 //!
-//! The description is plain numbers: whoever read the file says what each name stands for. As in the simulation a task with timers is
-//! measured by how late it runs after each timer's moment, another one by the length of each round of its phases.
+//! The description consists of plain numbers; the code that read the file knows the names. As in the simulation, a task
+//! with timers is measured by how late it runs after each timer's moment, any other task by the length of each round of
+//! its phases.
 
 use crate::Error;
 use crate::pinning;
@@ -12,12 +13,12 @@ use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// What a thread does next. Times are microseconds; numbers name what threads share.
+/// What a thread does next. Times are microseconds; resources that threads share are numbers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Event {
-    /// Computes for as long as this takes on a CPU that nobody disturbs.
+    /// Computes for as long as this takes on an undisturbed CPU.
     Run(u64),
-    /// Computes until so much time has passed.
+    /// Computes until this much time has passed.
     Runtime(u64),
     Sleep(u64),
     Timer {
@@ -55,7 +56,7 @@ pub enum Event {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Timer {
-    /// Of all threads that name it.
+    /// One timer for all threads that name it.
     Shared(usize),
     /// Each thread's own.
     Own(usize),
@@ -74,7 +75,7 @@ pub struct Phase {
 pub struct Task {
     pub threads: usize,
     pub delay_us: u64,
-    /// Times that the phases are gone through; `None`: for ever.
+    /// How often the phases are run; `None`: for ever.
     pub loops: Option<u64>,
     pub nice: i32,
     pub timers: bool,
@@ -83,20 +84,20 @@ pub struct Task {
 
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Application {
-    /// After so long every thread ends; `None`: when all have.
+    /// After this time every thread ends; `None`: the application ends when all threads have.
     pub duration: Option<Duration>,
     pub tasks: Vec<Task>,
     pub mutexes: usize,
     pub conditions: usize,
-    /// Arrivals that open each.
+    /// For each barrier, the arrivals that open it.
     pub barriers: Vec<usize>,
     pub semaphores: usize,
     pub timers: usize,
 }
 
-/// How often a waiting thread looks whether the application has ended.
+/// How often a waiting thread checks whether the application has ended.
 const LOOK: Duration = Duration::from_millis(20);
-/// An application that does not end by itself nor by its duration is given up after so long.
+/// An application that ends neither by itself nor by its duration is given up after this time.
 const PATIENCE: Duration = Duration::from_secs(600);
 
 struct Lock {
@@ -104,7 +105,7 @@ struct Lock {
     free: Condvar,
 }
 
-/// A condition, a barrier or a semaphore: a number behind a mutex, and whoever waits for it to change.
+/// A condition, a barrier or a semaphore: a number behind a mutex, and the threads that wait for it to change.
 struct Meeting {
     state: Mutex<u64>,
     changed: Condvar,
@@ -123,7 +124,7 @@ struct Shared<'a> {
     allowed: Vec<usize>,
 }
 
-/// Nanoseconds, by task; in the order of each thread, thread after thread.
+/// The figures by task, in nanoseconds; one thread after the other, each in its own order.
 ///
 /// # Errors
 /// Threads, CPUs or nice levels that the system refuses; an application without an end.
@@ -149,7 +150,7 @@ pub fn run(app: &Application) -> Result<Vec<Vec<u64>>, Error> {
         for (number, task) in app.tasks.iter().enumerate() {
             for _ in 0..task.threads {
                 let shared = &shared;
-                // Who waits for one that has failed would wait until patience ends.
+                // Threads that wait for the failed one would otherwise wait until patience ends.
                 let give_up = |_: &Error| shared.ended.store(true, Ordering::SeqCst);
                 let body = move || Thread::new(shared, task, began).and_then(Thread::live).inspect_err(give_up);
                 match thread::Builder::new().spawn_scoped(scope, body) {
@@ -186,7 +187,7 @@ fn now() -> u64 {
     time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
 }
 
-/// A piece of work that no compiler takes away.
+/// Work that the compiler cannot optimise away.
 fn work(loops: u64) -> u64 {
     let mut x = std::hint::black_box(0x9e37_79b9_7f4a_7c15u64);
     for _ in 0..loops {
@@ -195,7 +196,7 @@ fn work(loops: u64) -> u64 {
     std::hint::black_box(x)
 }
 
-/// rt-app's calibration: the least of some bursts is the one that nobody disturbed.
+/// rt-app's calibration: the shortest of several bursts was not disturbed.
 fn ns_per_loop() -> f64 {
     const LOOPS: u64 = 100_000;
     let burst = |_| {
@@ -213,7 +214,7 @@ fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 struct Thread<'a> {
     shared: &'a Shared<'a>,
     task: &'a Task,
-    /// From which timers count.
+    /// The moment from which timers count.
     first: u64,
     own: Vec<Option<u64>>,
     held: Vec<usize>,
@@ -231,7 +232,7 @@ impl<'a> Thread<'a> {
         });
         let own = vec![None; own.max().unwrap_or(0)];
         if task.nice != 0 {
-            // For one thread, as Linux has it.
+            // On Linux this sets the nice level of one thread only.
             rustix::process::setpriority_process(Some(rustix::thread::gettid()), task.nice)
                 .map_err(|error| Error::of_system(&format!("setting the nice level {}", task.nice), error))?;
         }
@@ -242,7 +243,7 @@ impl<'a> Thread<'a> {
         if self.sleep_until(self.first).is_ok() {
             self.phases()?;
         }
-        // What nobody else unlocks.
+        // Nobody else unlocks these mutexes.
         for mutex in std::mem::take(&mut self.held) {
             self.unlock(mutex);
         }
@@ -345,7 +346,7 @@ impl<'a> Thread<'a> {
         Ok(())
     }
 
-    /// In pieces, so that the end of the application is seen.
+    /// Sleeps in pieces, so that it notices the end of the application.
     fn sleep_until(&self, moment: u64) -> Result<(), Ended> {
         loop {
             if self.shared.ended.load(Ordering::Relaxed) {
@@ -361,7 +362,7 @@ impl<'a> Thread<'a> {
         }
     }
 
-    /// Waits until `ready` says so of the meeting's number.
+    /// Waits until `ready` accepts the meeting's number.
     fn until(&self, meeting: &Meeting, mut ready: impl FnMut(&mut u64) -> bool) -> Result<(), Ended> {
         let mut state = locked(&meeting.state);
         while !ready(&mut state) {
@@ -395,7 +396,7 @@ impl<'a> Thread<'a> {
 
     fn wait(&mut self, condition: usize, mutex: usize) -> Result<(), Ended> {
         let meeting = &self.shared.conditions[condition];
-        // Before the mutex is free: whoever signals under it comes later.
+        // Read before the mutex is free: a thread that signals while holding the mutex can then only come later.
         let seen = *locked(&meeting.state);
         self.unlock(mutex);
         self.until(meeting, |now| *now != seen)?;
@@ -410,7 +411,8 @@ impl<'a> Thread<'a> {
             *state += 1;
             *state
         };
-        // Arrivals are counted on: the barrier has opened when the last of this one's company is there.
+        // Arrivals are counted without a reset. The barrier has opened for this one when as many have come as complete
+        // its company.
         let company = arrival.div_ceil(users) * users;
         if arrival == company {
             meeting.changed.notify_all();
@@ -419,7 +421,7 @@ impl<'a> Thread<'a> {
     }
 }
 
-/// One waiter goes on; with several, others may as well, as from a spurious wakeup.
+/// Lets one waiter go on. If there are several, others may go on too, as after a spurious wakeup.
 fn signal(meeting: &Meeting) {
     *locked(&meeting.state) += 1;
     meeting.changed.notify_one();
@@ -430,7 +432,7 @@ fn broadcast(meeting: &Meeting) {
     meeting.changed.notify_all();
 }
 
-/// The moment to sleep for, if it is yet to come; what the timer counts from then.
+/// The moment to sleep until, if it is still to come. Updates `last`, from which the timer's next moment counts.
 fn next(last: &mut Option<u64>, first: u64, period: u64, absolute: bool) -> Option<u64> {
     let moment = last.unwrap_or(first) + period;
     let now = now();
@@ -502,7 +504,7 @@ mod tests {
     fn what_is_refused_is_named() {
         let mut one = task(1, false, vec![Event::Yield]);
         one.phases[0].cpus = Some(vec![1_023]);
-        // Nobody waits for what it would have done.
+        // No thread waits for what it would have done.
         let waits = task(1, false, vec![Event::SemaphoreWait(0)]);
         let app = Application { tasks: vec![waits, one], semaphores: 1, ..Application::default() };
         let since = Instant::now();

@@ -1,7 +1,9 @@
-//! What all CPUs of a node together draw from its memory, and half of them: whether more CPUs still draw more.
+//! How much all CPUs of a node together read from its memory, and how much half of them: this shows whether more CPUs
+//! still read more.
 //!
-//! Threads, each pinned to its CPU and with memory of its own that it has touched first, read from one moment to another, all of them the same. The
-//! bursts are short and the pauses between them several times as long, so that others' work goes on.
+//! Threads, each pinned to its own CPU, read memory of their own that they touched first; all of them read during the
+//! same interval. The bursts are short, and the pauses between them several times as long, so that the work of others
+//! can go on.
 
 use super::{Bench, Figure, Findings};
 use crate::Error;
@@ -14,11 +16,11 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// Bytes that all threads together read in turn, and that one of them has at least and at most: more than caches hold.
+/// Bytes that all threads together read, and the least and most that one of them reads: more than caches hold.
 const MOST_BYTES: usize = 1 << 30;
 const LEAST_EACH: usize = 16 << 20;
 const MOST_EACH: usize = 128 << 20;
-/// A burst; it begins when all threads are surely up; the pause after it.
+/// The length of a burst; the delay after which it begins, when all threads are surely up; the pause after it.
 const BURST: Duration = Duration::from_millis(2);
 const NOTICE: Duration = Duration::from_micros(500);
 const PAUSE: Duration = Duration::from_millis(8);
@@ -65,7 +67,7 @@ pub fn run(bench: &Bench) -> Result<Findings, Error> {
     Ok(findings)
 }
 
-/// Those of these CPUs that are of the first one's NUMA node; all of them where the system does not say.
+/// Those of these CPUs on the first one's NUMA node; all of them if the system does not say.
 fn node_of_first(allowed: &[usize]) -> Vec<usize> {
     let lists =
         (0..1024).map_while(|node| fs::read_to_string(format!("/sys/devices/system/node/node{node}/cpulist")).ok());
@@ -74,14 +76,14 @@ fn node_of_first(allowed: &[usize]) -> Vec<usize> {
     allowed.iter().copied().filter(|cpu| own.as_ref().is_none_or(|own| own.contains(cpu))).collect()
 }
 
-/// Bytes that each of so many CPUs reads in turn, where all together may use that much; `None` where that is too little.
+/// Bytes that each of `cpus` CPUs reads, if all together may use `allowance`; `None` if that is too little.
 fn each(cpus: usize, allowance: Option<usize>) -> Option<usize> {
     let wanted = (MOST_BYTES / cpus).clamp(LEAST_EACH, MOST_EACH);
     let most = allowance.map_or(wanted, |allowance| wanted.min(allowance / cpus));
     (most >= LEAST_EACH).then_some(most)
 }
 
-/// Bytes a nanosecond that these CPUs read together in each burst, each from a buffer that nobody has touched.
+/// Bytes per nanosecond that these CPUs read together in each burst, each from a buffer that has not been touched.
 fn read(cpus: &[usize], buffers: Vec<Vec<u64>>, bursts: usize) -> Result<Vec<f64>, Error> {
     thread::scope(|scope| {
         let (ready, readied) = channel();
@@ -93,7 +95,7 @@ fn read(cpus: &[usize], buffers: Vec<Vec<u64>>, bursts: usize) -> Result<Vec<f64
             let started = thread::Builder::new().stack_size(STACK).spawn_scoped(scope, work);
             started.map(|_| order).map_err(|error| Error::of_system("starting a thread for each CPU", error))
         };
-        // Those that were started end with their orders.
+        // Threads that were started end when their orders do.
         let orders: Vec<Sender<Instant>> = cpus.iter().zip(buffers).map(start).collect::<Result<_, _>>()?;
         drop((ready, counted));
         for _ in cpus {
@@ -105,7 +107,7 @@ fn read(cpus: &[usize], buffers: Vec<Vec<u64>>, bursts: usize) -> Result<Vec<f64
             let from = Instant::now() + NOTICE;
             orders.iter().for_each(|order| order.send(from).expect("threads wait for orders"));
             let bytes: usize = cpus.iter().map(|_| counts.recv().expect("each thread counts")).sum();
-            // The first finds caches and page tables cold.
+            // The first burst finds caches and page tables cold.
             if burst > 0 {
                 rates.push(bytes as f64 / BURST.as_nanos() as f64);
             }
@@ -114,7 +116,7 @@ fn read(cpus: &[usize], buffers: Vec<Vec<u64>>, bursts: usize) -> Result<Vec<f64
     })
 }
 
-/// One thread: reads from each moment that it is told for [`BURST`], and says how much that was.
+/// One thread: it reads for [`BURST`] from each moment that it is given, and reports how much it read.
 fn reader(
     cpu: usize,
     mut words: Vec<u64>,
@@ -157,7 +159,7 @@ mod tests {
         assert_eq!(each(2, None), Some(MOST_EACH));
         assert_eq!(each(2, Some(100 << 20)), Some(50 << 20));
         assert_eq!(each(2, Some(31 << 20)), None);
-        // Many CPUs: the least of each, where that may be.
+        // With many CPUs each gets the least amount, if that much is allowed.
         assert_eq!(each(128, Some(4 << 30)), Some(LEAST_EACH));
         assert_eq!(each(128, Some(1 << 30)), None);
     }
@@ -170,7 +172,7 @@ mod tests {
         let buffers = |count: usize| (0..count).map(|_| Vec::with_capacity(LEAST_EACH / 8)).collect::<Vec<_>>();
         let rates = read(&cpus, buffers(cpus.len()), 3).expect("these CPUs may be used");
         assert_eq!(rates.len(), 3);
-        // Any memory since the last century's.
+        // Any memory of this century delivers as much.
         assert!(rates.iter().all(|rate| rate.is_finite() && *rate >= 0.0), "{rates:?}");
         assert!(rates.iter().any(|rate| *rate > 0.1), "{rates:?}");
         assert!(read(&[1_023], buffers(1), 1).is_err(), "a CPU that there is not");

@@ -1,4 +1,4 @@
-//! System calls that no other task has a part in.
+//! System calls that involve no other task.
 
 use super::{Bench, Findings};
 use crate::Error;
@@ -8,7 +8,7 @@ use rustix::thread::futex;
 use std::hint::black_box;
 use std::sync::atomic::AtomicU32;
 
-/// Bytes of the smaller and the larger copy, whose difference is told by.
+/// Bytes of a smaller and a larger copy; their difference gives the price of a byte.
 const COPIES: [usize; 2] = [4 << 10, 32 << 10];
 
 pub fn run(bench: &Bench) -> Result<Findings, Error> {
@@ -44,7 +44,7 @@ fn pipe(bench: &Bench, findings: &mut Findings) -> Result<(), Error> {
     let mut byte = [0; 1];
     write(&to, &byte).and_then(|_| read(&from, &mut byte)).map_err(failed)?;
     let hand_over = || {
-        // It worked before; an error would only be a wrong time.
+        // The call worked before; an error would only give a wrong time.
         let _ = black_box(write(&to, &[1]));
         let _ = black_box(read(&from, &mut byte));
     };
@@ -57,7 +57,7 @@ fn pipe(bench: &Bench, findings: &mut Findings) -> Result<(), Error> {
     Ok(())
 }
 
-/// What a byte takes from the page cache to user memory, both cached.
+/// The time to copy a byte from the page cache to user memory, both in the CPU's caches.
 fn copy(bench: &Bench, findings: &mut Findings) -> Result<(), Error> {
     let failed = |error| Error::of_system("copying from a file in memory", error);
     let file = rustix::fs::memfd_create("copy", rustix::fs::MemfdFlags::CLOEXEC).map_err(failed)?;

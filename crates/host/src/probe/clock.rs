@@ -1,4 +1,4 @@
-//! The tick and what it takes, timers and their slack, and time that is stolen.
+//! The tick and its cost, timers and their slack, and time that is stolen.
 
 use super::{Bench, Findings};
 use crate::Error;
@@ -8,7 +8,8 @@ use crate::statistics::Spread;
 use rustix::time::Timespec;
 use std::time::{Duration, Instant};
 
-/// A hole in a loop that looks at the clock: shorter ones are the loop itself, longer ones another task or a hypervisor.
+/// The length of a gap in a loop that reads the clock. Shorter gaps are the loop itself, longer ones another task or a
+/// hypervisor.
 const HOLE_NS: std::ops::Range<u64> = 700..30_000;
 
 pub fn run(bench: &Bench) -> Result<Findings, Error> {
@@ -64,7 +65,7 @@ fn holes(bench: &Bench, findings: &mut Findings) -> Result<(), Error> {
     Ok(())
 }
 
-/// How much later than asked a sleep of 100 us ends, at the slack that a task has by itself.
+/// How much later than requested a sleep of 100 us ends, with a task's default slack.
 fn slack(bench: &Bench, findings: &mut Findings) -> Result<(), Error> {
     let asked = Duration::from_micros(100);
     let late: Vec<f64> = (0..bench.effort.bursts / 2 + 2)

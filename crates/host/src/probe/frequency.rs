@@ -1,4 +1,4 @@
-//! How fast a CPU really runs: a chain of operations that take one cycle each, against the clock.
+//! How fast a CPU really runs: the time of a chain of operations that take one cycle each.
 
 use super::{Bench, Findings};
 use crate::Error;
@@ -9,7 +9,8 @@ use std::time::{Duration, Instant};
 
 /// Steps of the chain between two looks at the clock.
 const STEPS: u64 = 100_000;
-/// Each step rotates and adds: one cycle each on every core of the last fifteen years, and neither can begin before the other ends.
+/// Each step is a rotation and an addition. Each takes one cycle on every core of the last fifteen years, and neither
+/// can begin before the other ends.
 const CYCLES_PER_STEP: f64 = 2.0;
 
 pub fn run(bench: &Bench) -> Result<Findings, Error> {
@@ -55,7 +56,7 @@ fn chain(steps: u64) -> u64 {
     x
 }
 
-/// After some time of sleep, how fast the first work is, as a share of the speed of a warm core.
+/// How fast the first work after a sleep is, as a share of a warm core's speed.
 fn ramp(bench: &Bench, cpu: usize, findings: &mut Findings) {
     let times = (bench.effort.bursts / 20).max(3);
     let shares: Vec<f64> = (0..times)

@@ -1,4 +1,4 @@
-//! What it takes to wake a thread on an idle CPU, by how long that CPU has been idle.
+//! The time to wake a thread on an idle CPU, by how long that CPU has been idle.
 
 use super::pair::Semaphore;
 use super::{Bench, Findings, usual};
@@ -8,9 +8,9 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// Microseconds of idleness.
+/// Idle times in microseconds.
 const IDLE_US: [u64; 6] = [10, 30, 100, 300, 1_000, 5_000];
-/// Sleeps of the longest sort take as long as the rest together.
+/// Sleeps of the longest kind take as long as all others together, so there are at most this many.
 const MOST_BURSTS: usize = 300;
 
 pub fn run(bench: &Bench) -> Result<Findings, Error> {
@@ -50,7 +50,7 @@ pub fn run(bench: &Bench) -> Result<Findings, Error> {
     Ok(findings)
 }
 
-/// Nanoseconds that the waker's call takes, and from before it to the sleeper's first instruction.
+/// How many nanoseconds the waker's call takes, and how many pass from before it to the sleeper's first instruction.
 fn wakeups([waker, sleeper]: [usize; 2], idle_us: u64, count: usize) -> Result<(Vec<f64>, Vec<f64>), Error> {
     let bell = Semaphore::default();
     let ended = AtomicBool::new(false);
@@ -70,7 +70,7 @@ fn wakeups([waker, sleeper]: [usize; 2], idle_us: u64, count: usize) -> Result<(
         });
         let pinned = Pinned::to(waker);
         let (mut calls, mut latencies) = (Vec::new(), Vec::new());
-        // The first finds the partner on its way to its CPU.
+        // In the first round the partner is still on its way to its CPU.
         for round in 0..=count {
             wait_for(Duration::from_micros(idle_us));
             awake.store(0, Ordering::Release);
@@ -90,7 +90,7 @@ fn wakeups([waker, sleeper]: [usize; 2], idle_us: u64, count: usize) -> Result<(
     })
 }
 
-/// The waker stays awake for short times, so that its own waking is no part of the figure; long ones it sleeps through.
+/// The waker spins through short times, so that its own wakeup does not enter the figure; it sleeps through long ones.
 fn wait_for(time: Duration) {
     let since = Instant::now();
     if time > Duration::from_micros(500) {
@@ -101,7 +101,7 @@ fn wait_for(time: Duration) {
     }
 }
 
-/// `None` where the other has no CPU for a tenth of a second.
+/// `None` if the other thread gets no CPU for a tenth of a second.
 fn wait_until_set(word: &AtomicU64) -> Option<u64> {
     let since = Instant::now();
     loop {

@@ -1,4 +1,4 @@
-//! What a modified cache line takes from one CPU to another.
+//! The time of a modified cache line from one CPU to another.
 
 use super::{Bench, Findings, Placement};
 use crate::Error;
@@ -9,10 +9,10 @@ use std::time::{Duration, Instant};
 
 /// Round trips of a burst.
 const ROUNDS: u32 = 500;
-/// A partner that has not answered for so long has no CPU now.
+/// A partner that has not answered for this long has no CPU now.
 const PATIENCE: Duration = Duration::from_millis(200);
 
-/// A word that shares its line, and the neighbour that is fetched with it, with nothing.
+/// A word that shares neither its line nor the adjacent line, which is fetched with it, with anything.
 #[repr(align(256))]
 struct Word(AtomicU32);
 
@@ -21,7 +21,7 @@ pub fn run(bench: &Bench) -> Result<Findings, Error> {
     if bench.placements.is_empty() {
         findings.unseen.push("cache lines between CPUs: this process may use one CPU only".to_string());
     }
-    // All pairs together may take as long as thirty would.
+    // All pairs together may take as long as thirty pairs would.
     let share = (bench.placements.len() / 30).max(1);
     let bursts = (bench.effort.bursts / 2 / share).max(3);
     for pair in bench.placements {
@@ -36,7 +36,7 @@ pub fn run(bench: &Bench) -> Result<Findings, Error> {
     Ok(findings)
 }
 
-/// Half a round trip in nanoseconds, of each burst. Bursts that others broke into for good are left out.
+/// Half a round trip in nanoseconds, for each burst. Bursts that were interrupted for good are left out.
 fn ping_pong(pair: &Placement, bursts: usize, pause: Duration) -> Result<Vec<f64>, Error> {
     let word = Word(AtomicU32::new(0));
     let ended = AtomicBool::new(false);
@@ -46,11 +46,11 @@ fn ping_pong(pair: &Placement, bursts: usize, pause: Duration) -> Result<Vec<f64
             let pinned = Pinned::to(far);
             while !ended.load(Ordering::Relaxed) {
                 let seen = word.0.load(Ordering::Acquire);
-                // Odd: ours to answer.
+                // An odd number is ours to answer.
                 if seen % 2 == 1 {
                     word.0.store(seen.wrapping_add(1), Ordering::Release);
                 } else if seen == 0 {
-                    // Between bursts.
+                    // This is the pause between bursts.
                     thread::sleep(Duration::from_micros(20));
                 }
                 std::hint::spin_loop();
@@ -74,7 +74,7 @@ fn ping_pong(pair: &Placement, bursts: usize, pause: Duration) -> Result<Vec<f64
 }
 
 fn burst(word: &AtomicU32) -> Option<f64> {
-    // Wakes the partner up; its answer begins the burst.
+    // This wakes the partner; its answer begins the burst.
     turn(word, 1, PATIENCE)?;
     let since = Instant::now();
     for round in 1..=ROUNDS {
@@ -83,7 +83,7 @@ fn burst(word: &AtomicU32) -> Option<f64> {
     Some(since.elapsed().as_nanos() as f64 / f64::from(2 * ROUNDS))
 }
 
-/// Writes an odd number and waits for the even one after it.
+/// Writes an odd number, and waits for the even one after it.
 fn turn(word: &AtomicU32, number: u32, patience: Duration) -> Option<()> {
     word.store(number, Ordering::Release);
     let mut looks = 0u32;

@@ -1,4 +1,4 @@
-//! Loads from each level of the memory, and how fast one CPU copies.
+//! Loads from each level of the memory hierarchy, and how fast one CPU copies.
 
 use super::{Bench, Findings};
 use crate::Error;
@@ -9,15 +9,15 @@ use std::fs;
 use std::hint::black_box;
 use std::time::Instant;
 
-/// Bytes between the elements of a chain: two cache lines, so that fetching a neighbour does not help.
+/// Bytes between the elements of a chain: two cache lines, so that prefetching the adjacent line does not help.
 const STRIDE: usize = 128;
-/// Loads of a burst: from memory they take as long as a burst should, from the caches less.
+/// Loads of a burst. From memory they take as long as a burst should; from the caches they take less.
 const LOADS: u64 = 2_000;
-/// Bytes of the largest chain that is gone through once before its burst.
+/// Chains up to this many bytes are walked once before their burst.
 const WARMED: usize = 8 << 20;
-/// Of copies.
+/// Bytes that the copies move.
 const COPY_BYTES: usize = 32 << 20;
-/// A chain that no cache holds, yet small enough for any computer.
+/// The largest chain: no cache holds it, yet it is small enough for any computer.
 const MOST_BYTES: usize = 256 << 20;
 
 pub fn run(bench: &Bench) -> Result<Findings, Error> {
@@ -42,7 +42,7 @@ pub fn run(bench: &Bench) -> Result<Findings, Error> {
     let levels = [
         ("load.l1", l1 / 2),
         ("load.l2", (l1 + l2) / 2),
-        // Far beyond the second level; of a cache that others fill as well a small part only.
+        // Far beyond the second level, but only a small part of a cache that others fill as well.
         ("load.llc", (l2 * 3).min((l2 + llc) / 2)),
     ];
     for (name, bytes) in levels {
@@ -62,13 +62,13 @@ fn ran(bytes: usize, cpu: usize) -> String {
     format!("each load gives the address of the next, at random over {} KiB, on CPU {cpu}", bytes >> 10)
 }
 
-/// Loads from beyond all caches, as far beyond as this process may go.
+/// Loads from beyond all caches, as far beyond as this process's memory allows.
 fn main_memory(bench: &Bench, findings: &mut Findings, [l2, llc]: [usize; 2]) {
     let wanted = (llc * 4).clamp(8 << 20, MOST_BYTES);
     let left = Left::now();
     let mut bytes = left.map_or(wanted, |left| wanted.min(chain_bytes(left.allowance())));
     let bursts = loop {
-        // Within the second level it would be no figure of memory at all.
+        // Within the second level the figure would say nothing about memory.
         if bytes <= 2 * l2 {
             break None;
         }
@@ -95,12 +95,12 @@ fn main_memory(bench: &Bench, findings: &mut Findings, [l2, llc]: [usize; 2]) {
     }
 }
 
-/// Bytes of the longest chain that fits into so many, with the order that it is made from.
+/// Bytes of the longest chain that fits into `allowance`, together with the order that it is made from.
 fn chain_bytes(allowance: usize) -> usize {
     allowance / (STRIDE + size_of::<u32>()) * STRIDE
 }
 
-/// Bytes of the first, the second and the last data cache of a CPU.
+/// The sizes of a CPU's first, second and last data cache, in bytes.
 fn sizes(cpu: usize) -> [Option<usize>; 3] {
     let read = |index: usize, file: &str| {
         fs::read_to_string(format!("/sys/devices/system/cpu/cpu{cpu}/cache/index{index}/{file}")).ok()
@@ -128,12 +128,12 @@ fn bytes(text: &str) -> Option<usize> {
     number.parse::<usize>().ok()?.checked_shl(shift as u32)
 }
 
-/// Nanoseconds per load of each burst, through a chain of so many bytes; `None` where there is no room for it.
+/// Nanoseconds per load of each burst, through a chain of `bytes` bytes; `None` if there is no room for it.
 fn chase(bench: &Bench, bytes: usize) -> Option<Vec<f64>> {
     let words = STRIDE / size_of::<u32>();
     let elements = (bytes / STRIDE).max(2);
     let mut chain = filled(0u32, elements * words)?;
-    // One cycle through all elements (Sattolo), by a generator of our own: the same for everybody.
+    // The chain is one cycle through all elements (Sattolo), from a generator of our own, so it is the same everywhere.
     let mut order: Vec<u32> = reserved(elements)?;
     order.extend(0..elements as u32);
     let mut state = 0x2545_f491_4f6c_dd1du64;
@@ -145,7 +145,7 @@ fn chase(bench: &Bench, bytes: usize) -> Option<Vec<f64>> {
         chain[order[index] as usize * words] = order[(index + 1) % elements] * words as u32;
     }
     let mut at = 0u32;
-    // A cache that others have used meanwhile is filled again before it is timed.
+    // A cache that others may have used in the meantime is filled again before it is timed.
     let warm = if bytes <= WARMED { elements } else { 0 };
     Some(bench.effort.repeat(|| {
         for _ in 0..warm {

@@ -1,9 +1,9 @@
 //! Small experiments, each of which measures one price of this computer.
 //!
-//! Every figure comes from many short bursts with pauses between them: a burst that is over before the scheduler's next decision is
-//! seldom disturbed, and the pauses leave the CPUs to others. What disturbs a burst makes it longer, so a figure is the lower quartile
-//! of its bursts, and its range begins at the least of them. Bursts run at this process's own priority: a lower one would not
-//! measure what a task of ordinary priority meets.
+//! Every figure comes from many short bursts with pauses between them. A burst that ends before the scheduler's next
+//! decision is seldom disturbed, and the pauses leave the CPUs to others. Disturbance makes a burst longer, so a figure
+//! is the lower quartile of its bursts, and its range begins at the shortest. Bursts run at this process's own
+//! priority: a lower one would not measure what a task of ordinary priority meets.
 
 mod bandwidth;
 mod calls;
@@ -41,7 +41,7 @@ pub struct Figure {
     pub ran: String,
 }
 
-/// What one probe found, and what it could not see.
+/// What one probe measured, and what it could not see.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Findings {
     pub figures: Vec<Figure>,
@@ -68,25 +68,25 @@ impl Findings {
     }
 }
 
-/// How much of everything.
+/// How much effort goes into each figure.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Effort {
-    /// Bursts of each figure.
+    /// Bursts for each figure.
     pub bursts: usize,
-    /// About as long as a burst is to take.
+    /// The approximate length of a burst.
     pub burst: Duration,
-    /// After each burst.
+    /// The pause after each burst.
     pub pause: Duration,
 }
 
 impl Effort {
-    /// Some minutes.
+    /// Takes some minutes.
     pub const FULL: Effort =
         Effort { bursts: 800, burst: Duration::from_micros(200), pause: Duration::from_micros(1_000) };
-    /// Some seconds.
+    /// Takes some seconds.
     pub const QUICK: Effort =
         Effort { bursts: 150, burst: Duration::from_micros(200), pause: Duration::from_micros(300) };
-    /// For tests of all but the figures.
+    /// For tests that ignore the figures.
     pub const LEAST: Effort = Effort { bursts: 3, burst: Duration::from_micros(20), pause: Duration::from_micros(1) };
 
     /// Time per operation in nanoseconds, of each burst of `operation`.
@@ -101,7 +101,7 @@ impl Effort {
 
     /// Each burst's own figure.
     fn repeat(&self, mut burst: impl FnMut() -> f64) -> Vec<f64> {
-        // The first finds caches and predictors cold.
+        // The first burst finds caches and predictors cold.
         burst();
         (0..self.bursts)
             .map(|_| {
@@ -111,7 +111,7 @@ impl Effort {
             .collect()
     }
 
-    /// Operations that fill a burst.
+    /// The number of operations that fill a burst.
     fn count(&self, operation: &mut impl FnMut()) -> u64 {
         let mut count = 1u64;
         loop {
@@ -126,7 +126,7 @@ impl Effort {
     }
 }
 
-/// What probes are given.
+/// What every probe gets.
 #[derive(Clone, Copy)]
 pub struct Bench<'a> {
     pub computer: &'a Computer,
@@ -142,7 +142,7 @@ pub struct Probe {
     pub run: fn(&Bench) -> Result<Findings, Error>,
 }
 
-/// All of them, in the order in which they are best run.
+/// All probes, in the best order to run them.
 pub const PROBES: &[Probe] = &[
     Probe { name: "frequency", run: frequency::run },
     Probe { name: "clocks and timers", run: clock::run },
@@ -199,7 +199,7 @@ mod tests {
             assert!(low <= value && value <= high && low >= 0.0 && bursts > 0, "{figure:?}");
             assert!(!figure.ran.is_empty());
         }
-        // A kernel of EEVDF need not switch for a yield while others keep the CPU busy; then that is said.
+        // A kernel with EEVDF need not switch for a yield while others keep the CPU busy; the probe then says so.
         let unseen = all.unseen.iter().any(|what| what.contains("sched_yield()"));
         assert!(all.figure("switch.yield").is_some() != unseen, "{:?}", all.unseen);
         let mut names: Vec<&str> = all.figures.iter().map(|figure| figure.name.as_str()).collect();
@@ -217,12 +217,13 @@ mod tests {
         }
     }
 
-    /// A kernel ends whoever takes more than a limit says, and an allocation that is taken for granted ends the program.
+    /// The kernel kills a process that exceeds a memory limit, and an allocation whose failure is not handled ends the
+    /// program.
     #[test]
     fn a_limit_of_memory_is_heeded() {
         const LIMITED: &str = "FAIRGROUND_TEST_LIMITED";
         if std::env::var_os(LIMITED).is_none() {
-            // Limits are a process's: the same test in one of its own, of 300 MB.
+            // Limits apply to a process, so the same test runs in a process of its own with 300 MB.
             let run =
                 "ulimit -v 300000 && exec \"$0\" --exact probe::tests::a_limit_of_memory_is_heeded --test-threads=1";
             let this = std::env::current_exe().unwrap();

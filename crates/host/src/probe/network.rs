@@ -38,7 +38,7 @@ pub fn run(bench: &Bench) -> Result<Findings, Error> {
             }
             since.elapsed().as_nanos() as f64 / f64::from(ROUNDS)
         });
-        // The other side ends with the connection.
+        // The other side ends when the connection closes.
         drop(near);
         bursts
     });

@@ -1,4 +1,5 @@
-//! Two threads that wake each other: on one CPU, where a wakeup is followed by a switch, and on two, where the sleeper's CPU is idle.
+//! Two threads that wake each other: on one CPU, where a switch follows each wakeup, and on two, where the sleeper's
+//! CPU is idle.
 
 use super::{Bench, Findings};
 use crate::Error;
@@ -11,8 +12,9 @@ use std::time::{Duration, Instant};
 
 /// Round trips of a burst.
 pub(super) const ROUNDS: u32 = 10;
-/// Round trips before them, untimed: what a pause left cold, and a hypervisor that has to learn again how soon a halted CPU is
-/// wanted, is no part of a round of two that go on waking each other. The first takes twice as long as the tenth, or more.
+/// Untimed round trips before them. The pause left caches cold, and a hypervisor must learn again how soon a halted CPU
+/// is wanted; neither belongs to a round of two threads that keep waking each other. The first round takes twice as
+/// long as the tenth, or more.
 pub(super) const WARM: u32 = 6;
 
 pub fn run(bench: &Bench) -> Result<Findings, Error> {
@@ -39,7 +41,7 @@ pub fn run(bench: &Bench) -> Result<Findings, Error> {
     Ok(findings)
 }
 
-/// A semaphore as C libraries make it of a futex.
+/// A semaphore made from a futex, as C libraries do it.
 #[derive(Default)]
 #[repr(align(128))]
 pub struct Semaphore {
@@ -51,7 +53,7 @@ impl Semaphore {
     pub fn post(&self) {
         self.count.fetch_add(1, Ordering::Release);
         if self.waiters.load(Ordering::SeqCst) > 0 {
-            // There is nothing to do about an error: the word is ours and aligned.
+            // An error cannot be handled here, and cannot occur: the word is ours and aligned.
             let _ = futex::wake(&self.count, futex::Flags::PRIVATE, 1);
         }
     }
@@ -66,7 +68,7 @@ impl Semaphore {
                 continue;
             }
             self.waiters.fetch_add(1, Ordering::SeqCst);
-            // It returns at once where somebody posted meanwhile.
+            // It returns at once if somebody has posted in the meantime.
             let _ = futex::wait(&self.count, futex::Flags::PRIVATE, 0, None);
             self.waiters.fetch_sub(1, Ordering::SeqCst);
         }
@@ -106,7 +108,7 @@ fn rounds(bench: &Bench, [here, there]: [usize; 2]) -> Result<Vec<f64>, Error> {
     })
 }
 
-/// Two threads that yield to each other, and to nobody else for as long as a burst lasts.
+/// Two threads yield to each other, and to no other task for as long as a burst lasts.
 fn yields(bench: &Bench, cpu: usize, findings: &mut Findings) -> Result<(), Error> {
     let others = AtomicU32::new(0);
     let ended = AtomicBool::new(false);
@@ -129,7 +131,7 @@ fn yields(bench: &Bench, cpu: usize, findings: &mut Findings) -> Result<(), Erro
             }
             let passed = since.elapsed();
             let theirs = others.load(Ordering::Relaxed).wrapping_sub(before);
-            // Each of their turns is a switch to them and one back.
+            // Each turn of the other thread is a switch to it and one back.
             if theirs > 0 && passed < Duration::from_millis(2) {
                 found.push(passed.as_nanos() as f64 / f64::from(2 * theirs));
             }

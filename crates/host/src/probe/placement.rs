@@ -1,10 +1,10 @@
-//! Pairs of CPUs by how near they are to each other.
+//! Pairs of CPUs by their distance.
 
 use crate::pinning::list;
 use std::collections::BTreeMap;
 use std::fs;
 
-/// What two CPUs share. From near to far.
+/// What two CPUs share, from near to far.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub enum Nearness {
     /// The core.
@@ -15,7 +15,7 @@ pub enum Nearness {
     Llc,
     /// The package.
     Package,
-    /// The computer: the distance of their packages, counted from 1.
+    /// Only the computer; the number is the distance of their packages, counted from 1.
     Remote(u8),
 }
 
@@ -46,15 +46,16 @@ impl Placement {
     }
 }
 
-/// CPUs of which pairs are measured: of a large computer some of each sort suffice. There are more only where every nearness could not be
-/// had otherwise.
+/// The most CPUs that pairs are chosen from: on a large computer some pairs of each kind suffice. There are more CPUs
+/// only if some nearness would be missing otherwise.
 const MOST_CPUS: usize = 16;
-/// Of these as many are spread over all of them.
+/// So many of these are spread over all CPUs.
 const SPREAD: usize = MOST_CPUS / 2;
-/// Pairs of each nearness that suffice.
+/// So many pairs of each nearness suffice.
 const ENOUGH: usize = 4;
 
-/// Every pair of these CPUs, or of some among which there is every nearness; the nearest first. The computer's topology says which is which.
+/// Every pair of these CPUs, or of a subset that still has every nearness; the nearest pairs first. `nearness` gives
+/// what the computer's topology says.
 pub fn placements(cpus: &[usize], nearness: impl Fn(usize, usize) -> Nearness) -> Vec<Placement> {
     let some = if cpus.len() <= MOST_CPUS { cpus.to_vec() } else { chosen(cpus, &nearness) };
     let mut pairs: Vec<Placement> = pairs(&some, &nearness).collect();
@@ -62,7 +63,8 @@ pub fn placements(cpus: &[usize], nearness: impl Fn(usize, usize) -> Nearness) -
     pairs
 }
 
-/// The pair that stands for wakeups across CPUs: two that share the most of what is no core, as the fit of a calibration takes it.
+/// The pair that stands for wakeups across CPUs: two CPUs that share as much as possible without sharing a core. The
+/// fit of a calibration chooses likewise.
 pub fn usual(pairs: &[Placement]) -> Option<&Placement> {
     let order = |pair: &&Placement| match pair.nearness {
         Nearness::Llc => 0,
@@ -82,10 +84,11 @@ fn pairs<'a>(
     (0..cpus.len()).flat_map(from)
 }
 
-/// Some that are spread over all, and with them what a nearness lacks. Which that are depends on the machine's numbers: of a computer whose
-/// parts are powers of two a regular step may meet one CPU of each last level cache, or one thread of each core.
+/// Some CPUs spread over all, plus those needed for a nearness that is missing. Which nearness is missing depends on
+/// the machine's numbering: if the parts of a computer are powers of two, a regular step may hit one CPU of each last
+/// level cache, or one thread of each core.
 fn chosen(cpus: &[usize], nearness: &impl Fn(usize, usize) -> Nearness) -> Vec<usize> {
-    // Of each nearness that exists its first pair.
+    // The first pair of each nearness that exists.
     let mut there: BTreeMap<Nearness, [usize; 2]> = BTreeMap::new();
     for pair in pairs(cpus, nearness) {
         there.entry(pair.nearness).or_insert(pair.cpus);
@@ -100,7 +103,7 @@ fn chosen(cpus: &[usize], nearness: &impl Fn(usize, usize) -> Nearness) -> Vec<u
             }
         }
     }
-    // What is rare comes first; what nobody can be added to is as frequent as it gets.
+    // The rarest nearness comes first. One that no further CPU can increase is as frequent as it gets.
     let mut rare: Vec<Nearness> = there.into_keys().collect();
     while some.len() < MOST_CPUS {
         rare.retain(|&wanted| count(&some, wanted) < ENOUGH);
@@ -114,7 +117,8 @@ fn chosen(cpus: &[usize], nearness: &impl Fn(usize, usize) -> Nearness) -> Vec<u
     some
 }
 
-/// Another CPU that is so near to one of `some`, and to as few of them as can be: so that what comes together lies in several places.
+/// Another CPU at this distance from one CPU of `some`, and from as few others of them as possible. So pairs of the
+/// same kind lie in different places.
 fn partner(
     cpus: &[usize],
     some: &[usize],
@@ -127,7 +131,7 @@ fn partner(
     others.map(|&cpu| (with(cpu), cpu)).filter(|&(pairs, _)| pairs > 0).min().map(|(_, cpu)| cpu)
 }
 
-/// The threads of a CPU's core that the system shows, which this process need not be allowed to use.
+/// The threads of a CPU's core, as the system lists them; this process may not be allowed to use all of them.
 pub fn siblings(cpu: usize) -> Vec<usize> {
     let file = format!("/sys/devices/system/cpu/cpu{cpu}/topology/thread_siblings_list");
     list(&fs::read_to_string(file).unwrap_or_default())
@@ -139,7 +143,8 @@ mod tests {
     use Nearness::{Cluster, Llc, Package, Remote, Smt};
     use std::collections::BTreeSet;
 
-    /// A computer as Linux numbers it on x86: first every core's first thread, package by package, then the second ones.
+    /// A computer numbered as Linux does on x86: the first threads of all cores, package by package, then the second
+    /// threads.
     #[derive(Clone, Copy)]
     struct Computer {
         packages: usize,
@@ -172,13 +177,13 @@ mod tests {
                 }
                 () if a / self.cores == b / self.cores => Llc,
                 () if package(a) == package(b) => Package,
-                // A ring of packages.
+                // The packages form a ring.
                 () => Remote(if (package(a) + package(b)) % 2 == 1 { 1 } else { 2 }),
             }
         }
     }
 
-    /// Every nearness that two of the CPUs have is among the pairs.
+    /// Checks that the pairs include every nearness that two of the CPUs have.
     fn check(name: &str, cpus: &[usize], nearness: impl Fn(usize, usize) -> Nearness) -> Vec<Placement> {
         let there: BTreeSet<Nearness> = pairs(cpus, &nearness).map(|pair| pair.nearness).collect();
         let found = placements(cpus, &nearness);
@@ -207,7 +212,7 @@ mod tests {
         ] {
             let cpus = computer.cpus();
             let found = check(name, &cpus, |a, b| computer.nearness(a, b));
-            // What taskset leaves: without second threads, a part in the middle, each third.
+            // Sets that taskset might leave: no second threads, a part in the middle, every third CPU.
             let part = |keep: &dyn Fn(usize) -> bool| cpus.iter().copied().filter(|&cpu| keep(cpu)).collect::<Vec<_>>();
             check(name, &part(&|cpu| cpu < cpus.len() / 2), |a, b| computer.nearness(a, b));
             check(name, &part(&|cpu| cpu % 3 == 1), |a, b| computer.nearness(a, b));
@@ -221,7 +226,7 @@ mod tests {
 
     #[test]
     fn a_nearness_in_one_corner_is_found() {
-        // Two threads of one core among four hundred cores, far from where a step of fifty falls.
+        // One core has two threads, among four hundred cores, far from where steps of fifty fall.
         let nearness = |a: usize, b: usize| if (a, b) == (391, 392) { Smt } else { Llc };
         let cpus: Vec<usize> = (0..400).collect();
         let found = check("one core with threads", &cpus, nearness);

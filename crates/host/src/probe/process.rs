@@ -1,4 +1,4 @@
-//! Beginning and ending threads and processes.
+//! Beginnings and ends of threads and processes.
 
 use super::{Bench, Findings};
 use crate::Error;
@@ -23,7 +23,7 @@ pub fn run(bench: &Bench) -> Result<Findings, Error> {
     Ok(findings)
 }
 
-/// From telling a waiting process to end, to having waited for it.
+/// The time from telling a waiting process to end until it has been waited for.
 fn exits(bench: &Bench, findings: &mut Findings) -> Result<(), Error> {
     let failed = |error| Error::of_system("starting and ending processes", error);
     let mut bursts = Vec::new();
@@ -35,9 +35,9 @@ fn exits(bench: &Bench, findings: &mut Findings) -> Result<(), Error> {
             .stdout(Stdio::piped())
             .spawn()
             .map_err(failed)?;
-        // A byte says that it is there; another program than ours ends without one.
+        // A byte says that it is ready; a program other than ours ends without one.
         let _ = child.stdout.as_mut().map(|from| from.read(&mut [0; 1]));
-        // It is asleep by then.
+        // By then it is asleep.
         thread::sleep(bench.effort.pause);
         let since = Instant::now();
         let _ = child.stdin.as_mut().map(|to| to.write(&[1]));

@@ -1,7 +1,8 @@
-//! How fast a thread is beside one on the other thread of its core, where both run kernel code: each writes to and reads from a pipe of its own.
+//! How fast a thread runs next to one on the other thread of its core, when both run kernel code: each writes to and
+//! reads from its own pipe.
 //!
-//! The simulation's work is the kernel's, for the most part. Chains of dependent operations would not do: two of them leave each other all that
-//! they need.
+//! The simulation's work is mostly the kernel's. Chains of dependent operations would not do: two of them leave each
+//! other all the resources they need.
 
 use super::placement::siblings;
 use super::{Bench, Effort, Figure, Findings, Nearness};
@@ -15,9 +16,9 @@ use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// A sibling that has not begun for so long has no CPU now.
+/// A sibling that has not begun for this long has no CPU now.
 const PATIENCE: Duration = Duration::from_millis(200);
-/// What the sibling does between two looks at whether it is to go on.
+/// What the sibling does between two checks whether to go on.
 const TURNS: u32 = 8;
 
 pub fn run(bench: &Bench) -> Result<Findings, Error> {
@@ -41,7 +42,7 @@ pub fn run(bench: &Bench) -> Result<Findings, Error> {
     Ok(findings)
 }
 
-/// Why nothing is known of it; nothing to say where no core has two threads.
+/// Why nothing is known about it; `None` if no core has two threads.
 fn unseen(shown: bool, virtual_machine: bool) -> Option<&'static str> {
     if shown {
         return Some(
@@ -53,7 +54,7 @@ fn unseen(shown: bool, virtual_machine: bool) -> Option<&'static str> {
     )
 }
 
-/// A pipe that one task writes and reads.
+/// A pipe that the same task writes and reads.
 struct Own {
     from: OwnedFd,
     to: OwnedFd,
@@ -69,13 +70,13 @@ impl Own {
     }
 
     fn hand_over(&self) {
-        // It worked before; an error would only be a wrong time.
+        // The call worked before; an error would only give a wrong time.
         let _ = black_box(write(&self.to, &[1]));
         let _ = black_box(read(&self.from, &mut [0; 1]));
     }
 }
 
-/// The speed on the first CPU while the second one works, as a share of that while it does not; of each burst.
+/// The speed on the first CPU while the second works, as a share of its speed alone; for each burst.
 fn beside([here, there]: [usize; 2], effort: &Effort) -> Result<Vec<f64>, Error> {
     let (working, ended) = (AtomicBool::new(false), AtomicBool::new(false));
     let turns = AtomicU32::new(0);
@@ -128,7 +129,7 @@ fn bursts(own: &Own, effort: &Effort, working: &AtomicBool, turns: &AtomicU32) -
     if alone.is_empty() {
         return Vec::new();
     }
-    // As of every figure: what disturbs a burst makes it longer.
+    // As for every figure, disturbance makes a burst longer.
     let alone = quantile(&ascending(&alone), 0.25);
     together.iter().map(|together| alone / together).collect()
 }

@@ -1,5 +1,5 @@
-//! What a switch takes more between two processes than between two threads of one: another address space, and a translation buffer that has to be
-//! filled anew.
+//! How much longer a switch takes between two processes than between two threads of one: the address space changes, and
+//! the translation buffer must be filled anew.
 
 use super::pair::{ROUNDS, WARM};
 use super::{Bench, Figure, Findings};
@@ -12,7 +12,7 @@ use std::os::unix::net::UnixStream;
 use std::thread;
 use std::time::Instant;
 
-/// Parts of the bursts whose differences make the range.
+/// The bursts are divided into so many parts; their differences give the range.
 const PARTS: usize = 8;
 
 /// The word for the child.
@@ -41,15 +41,16 @@ pub fn run(bench: &Bench) -> Result<Findings, Error> {
     Ok(findings)
 }
 
-/// By how much each of the two switches of a round takes longer between processes: the median of what a burst took longer than the one before it,
-/// for what disturbs either makes the difference larger or smaller. The range is that of the medians of some parts.
+/// How much longer each of the two switches of a round takes between processes. It is the median difference between a
+/// burst and the one before it, because a disturbance of either makes the difference larger or smaller. The range is
+/// that of the medians of several parts.
 fn longer(threads: &[f64], processes: &[f64]) -> Option<Spread> {
     let differences: Vec<f64> =
         threads.iter().zip(processes).map(|(threads, processes)| (processes - threads) / 2.0).collect();
     let value = median(&differences)?;
     let parts = differences.chunks(differences.len().div_ceil(PARTS)).filter_map(median);
     let (low, high) = parts.fold((value, value), |(low, high), part| (low.min(part), high.max(part)));
-    // What is no longer at all was not seen.
+    // A difference of zero or less was not visible.
     Some(Spread { value, low, high, bursts: differences.len() }.map(|ns| ns.max(0.0)))
 }
 
@@ -60,13 +61,14 @@ struct Bursts {
     processes: Vec<f64>,
 }
 
-/// By turns: whatever changes by the minute is no part of the difference. `None` if one side went away.
+/// The two kinds of burst alternate, so that slow changes do not enter the difference. `None` if one side went away.
 fn both(bench: &Bench, cpu: usize) -> Result<Option<Bursts>, Error> {
     let failed = |error| Error::of_system("starting a process to switch to", error);
     let (to_thread, far) = UnixStream::pair().map_err(failed)?;
     let (to_process, theirs) = UnixStream::pair().map_err(failed)?;
     let theirs = OwnedFd::from(theirs);
-    // It is started on this CPU, where it stays. The command's own copies of its end are gone before it is waited for.
+    // The child is started on this CPU, and stays there. The command's own copies of the child's end are closed before
+    // it is waited for.
     let mut child = bench
         .starter
         .command(&[ANSWER.to_string()])
@@ -95,7 +97,7 @@ fn both(bench: &Bench, cpu: usize) -> Result<Option<Bursts>, Error> {
                 }
             }
         }
-        // Either partner ends with its connection.
+        // Either partner ends when its connection closes.
         drop((to_thread, to_process));
         let partner =
             partner.join().map_err(|_| Error::new("switching to a thread", "one that broke off", "none to"))?;
@@ -105,7 +107,7 @@ fn both(bench: &Bench, cpu: usize) -> Result<Option<Bursts>, Error> {
     found
 }
 
-/// Nanoseconds per round trip; `None` if nobody answers any more.
+/// Nanoseconds per round trip; `None` if there is no answer any more.
 fn burst(to: &UnixStream) -> Option<f64> {
     let round = || (send(to) && receive(to)).then_some(());
     (0..WARM).try_for_each(|_| round())?;
@@ -132,7 +134,7 @@ fn receive(from: impl AsFd) -> bool {
     }
 }
 
-/// The other side, until this one ends.
+/// The answering side, until this one ends.
 fn answers(from: impl AsFd, to: impl AsFd) {
     while receive(&from) && send(&to) {}
 }
@@ -158,7 +160,7 @@ mod tests {
 
     #[test]
     fn two_processes_answer_each_other() {
-        // What reads its input and writes it again does as the child does.
+        // A program that copies its input to its output does what the child does.
         let found = found("/bin/sh", &["-c", "exec cat"]);
         assert_eq!(found.unseen, Vec::<String>::new());
         for name in ["socket_pair.threads", "socket_pair.processes", "switch.processes"] {
@@ -169,7 +171,7 @@ mod tests {
 
     #[test]
     fn a_difference_is_that_of_most_bursts() {
-        // Every third one of the processes' is disturbed, and every fourth one of the threads'.
+        // Every third burst of the processes is disturbed, and every fourth of the threads.
         let disturbed =
             |burst: u32, of: u32| 9_000.0 + if burst.is_multiple_of(of) { 50_000.0 } else { f64::from(burst) };
         let threads: Vec<f64> = (0..80).map(|burst| disturbed(burst, 4)).collect();

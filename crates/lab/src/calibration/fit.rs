@@ -1,6 +1,6 @@
-//! What cannot be measured alone: the simulation of a small experiment is made to take as long as the experiment did, by one figure
-//! at a time. Each experiment is one that none of the benchmarks is: a pipe that a task writes and reads alone, and two threads with
-//! semaphores, on one CPU and on two.
+//! Figures that cannot be measured alone. For each of them, a small experiment is simulated again and again, until the
+//! simulation takes as long as the experiment did. No benchmark is among these experiments: in one a task writes and
+//! reads a pipe alone; in the other two threads use semaphores, on one CPU and on two.
 
 use super::write::machine_file;
 use super::{Measurement, Observed};
@@ -13,7 +13,7 @@ use crate::run::{Wanted, run};
 use crate::setup::{FileSetup, KernelSetup, MachineSetup, Setup, WorkloadSetup};
 use machine::topology::Distance;
 
-/// What is fitted, with the bounds within which the measurement lets it lie.
+/// The fitted figures, with the bounds that the measurements allow.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Fitted {
     /// Cycles per instruction of `[paths]` and the idle loop, and of `[os]`.
@@ -38,27 +38,27 @@ impl Range {
     }
 }
 
-/// A figure that was measured and is simulated with the finished file.
+/// A measured figure, and its simulation with the finished file.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Check {
     pub name: String,
     pub unit: &'static str,
     pub measured: f64,
     pub simulated: f64,
-    /// The figure steered the fit; otherwise this is a prediction.
+    /// Whether the figure steered the fit; otherwise it is a prediction.
     pub fitted: bool,
 }
 
 /// Bounds of cycles per instruction, as machine files have them.
 const PER_INSTRUCTION: (f64, f64) = (0.02, 50.0);
-/// Of leaving idle, in nanoseconds.
+/// Bounds of leaving idle, in nanoseconds.
 const WAKE: (f64, f64) = (1.0, 5_000_000.0);
 /// How much is simulated for a fit.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Effort {
-    /// Rounds of the shorter and the longer run, by whose difference a round is told.
+    /// Rounds of a shorter and a longer run; the difference of their times gives the time of a round.
     pub rounds: [u64; 2],
-    /// Times that prices which depend on each other are fitted.
+    /// How often the prices that depend on each other are fitted.
     pub passes: usize,
 }
 
@@ -78,21 +78,22 @@ impl From<Mistake> for Stop {
     }
 }
 
-/// What every simulation of a fit has in common.
+/// What all simulations of a fit have in common.
 #[derive(Clone, Copy)]
 pub(super) struct Bench<'a> {
     pub observed: &'a Observed,
     pub arm: &'a str,
     pub effort: Effort,
-    /// Asked now and then; true ends the fit.
+    /// Polled now and then; true ends the fit.
     pub interrupted: &'a dyn Fn() -> bool,
 }
 
-/// Steps of a search, which seldom takes six.
+/// The most steps of a search; it seldom takes six.
 const STEPS: usize = 30;
-/// Share of the target within which a search ends.
+/// A search ends when it is within this share of the target.
 const NEAR: f64 = 0.001;
-/// Share of what was measured within which the simulation is fitted to it: far less than the measurement's own spread. Beyond it that is said.
+/// The simulation must come within this share of the measurement, far less than the measurement's own spread. If it
+/// does not, a note says so.
 pub(super) const FITTED: f64 = 0.01;
 
 pub(super) fn fit(bench: Bench, notes: &mut Vec<String>) -> Result<Fitted, Stop> {
@@ -109,7 +110,7 @@ pub(super) fn fit(bench: Bench, notes: &mut Vec<String>) -> Result<Fitted, Stop>
     fitted.os = solve(pipe, PER_INSTRUCTION, "instructions of [os]", notes, |value| {
         simulate(bench, &Fitted { os: Range::exactly(value), ..fitted }, Experiment::PipeSelf)
     })?;
-    // What one of the two takes has a small part in the other, so the first is looked at again.
+    // Each of the two prices has a small part in the other's experiment, so both are fitted again.
     let mut doubts = Vec::new();
     for _ in 0..bench.effort.passes {
         doubts.clear();
@@ -126,7 +127,8 @@ pub(super) fn fit(bench: Bench, notes: &mut Vec<String>) -> Result<Fitted, Stop>
     Ok(fitted)
 }
 
-/// The waker's call less what it would do on its own CPU: half a round there holds the call, but a sleep and a switch too.
+/// The cost of the waker's call, less what the call would do on its own CPU. Half a round on one CPU contains that, but
+/// a sleep and a switch too.
 fn send(observed: &Observed, gigahertz: f64) -> Range {
     let whole = observed.measurement("wake_call.100");
     let Some((whole, half)) = whole.zip(observed.measurement("futex_pair.same")) else { return Range::exactly(400.0) };
@@ -141,11 +143,11 @@ impl Range {
     }
 }
 
-/// The pair of CPUs that stands for wakeups across them, which `host` chooses for wakeups after idleness as well (`usual`), and two CPUs of the
-/// topology that are as near.
+/// The pair of CPUs that stands for wakeups across CPUs, and two CPUs of the topology at the same distance. `host`
+/// measures wakeups after idleness with the same pair (`usual`).
 pub(super) fn crossing(observed: &Observed) -> Option<(&Measurement, [usize; 2])> {
     let topology = &observed.topology;
-    // But for a CPU and itself: of that there is a measurement, too.
+    // Skips the distance from a CPU to itself, which is measured too.
     let mut distances = topology.distances().split_off(1);
     distances.sort_by_key(|distance| match distance {
         Distance::Llc => 0,
@@ -162,8 +164,8 @@ pub(super) fn crossing(observed: &Observed) -> Option<(&Measurement, [usize; 2])
     })
 }
 
-/// The value between `bounds` at which `simulated` is what was measured; it grows with it. Where none is found, the nearest of those that were
-/// tried, and a note.
+/// Finds the value between `bounds` at which `simulated`, which grows with it, equals the measurement. If there is
+/// none, it returns the nearest value that it tried, and adds a note.
 fn solve(
     measured: &Measurement,
     bounds: (f64, f64),
@@ -181,9 +183,9 @@ fn solve(
 #[derive(Clone, Copy, Debug, PartialEq)]
 struct Found {
     value: f64,
-    /// What comes out with it.
+    /// The simulated time at that value.
     simulated: f64,
-    /// Simulated time per unit of the value, thereabouts.
+    /// Simulated time per unit of the value, near there.
     slope: f64,
     end: End,
 }
@@ -192,14 +194,14 @@ struct Found {
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum End {
     Reached,
-    /// The target does not lie within the bounds.
+    /// The target lies outside the bounds.
     Beyond,
-    /// All steps were taken, and none came near.
+    /// All steps were used, and none came near.
     OutOfSteps,
 }
 
 impl Found {
-    /// What is to be said of a search that did not reach what was measured.
+    /// The note for a search that did not reach the measurement.
     fn doubt(&self, measured: &Measurement, bounds: (f64, f64), what: &str) -> Option<String> {
         if (self.simulated / measured.value - 1.0).abs() <= FITTED {
             return None;
@@ -217,7 +219,7 @@ impl Found {
     }
 }
 
-/// By false position (the Illinois rule): times grow with prices, and nearly in proportion.
+/// False position (the Illinois rule). It suits times, which grow with prices, and nearly in proportion.
 fn search<E>(target: f64, bounds: (f64, f64), simulated: impl Fn(f64) -> Result<f64, E>) -> Result<Found, E> {
     let off = |value: f64| Ok::<f64, E>(simulated(value)? - target);
     let ((mut low, mut high), mut below, mut above) = (bounds, off(bounds.0)?, off(bounds.1)?);
@@ -238,7 +240,7 @@ fn search<E>(target: f64, bounds: (f64, f64), simulated: impl Fn(f64) -> Result<
             return Ok(ended(nearest, End::Reached));
         }
         let is_low = found < 0.0;
-        // The bound that stays put for the second time counts for half.
+        // A bound that stays put for the second time counts only half.
         let share = if last_was_low == Some(is_low) { 0.5 } else { 1.0 };
         if is_low {
             (low, below, above) = (value, found, above * share);
@@ -308,7 +310,7 @@ fn simulate(bench: Bench, fitted: &Fitted, experiment: Experiment) -> Result<f64
     Ok(long.saturating_sub(short) as f64 / (rounds[1] - rounds[0]) as f64)
 }
 
-/// Everything that can be simulated of what was measured, with the fitted prices.
+/// All measurements that can be simulated, with the fitted prices.
 pub(super) fn checks(bench: Bench, fitted: &Fitted) -> Result<Vec<Check>, Stop> {
     let observed = bench.observed;
     let mut checks = Vec::new();
@@ -324,7 +326,7 @@ pub(super) fn checks(bench: Bench, fitted: &Fitted) -> Result<Vec<Check>, Stop> 
         add(pair, Experiment::Pair(cpus), 1.0, true)?;
     }
     if let Some(switch) = observed.measurement("switch.yield") {
-        // A round is a turn of each of the two.
+        // A round is one turn of each of the two.
         add(switch, Experiment::Yield, 0.5, false)?;
     }
     Ok(checks)
@@ -344,7 +346,7 @@ mod tests {
             let Found { value, end, .. } = search(target, (0.02, 50.0), simulated).unwrap();
             assert_eq!((value, end), (nearest, End::Beyond));
         }
-        // Steps and bends are searched as well.
+        // The search also handles steps and bends.
         let bent = |value: f64| Ok::<f64, ()>((value * value).floor());
         let Found { value, end, .. } = search(400.0, (0.02, 50.0), bent).unwrap();
         assert!((19.9..20.1).contains(&value), "{value}");
@@ -353,19 +355,19 @@ mod tests {
 
     #[test]
     fn a_search_out_of_steps_has_not_reached_its_target() {
-        // At 10 it leaps over what is looked for.
+        // At 10 the value jumps past the target.
         let leap = |value: f64| Ok::<f64, ()>(if value < 10.0 { 100.0 + value } else { 1_000.0 + value });
         let bounds = (0.02, 50.0);
         let found = search(400.0, bounds, leap).unwrap();
         assert_eq!(found.end, End::OutOfSteps);
-        // The nearest is this side of the leap, where a search halves its way to.
+        // The nearest value lies just below the jump; the search halves its way to it.
         assert!((9.9..10.0).contains(&found.value) && (109.9..110.0).contains(&found.simulated), "{found:?}");
         let (name, unit, ran) = ("pipe_self".to_string(), "ns".to_string(), String::new());
         let measured = Measurement { name, unit, value: 400.0, low: 390.0, high: 410.0, bursts: 9, ran };
         let said = found.doubt(&measured, bounds, "instructions of [os]").expect("a doubt");
         let begin = "pipe_self: none of 30 prices of instructions of [os] that were tried makes the simulation take the measured 400 ns; the nearest";
         assert!(said.starts_with(begin) && said.ends_with("with which it takes 110 ns"), "{said}");
-        // Steps of a simulation are seldom as small as a search's end; what comes so near is fitted.
+        // A simulation's steps are seldom as small as the search's tolerance; a value this near counts as fitted.
         let step = |value: f64| Ok::<f64, ()>(if value < 10.0 { 396.5 } else { 403.5 });
         let found = search(400.0, bounds, step).unwrap();
         assert_eq!((found.end, found.doubt(&measured, bounds, "x")), (End::OutOfSteps, None), "{found:?}");

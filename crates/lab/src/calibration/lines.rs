@@ -1,5 +1,5 @@
-//! What a cache line takes from one CPU to another, by distance: of every distance that the computer has, and in the order that machine
-//! files ask for.
+//! The time of a cache line from one CPU to another, for every distance that the computer has, in the order that
+//! machine files require.
 
 use super::fit::Range;
 use super::write::ran;
@@ -7,7 +7,7 @@ use super::{Measurement, Observed};
 use machine::description::How;
 use machine::topology::Distance;
 
-/// Where nothing near or far was measured.
+/// The guess where no distance was measured.
 const GUESS: Range = Range { value: 40.0, low: 15.0, high: 150.0 };
 
 /// A figure of `[line]`, in nanoseconds.
@@ -19,8 +19,8 @@ pub(super) struct Line {
     pub source: String,
 }
 
-/// Nearest first. What was not measured is as dear as what is nearer, or else as what is farther; what was measured in another order than
-/// that of distances is put in order.
+/// The figures, nearest distance first. A distance that was not measured costs as much as the next nearer one, or else
+/// as the next farther. Measurements that contradict the order of distances are adjusted to it.
 pub(super) fn lines(observed: &Observed) -> Vec<Line> {
     let distances = observed.topology.distances();
     let mut lines: Vec<Line> = distances.iter().skip(1).filter_map(|&distance| measured(observed, distance)).collect();
@@ -41,28 +41,29 @@ pub(super) fn lines(observed: &Observed) -> Vec<Line> {
     lines
 }
 
-/// The matrix, pressed into one figure for a distance: the median pair, and from the least of the nearest to the most of the farthest.
+/// One figure for a distance from the matrix of pairs: the value is the median pair's; the range goes from the lowest
+/// bound of any pair to the slowest pair.
 fn measured(observed: &Observed, distance: Distance) -> Option<Line> {
     let of = observed.lines.iter().filter(|(other, _)| *other == distance.name());
     let mut pairs: Vec<&Measurement> = of.filter_map(|(_, name)| observed.measurement(name)).collect();
     pairs.sort_by(|a, b| a.value.total_cmp(&b.value));
     let middle = pairs.get(pairs.len() / 2)?;
     let low = pairs.iter().map(|pair| pair.low).fold(middle.low, f64::min);
-    // One pair's disturbed bursts are no property of the machine; the slowest pair is.
+    // A few disturbed bursts of one pair say nothing about the machine; that its slowest pair is slow does.
     let high = pairs.last().map_or(middle.value, |pair| pair.value).max(middle.value * 1.2);
     let source = format!("{} pairs, the median one: {}", pairs.len(), ran(middle));
     Some(Line { distance, range: Range { value: middle.value, low, high }, how: How::Measured, source })
 }
 
-/// The order that machine files ask for. A virtual machine's CPUs need not lie where it says, so measurements may have another: then what is
-/// farther is as dear as what is nearer.
+/// Enforces the order that machine files require. A virtual machine's CPUs may lie elsewhere than it says, so
+/// measurements may contradict the order. The farther distance then costs as much as the nearer.
 fn put_in_order(lines: &mut [Line]) {
     for at in 1..lines.len() {
         let (nearer, rest) = lines.split_at_mut(at);
         let line = &mut rest[0];
         let above = |other: &&Line| {
             let other = *other;
-            // Ranges that meet leave it open which is less, within a package's last level cache.
+            // Within a package's last level cache, overlapping ranges leave it open which is less.
             let open = line.distance <= Distance::Llc || other.distance < Distance::Llc;
             let cluster = (other.distance, line.distance) == (Distance::Cluster, Distance::Llc);
             let meets =

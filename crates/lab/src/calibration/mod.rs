@@ -1,10 +1,11 @@
-//! From what was measured on a computer to the machine file of it.
+//! From the measurements on a computer to its machine file.
 //!
-//! Three sorts of figures come out. Some are measured as they stand (a system call, a cache line from one CPU to another). Some are
-//! fitted: what an instruction of the kernel takes, and leaving idle, are what makes the simulation of a small experiment take as
-//! long as the experiment did (`fit.rs`). The rest is not to be seen from user space; it stands as a guess, with what it is taken from.
+//! There are three kinds of figures. Some are measured directly (a system call, a cache line from one CPU to another).
+//! Some are fitted: the time of a kernel instruction and of leaving idle are chosen so that the simulation of a small
+//! experiment takes as long as the experiment did (`fit.rs`). The rest cannot be seen from user space; each is a guess,
+//! and the file says where it comes from.
 //!
-//! Of pipetest and hackbench nothing is used here, so that they can be predicted.
+//! Nothing from pipetest and hackbench is used here, so that these can be predicted.
 
 mod fit;
 mod lines;
@@ -19,7 +20,7 @@ use crate::mistake::{Location, Mistake};
 use fit::{Bench, Effort, Stop};
 use machine::topology::Topology;
 
-/// One measured price, as the host hands it out.
+/// One measured price, as the host delivers it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Measurement {
     pub name: String,
@@ -31,23 +32,23 @@ pub struct Measurement {
     pub ran: String,
 }
 
-/// All that was seen of a computer.
+/// Everything that was observed on a computer.
 #[derive(Clone, Debug)]
 pub struct Observed {
-    /// What the machine is to be called.
+    /// The name that the machine will have.
     pub name: String,
     pub host: Host,
     pub topology: Topology,
     /// UTC, to the minute.
     pub when: String,
-    /// As the driver declares them: name, exit latency and target residency in microseconds.
+    /// As the driver declares them: name, exit latency, and target residency in microseconds.
     pub idle_states: Vec<(String, u64, u64)>,
     /// cpufreq's lowest and highest frequency in kHz, and its governor.
     pub frequency: Option<(u64, u64, String)>,
     pub measurements: Vec<Measurement>,
-    /// Cache lines between CPUs: the distance as machine files name it, and the measurement's name.
+    /// Cache lines between CPUs: the distance as machine files call it, and the measurement's name.
     pub lines: Vec<(String, String)>,
-    /// What could not be seen, and why.
+    /// What could not be observed, and why.
     pub unseen: Vec<String>,
 }
 
@@ -71,27 +72,28 @@ impl Observed {
         Ok(self.needed("frequency")?.value)
     }
 
-    /// An idle CPU is woken by a store to what it monitors; the other drivers halt it until an interrupt comes.
+    /// A store to the line that it monitors wakes an idle CPU; under other drivers a CPU halts until an interrupt
+    /// comes.
     fn wakes_by_mwait(&self) -> bool {
         self.host.idle.as_deref().is_some_and(|idle| idle.starts_with("intel_idle") || idle.starts_with("acpi_idle"))
     }
 }
 
-/// A machine file, and how well the simulation of what was measured agrees with it.
+/// A machine file, and how well the simulation agrees with the measurements.
 #[derive(Clone, Debug)]
 pub struct Calibration {
     pub text: String,
-    /// What was simulated: the nearest kernel, and what is known of how this one was built and booted.
+    /// The simulated arm: the nearest kernel, with what is known about how this one was built and booted.
     pub arm: String,
     pub checks: Vec<Check>,
     /// What the reader of the file should know.
     pub notes: Vec<String>,
 }
 
-/// Makes the machine file. `interrupted` is asked now and then; once it is true, there is none.
+/// Makes the machine file. `interrupted` is polled now and then; once it is true, there is no file.
 ///
 /// # Errors
-/// A figure without which there is none.
+/// If a required figure is missing.
 pub fn calibrate(observed: &Observed, interrupted: &dyn Fn() -> bool) -> Result<Option<Calibration>, Mistake> {
     match with_effort(observed, Effort::FULL, interrupted) {
         Ok(calibration) => Ok(Some(calibration)),
@@ -107,12 +109,12 @@ fn with_effort(observed: &Observed, effort: Effort, interrupted: &dyn Fn() -> bo
     let fitted = fit::fit(bench, &mut notes)?;
     let checks = fit::checks(bench, &fitted)?;
     let text = write::machine_file(observed, &fitted, &arm, Some(&checks))?;
-    // A file that we cannot read ourselves is our own fault.
+    // If we cannot read our own file, that is our fault.
     Machine::parse(&text, "the calibrated machine").unwrap_or_else(|mistake| panic!("{mistake}\n{text}"));
     Ok(Calibration { text, arm, checks, notes })
 }
 
-/// The newest kernel that is simulated and not newer than a release such as `6.18.44-fc`; the oldest one where all are.
+/// The newest simulated kernel that is not newer than a release such as `6.18.44-fc`; the oldest one if all are newer.
 pub fn nearest_kernel(release: &str) -> &'static str {
     let wanted = version(release);
     let mut known: Vec<(&'static str, (u64, u64))> =
@@ -122,12 +124,12 @@ pub fn nearest_kernel(release: &str) -> &'static str {
     not_newer.or(known.first()).map(|&(name, _)| name).expect("a kernel is simulated")
 }
 
-/// The arm that is most like a host's kernel.
+/// The arm that resembles a host's kernel most.
 pub fn nearest_arm(host: &Host) -> String {
     let mut arm = nearest_kernel(&host.kernel).to_string();
     if let Some(model) = &host.preempt {
         let more = format!("{arm},preempt={model}");
-        // Not every kernel can be told on its command line.
+        // Not every kernel takes each of these on its command line.
         if resolve_arm(&Draft::default().arm_option(&more), 1, 250).is_ok() {
             arm = more;
         }

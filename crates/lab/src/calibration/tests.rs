@@ -64,12 +64,12 @@ pub(crate) fn observed() -> Observed {
     }
 }
 
-/// As users get it.
+/// As users run it.
 fn calibrate(observed: &Observed) -> Result<Calibration, Mistake> {
     super::calibrate(observed, &|| false).map(|calibration| calibration.expect("nobody interrupts it"))
 }
 
-/// By runs that are shorter, where it does not matter how near the fit comes.
+/// With shorter runs, for tests where the fit's accuracy does not matter.
 fn roughly(observed: &Observed) -> Calibration {
     match with_effort(observed, Effort { rounds: [10, 60], passes: 1 }, &|| false) {
         Ok(calibration) => calibration,
@@ -80,7 +80,7 @@ fn roughly(observed: &Observed) -> Calibration {
 
 #[test]
 fn an_interrupted_fit_ends_in_the_middle_of_a_run() {
-    // Each simulation asks more than once.
+    // Each simulation polls more than once.
     for most in [0, 7] {
         let asked = std::cell::Cell::new(0);
         let interrupted = || {
@@ -107,7 +107,7 @@ fn a_calibrated_machine_takes_as_long_as_was_measured() {
     let switch = machine.figure("paths.switch_mm").expect("it was measured");
     assert_eq!((switch.value, switch.range, switch.how.name()), (600, (540, 780), "derived"));
     assert_eq!(machine.tick_hertz(), 250);
-    // 25 bytes a ns; two CPUs that draw little more than one have met the limit.
+    // 25 bytes a ns. Two CPUs read little more than one does, so they have met the limit.
     assert_eq!(machine.memory_ps_per_kib(), 40 * 1024);
     let delivery = machine.figure("memory.delivery").expect("it was measured");
     assert_eq!(delivery.range, (31_508, 45_511), "32.5 and 22.5 bytes a ns");
@@ -175,7 +175,7 @@ fn idle_states_are_the_drivers() {
     let machine = Machine::parse(&calibration.text, "x").unwrap().description;
     let states = machine.idle_states();
     assert_eq!(states.iter().map(|state| state.name.as_str()).collect::<Vec<_>>(), ["POLL", "C1", "deep-idle"]);
-    // By as much as a wakeup after a longer idleness takes more.
+    // The difference is how much longer a wakeup takes after a longer idleness.
     assert_eq!(states[2].wake.0 - states[1].wake.0, 2_000_000);
     assert!(machine.wakes_by_mwait());
     assert_eq!(machine.min_hertz(), 1_200_000_000);
@@ -223,7 +223,7 @@ fn the_speed_beside_a_sibling_is_the_measured_one() {
     };
     assert_eq!(speed(Some(0.7)), (700, (630, 770), How::Measured));
     assert_eq!(speed(Some(0.95)).1, (855, 1_000));
-    // Where nothing is seen it is what every machine has that says nothing.
+    // If nothing is known, the figure is that of every machine that says nothing.
     assert_eq!(speed(None).2, How::Guess);
 }
 
@@ -243,7 +243,7 @@ fn the_arm_is_what_is_known_of_the_kernel() {
     assert_eq!(nearest_arm(&host), "v6.12");
     host.preempt = Some("none".to_string());
     assert_eq!(nearest_arm(&host), "v6.12,preempt=none");
-    // Of this kernel the preemption model is built in.
+    // The preemption model of this kernel is built in.
     host.kernel = "4.16.3".to_string();
     assert_eq!(nearest_arm(&host), "v4.16");
 }
@@ -261,7 +261,7 @@ fn the_governor_of_idle_states_stands_in_the_file() {
     };
     assert_eq!(of(Some("acpi_idle/teo"), None), (Some(Governor::Teo), None));
     assert_eq!(of(Some("haltpoll/haltpoll"), Some(0)), (Some(Governor::Haltpoll), Some(0)));
-    // None that is simulated, none that is known, none at all.
+    // A driver that is not simulated, a driver that is not known, and no driver.
     for idle in [Some("intel_idle/tomorrow"), Some("acpi_idle/unknown"), None] {
         assert_eq!(of(idle, None), (None, None));
     }
@@ -280,7 +280,7 @@ fn the_nearest_kernel_is_not_newer() {
     }
 }
 
-/// The machine without the fits, which take their time.
+/// The machine without the fits, which take long.
 fn unfitted(observed: &Observed) -> machine::description::Description {
     let exactly = fit::Range::exactly;
     let fitted = fit::Fitted { paths: exactly(0.5), os: exactly(1.5), wake: exactly(1_000.0), send: exactly(400.0) };
@@ -351,11 +351,11 @@ fn every_distance_of_the_computer_has_a_price_and_none_that_is_less_than_a_neare
     let all = [("smt", 10.0), ("llc", 25.0), ("package", 80.0), ("remote_1", 140.0)];
     let seen = "measured";
     assert_eq!(prices(&all), [(10, seen), (25, seen), (80, seen), (140, seen)]);
-    // A process that may use a part of the CPUs.
+    // A process that may use only some of the CPUs.
     assert_eq!(prices(&all[..2]), [(10, seen), (25, seen), (25, "guess"), (25, "guess")]);
     assert_eq!(prices(&all[3..]), [(140, "guess"), (140, "guess"), (140, "guess"), (140, seen)]);
     assert_eq!(prices(&[]), [(40, "guess"); 4]);
-    // A hypervisor that has put them elsewhere than it says.
+    // A hypervisor has placed them elsewhere than it says.
     let other = [("smt", 90.0), ("llc", 25.0), ("package", 20.0), ("remote_1", 140.0)];
     assert_eq!(prices(&other), [(90, seen), (90, "derived"), (90, "derived"), (140, seen)]);
 }

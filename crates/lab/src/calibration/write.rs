@@ -1,4 +1,5 @@
-//! The machine file itself. It extends what every Linux on x86-64 shares (`machines/bases/linux-x86.toml`) and gives everything else.
+//! Writes the machine file. It extends what all Linux machines on x86-64 share (`machines/bases/linux-x86.toml`) and
+//! gives everything else.
 
 use super::fit::{Check, Fitted, Range, crossing};
 use super::lines::Line;
@@ -10,8 +11,8 @@ use machine::idle::Governor;
 use machine::topology::Distance;
 use std::fmt::Write;
 
-/// Without `checks` it is for the fits: exits, which end every run, take next to nothing then, so that their phase is no part of
-/// what is fitted.
+/// Without `checks` the file is for the fits. Exits, which end every run, then take next to nothing, so that their
+/// timing does not enter the fit.
 pub(super) fn machine_file(
     observed: &Observed,
     fitted: &Fitted,
@@ -40,7 +41,7 @@ pub(super) fn machine_file(
 fn head(observed: &Observed, kernel: &str, checks: &[Check], out: &mut String) {
     let host = &observed.host;
     let mut line = |text: &str| {
-        // Comments hold what the system says of itself: no line of it may end one.
+        // Comments quote texts of the system: a line break in them must not end a comment.
         let _ = writeln!(out, "# {}", text.replace(['\n', '\r'], " "));
     };
     line(&format!("Measured by `fairground calibrate` on {}, UTC.", observed.when));
@@ -60,7 +61,7 @@ fn head(observed: &Observed, kernel: &str, checks: &[Check], out: &mut String) {
     let _ = writeln!(out, "description = {}\n", quoted(&about));
 }
 
-/// A TOML basic string: JSON's are a part of them.
+/// A TOML basic string; JSON's strings are a subset.
 fn quoted(text: &str) -> String {
     serde_json::to_string(text).expect("a text serialises")
 }
@@ -114,7 +115,7 @@ fn frequency(observed: &Observed, out: &mut String) -> Result<(), Mistake> {
                 How::Guess,
                 &format!("cpufreq's governor is {governor}; who shares a frequency is not seen"),
             );
-            // Clocks are not quite what they are said to be, and turbo need not be said at all.
+            // Real clocks deviate from their nominal frequency, and the turbo frequency may not be declared at all.
             for (name, khz, bound) in [
                 ("min", low, f64::min(seen.value, *low as f64 / 1e6)),
                 ("max", high, f64::max(seen.value, *high as f64 / 1e6)),
@@ -155,11 +156,11 @@ fn frequency(observed: &Observed, out: &mut String) -> Result<(), Mistake> {
     Ok(())
 }
 
-/// The speed beside a sibling, where the computer shows one.
+/// The speed next to a busy sibling, if the computer shows one.
 fn siblings(observed: &Observed, out: &mut String) {
     let Some(seen) = observed.measurement("speed_beside_sibling") else { return };
     let _ = writeln!(out, "\n[smt]");
-    // A disturbed burst alone makes a share of more than all.
+    // A disturbed burst alone could make a share of more than 1.
     let share = |value: f64| value.clamp(0.001, 1.0);
     let speed = Range { value: share(seen.value), low: share(seen.low), high: share(seen.high) };
     let source = format!("{}; upper quartile of {} bursts", seen.ran, seen.bursts);
@@ -191,7 +192,7 @@ fn caches(observed: &Observed, out: &mut String) -> Result<(), Mistake> {
     figure(out, "local", range(local), "ns", How::Measured, &source);
     delivery(observed, out);
     for distance in observed.topology.memory_distances().into_iter().skip(1) {
-        // As much of the own node's, and at most.
+        // The value and the most, as multiples of the own node's figure.
         let (value, most, source) = match distance {
             Distance::Remote(class) => {
                 let source = "half as much again as the own node's, for each class of distance; not measured";
@@ -205,16 +206,16 @@ fn caches(observed: &Observed, out: &mut String) -> Result<(), Mistake> {
     Ok(())
 }
 
-/// Where twice as many CPUs draw so many times as much, they have not met the memory's limit.
+/// If twice as many CPUs read this many times as much, they have not met the memory's limit.
 const UNSATURATED: f64 = 1.25;
 
-/// What a node's memory delivers at most: what its CPUs drew together. Where that is clearly more than half of them drew, memory may deliver more,
-/// which they cannot ask for.
+/// The most that a node's memory delivers: what all its CPUs read together. If that is clearly more than half of them
+/// read, memory may deliver even more, but these CPUs cannot ask for it.
 pub(super) fn delivery(observed: &Observed, out: &mut String) {
     let Some(all) = observed.measurement("bandwidth.all").filter(|all| all.low > 0.0) else { return };
     let half = observed.measurement("bandwidth.half");
     let more = half.is_none_or(|half| all.value > half.value * UNSATURATED);
-    // Bytes a nanosecond are gigabytes a second.
+    // Bytes per nanosecond are gigabytes per second.
     let ps = |bytes: f64| 1_024.0 * 1_000.0 / bytes;
     let (least, doubt) = match more {
         true => (ps(all.value) / 4.0, "; these CPUs can ask for no more, and memory may deliver it"),
@@ -315,7 +316,7 @@ fn kernel_work(observed: &Observed, fitted: &Fitted, kernel: &str, out: &mut Str
     Ok(())
 }
 
-/// What a switch to another address space takes, where a difference was to be seen.
+/// The time of a switch to another address space, if a difference could be measured.
 fn switch(observed: &Observed, gigahertz: f64, out: &mut String) {
     let Some(longer) = observed.measurement("switch.processes").filter(|longer| longer.value > 0.0) else { return };
     let _ = writeln!(out, "\n[paths]");
@@ -350,7 +351,7 @@ fn idle(observed: &Observed, fitted: &Fitted, kernel: &str, out: &mut String) {
     let states = if observed.idle_states.is_empty() { &halt[..] } else { &observed.idle_states };
     let crossing = crossing(observed).map(|(pair, _)| pair);
     for (name, latency_us, residency_us) in states {
-        // Machine files have plain names: "haltpoll idle" becomes haltpoll-idle.
+        // Machine files use plain names: "haltpoll idle" becomes haltpoll-idle.
         let plain = name.replace(|c: char| !c.is_ascii_alphanumeric() && c != '_', "-");
         let _ = writeln!(out, "\n[[idle.state]]\nname = {}", quoted(&plain));
         let declared = format!("as the driver declares it in sysfs: {driver}");
@@ -378,7 +379,8 @@ fn idle(observed: &Observed, fitted: &Fitted, kernel: &str, out: &mut String) {
     }
 }
 
-/// How much longer a wakeup takes after an idleness that suits a state of that residency than after the shortest, in nanoseconds.
+/// How many nanoseconds longer a wakeup takes after an idle time that suits a state of that residency, than after the
+/// shortest.
 fn beyond(observed: &Observed, residency_us: u64) -> (f64, String) {
     let after =
         |measurement: &Measurement| measurement.name.strip_prefix("wake.").and_then(|us| us.parse::<u64>().ok());

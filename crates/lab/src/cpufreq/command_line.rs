@@ -10,7 +10,7 @@ use machine::description::Description;
 use machine::frequency::{Driver, PstateStart};
 
 pub const PARAMETER: &str = "intel_pstate";
-/// What it stands under among [`Settings`]: no file is called so.
+/// Its name among [`Settings`]; no file is called so.
 pub const SETTING: &str = "intel_pstate=";
 pub const WORDS: &[&str] = &[DISABLE, NO_HWP, PASSIVE, ACTIVE];
 
@@ -18,7 +18,7 @@ const DISABLE: &str = "disable";
 const NO_HWP: &str = "no_hwp";
 const PASSIVE: &str = "passive";
 const ACTIVE: &str = "active";
-/// Between words of one value. A real command line has the parameter once for each.
+/// Separates words within one value. A real command line repeats the parameter for each word.
 const BESIDE: char = '+';
 
 /// Whether a kernel knows a word.
@@ -30,17 +30,17 @@ pub fn has(build: &Build, word: &str) -> bool {
     }
 }
 
-/// What comes of it.
+/// What the parameter leads to.
 pub(super) struct Chosen {
     pub driver: Driver,
     /// Hardware P-states stay off.
     pub no_hwp: bool,
 }
 
-/// The driver that a kernel's command line leads to; `None`: it says nothing.
+/// The driver that a kernel's command line leads to; `None` if it says nothing.
 ///
 /// # Errors
-/// Words that the kernel does not have, processors that are not Intel's, and a driver that is set beside it.
+/// Words that the kernel does not have; processors that are not Intel's; another driver set alongside.
 pub(super) fn chosen(
     machine: &Description,
     kernel: &str,
@@ -65,7 +65,7 @@ pub(super) fn chosen(
         check(word, written, kernel, build)?;
     }
     let said = |word: &str| words().any(|it| it == word);
-    // As with a parameter that is given twice, the last one of two modes holds.
+    // If both modes are given, the last one holds, as with a parameter that is given twice.
     let mode = words().rfind(|&word| word == ACTIVE || word == PASSIVE);
     let driver = match (mode, build.frequency.pstate_start) {
         _ if said(DISABLE) => Driver::AcpiCpufreq,

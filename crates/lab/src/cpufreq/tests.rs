@@ -15,7 +15,7 @@ use machine::description::{builtin, parse};
 use machine::topology::Location;
 use units::CpuId;
 
-/// The eight-CPU machine with figures, made up, for frequencies that change; and these lines.
+/// The eight-CPU machine with made-up figures for frequencies that change, plus these lines.
 fn machine_text(lines: &str) -> String {
     let (_, text) = builtin().iter().find(|(name, _)| name.starts_with("skylake")).expect("it ships");
     let figure = |name: &str, value: &str, unit: &str| {
@@ -47,7 +47,7 @@ fn fact(name: &str, value: &str) -> String {
     format!("{name} = {{ value = \"{value}\", how = \"guess\", source = \"made up\" }}\n")
 }
 
-/// What comes of a kernel and settings such as `driver=intel_pstate no_turbo=1`.
+/// What a kernel makes of settings such as `driver=intel_pstate no_turbo=1`.
 fn chosen(lines: &str, kernel: &str, settings: &str) -> Result<Option<Policy>, String> {
     let machine = parse(&machine_text(lines), "m.toml").unwrap_or_else(|error| panic!("{error}"));
     let written =
@@ -181,7 +181,7 @@ fn preferences_that_a_kernel_refuses_are_refused() {
     assert!(preference(&intel, "v6.1", "1", "governor=performance").unwrap_err().contains("(EBUSY)"));
     assert_eq!(preference(&intel, "v6.1", "0", "governor=performance"), Ok(0));
     assert_eq!(preference(&intel, "v6.1", "77", ""), Ok(77));
-    // Kernels of 4.x do not look at the governor.
+    // Kernels of 4.x do not check the governor.
     assert_eq!(preference(&intel, "v4.15", "power", "governor=performance"), Ok(255));
     for (lines, kernel) in [(&intel, "v4.15"), (&intel, "v4.16"), (&amd, "v6.12")] {
         let number = preference(lines, kernel, "77", "").unwrap_err();
@@ -190,7 +190,7 @@ fn preferences_that_a_kernel_refuses_are_refused() {
     }
 }
 
-/// A run of a task that rt-app describes, on that machine with `lines`, by an arm such as `v4.15,cpufreq.no_turbo=1`.
+/// Runs a task described by rt-app on that machine with `lines`, under an arm such as `v4.15,cpufreq.no_turbo=1`.
 fn run_of(lines: &str, arm: &str, task: &str) -> Run {
     let setup = setup_of(lines, arm, task);
     run(&setup, Wanted::default(), &Location::of("a test")).unwrap().expect("nobody interrupted")
@@ -211,7 +211,7 @@ fn core(run: &Run, cpu: u16) -> &CoreFrequency {
     run.hardware.frequencies.iter().find(|core| core.cpu == CpuId(cpu)).expect("a core")
 }
 
-/// Milliseconds of a run, whose task has 20 ms of work at 4 GHz on CPU 0.
+/// The milliseconds of a run, whose task has 20 ms of work at 4 GHz on CPU 0.
 fn work(lines: &str, arm: &str) -> (f64, Run) {
     let run = run_of(lines, arm, "\"cpus\": [0], \"loop\": 1, \"run\": 20000");
     ((run.outcome.simulated_ns - run.start.0) as f64 / 1e6, run)
@@ -230,7 +230,7 @@ fn work_done_is_work_asked_at_every_frequency() {
     ] {
         let (time, run) = work(&intel, arm);
         assert!(time < longest && time > longest * 0.9, "{arm}: {time} ms");
-        // 80 million cycles, and what the kernel took for its part.
+        // 80 million cycles, plus the kernel's share.
         let cycles = core(&run, 0).counters.cycles;
         assert!((80_000_000..84_000_000).contains(&cycles), "{arm}: {cycles} cycles");
         for core in &run.hardware.frequencies {
@@ -243,7 +243,7 @@ fn work_done_is_work_asked_at_every_frequency() {
 
 #[test]
 fn shares_of_frequencies_are_of_the_time_that_was_executed() {
-    // It ramps to the highest, which the clock shows while all sleep.
+    // The clock ramps up to the highest frequency, and shows it while all tasks sleep.
     let lines = fact("driver", "intel_pstate");
     let run = run_of(&lines, "v6.12", "\"cpus\": [0], \"loop\": 2, \"run\": 60000, \"sleep\": 500000");
     let machine = parse(&machine_text(&lines), "m.toml").unwrap_or_else(|error| panic!("{error}"));
@@ -291,12 +291,14 @@ fn hardware_that_chooses_by_itself_ramps_where_a_task_stays_and_leaves_idle_core
     assert!(busy.time.changes() >= 7, "{} changes", busy.time.changes());
     assert_eq!(busy.time.iter().last().map(|entry| entry.0), Some(4_000_000));
     for cpu in 1..4 {
-        // The lowest, where the driver starts, or where the hardware works most efficiently, if anything ran there.
+        // A core runs at the lowest frequency, where the driver starts, or, if anything ran there, where the hardware
+        // works most efficiently.
         assert!(core(&run, cpu).time.iter().all(|(khz, _)| khz <= 1_100_000), "core {cpu}");
     }
 }
 
-/// The share of its time, in percent, that core 0 was at each frequency in MHz, in a run in which a task on CPU 0 works for `work_us` of the highest frequency in each `period_us`.
+/// The percentage of its time that core 0 spent at each frequency in MHz. A task on CPU 0 has work for `work_us` at the
+/// highest frequency in each `period_us`.
 fn duty(lines: &str, arm: &str, (work_us, period_us): (u64, u64)) -> Vec<(u32, f64)> {
     let count = 1_200_000 / period_us;
     let timer = format!("\"timer\": {{ \"ref\": \"t\", \"period\": {period_us} }}");
@@ -305,13 +307,13 @@ fn duty(lines: &str, arm: &str, (work_us, period_us): (u64, u64)) -> Vec<(u32, f
     core(&run, 0).time.iter().map(|(khz, time)| (khz / 1_000, time.0 as f64 * 100.0 / whole)).collect()
 }
 
-/// What core 0 ran at, on average over the run, in MHz.
+/// The average frequency of core 0 over the run, in MHz.
 fn average(lines: &str, arm: &str, work: (u64, u64)) -> u32 {
     let shares = duty(lines, arm, work);
     shares.iter().map(|(mhz, share)| f64::from(*mhz) * share / 100.0).sum::<f64>() as u32
 }
 
-/// The machine without hardware that chooses by itself: 0.8 to 3.4 GHz, turbo up to 4.0.
+/// The machine with hardware that does not choose its own frequency: 0.8 to 3.4 GHz, turbo up to 4.0.
 fn obeying() -> String {
     fact("driver", "intel_pstate")
 }
@@ -324,20 +326,21 @@ fn obeying_run(arm: &str, work: (u64, u64)) -> u32 {
 }
 
 thread_local! {
-    /// Machines have clocks of cores that obey, instead of hardware that chooses.
+    /// Whether machines have cores whose clocks obey, instead of hardware that chooses.
     static OBEYS: std::cell::Cell<bool> = const { std::cell::Cell::new(false) };
 }
 
 #[test]
 fn schedutil_runs_a_quarter_faster_than_what_is_used() {
-    // Half of the highest frequency's work, in periods far shorter than averages decay in: 1.25 * 0.5 * 4.0 GHz. Full speed is that of
-    // four active cores, 3.7, so that a little more counts as used.
+    // Half of the highest frequency's work, in periods far shorter than the averages' decay: 1.25 * 0.5 * 4.0 GHz. Full
+    // speed is that of four active cores, 3.7 GHz, so a little more counts as used.
     for kernel in ["v6.1", "v6.12"] {
         let arm = format!("{kernel},cpufreq.driver=intel_cpufreq,cpufreq.governor=schedutil");
         let found = obeying_run(&arm, (1_000, 2_000));
         assert!((2_400..3_100).contains(&found), "{arm}: {found} MHz");
     }
-    // Not invariant: relative to the current frequency, and above four fifths of that up at once, before the average knows better.
+    // Utilization is not frequency-invariant here, but relative to the current frequency. Above four fifths of that,
+    // the clock goes up at once, before the average has settled.
     let arm = "v4.15,cpufreq.driver=intel_cpufreq,cpufreq.governor=schedutil";
     let found = obeying_run(arm, (1_000, 2_000));
     assert!((2_400..=4_000).contains(&found), "v4.15: {found} MHz");
@@ -345,7 +348,8 @@ fn schedutil_runs_a_quarter_faster_than_what_is_used() {
         let arm = format!("{kernel},cpufreq.driver=acpi-cpufreq,cpufreq.governor=schedutil");
         let busy = obeying_run(&arm, (100_000, 100_000));
         assert!(busy > 3_600, "{arm}, busy all the time: {busy} MHz");
-        // Far enough apart for the tick to stop: who keeps it has not idled, to schedutil.
+        // The periods are long enough for the tick to stop. A CPU that keeps its tick has not idled, as schedutil sees
+        // it.
         let idle = obeying_run(&arm, (200, 20_000));
         assert!(idle < 1_200, "{arm}, almost idle: {idle} MHz");
     }
@@ -371,7 +375,8 @@ fn schedutil_keeps_its_rate_limit() {
 fn ondemand_goes_to_the_highest_above_its_threshold_and_follows_load_below() {
     let arm = |kernel: &str| format!("{kernel},cpufreq.driver=acpi-cpufreq,cpufreq.governor=ondemand");
     for kernel in ["v4.5-rc1", "v4.15", "v6.12"] {
-        // The table's last entry is turbo. It takes two samples, the first of them late: its kworker is a new task.
+        // The table's last entry is turbo. Going there takes two samples, and the first is late, because its kworker is
+        // a new task.
         let found = obeying_run(&arm(kernel), (100_000, 100_000));
         assert!(found > 3_850, "{kernel}, busy all the time: {found} MHz");
     }
@@ -391,8 +396,9 @@ fn intel_pstate_follows_the_busy_share_and_its_controller_does_not_see_idle_time
         let found = obeying_run(arm, (600, 2_000));
         assert!((2_200..=2_900).contains(&found), "{arm}: {found} MHz");
     }
-    // The controller of v4.5 compares what it got while it executed with what it asked for: short sleeps do not lower it, and each
-    // sample is 3% above its setpoint, a P-state up. Its timer needs ticks, which the period must not miss for ever.
+    // The controller of v4.5 compares the performance delivered while executing with what it asked for. So short sleeps
+    // do not lower the clock, and each sample is 3% above its setpoint, which moves it one P-state up. Its timer needs
+    // ticks, so the period must not miss them for ever.
     let found = obeying_run("v4.5-rc1", (950, 1_900));
     assert!(found > 3_000, "{found} MHz");
 }
@@ -404,7 +410,7 @@ fn conservative_climbs_in_steps() {
     let run = run_of(&obeying(), arm, "\"cpus\": [0], \"loop\": 1, \"run\": 400000");
     OBEYS.with(|obeys| obeys.set(false));
     let busy = core(&run, 0);
-    // 5% of 3.401 GHz, down to multiples of 100 MHz: from 0.8 to 3.4 one after the other.
+    // Steps of 5% of 3.401 GHz, rounded down to multiples of 100 MHz: one after the other from 0.8 to 3.4.
     let seen: Vec<u32> = busy.time.iter().map(|entry| entry.0 / 1_000).collect();
     assert!(seen.len() > 14 && seen.first() == Some(&800) && seen.last() == Some(&4_000), "{seen:?}");
 }
@@ -417,7 +423,7 @@ fn every_change_of_a_clock_is_traced() {
     let text = String::from_utf8(text).expect("ftrace is text");
     let lines: Vec<&str> =
         text.lines().filter(|line| line.contains("cpu_frequency:") && line.ends_with("cpu_id=0")).collect();
-    // The first says what it is at boot.
+    // The first line gives the frequency at boot.
     assert_eq!(lines.len() as u64, core(&run, 0).time.changes() + 1, "{lines:?}");
     assert!(
         lines[0].contains("state=800000 ") && lines.iter().any(|line| line.contains("state=4000000 ")),

@@ -71,7 +71,8 @@ fn joules_have_a_unit_of_their_size() {
     assert_eq!([2.5, 0.0123, 4.56e-4, 7e-7].map(shown), ["2.500 J", "12.30 mJ", "456.0 uJ", "700.000 nJ"]);
 }
 
-/// Tasks that are forked onto big CPUs and run half a millisecond in eight, as in the scenarios `energy` and `energy_off`.
+/// Tasks that are forked onto big CPUs and run for half a millisecond in eight, as in the scenarios `energy` and
+/// `energy_off`.
 const SMALL_TASKS: &str = "task a on=4: 60 x (run 500us; sleep 7500us)\n\
     task b on=5: 60 x (run 500us; sleep 8500us)\n\
     task c on=4 at=1ms: 60 x (run 500us; sleep 6500us)\n";

@@ -1,4 +1,4 @@
-//! One side of a comparison: a kernel and what is set on it.
+//! One side of a comparison: a kernel and its settings.
 
 use super::draft::{DraftArm, DraftSetting, SettingKind};
 use super::isolation;
@@ -19,17 +19,17 @@ use sched::versions::{KERNELS, Switched};
 use std::collections::BTreeMap;
 use units::CpuMask;
 
-/// What settings of frequencies begin with, where they stand among others.
+/// The prefix of frequency settings, where they are mixed with others.
 const CPUFREQ: &str = "cpufreq.";
-/// And those of what packages draw.
+/// The prefix of settings that limit the power of packages.
 const POWERCAP: &str = "powercap.";
 
-/// The name of a file of cpufreq or powercap, with or without what tells it from other settings.
+/// The name of a cpufreq or powercap file, with the prefix removed if it has one.
 fn bare<'k>(prefix: &str, key: &'k str) -> &'k str {
     key.strip_prefix(prefix).unwrap_or(key)
 }
 
-/// What an arm sets of a kind whose names begin so, with places.
+/// An arm's settings of the kind whose names have this prefix, with their places.
 fn files_of(draft: &DraftArm, kind: SettingKind, prefix: &str) -> Vec<(Written, Written)> {
     let of = |setting: &DraftSetting| {
         let is_parameter = setting.key.text == command_line::PARAMETER && kind == SettingKind::Cpufreq;
@@ -45,7 +45,8 @@ fn files_of(draft: &DraftArm, kind: SettingKind, prefix: &str) -> Vec<(Written, 
     draft.settings.iter().filter_map(of).collect()
 }
 
-/// What of it depends on the machine: its frequencies, what limits its power, and ranks of cores, without which the kernel makes no `kernel.sched_itmt_enabled`.
+/// Checks what depends on the machine: its frequencies, its power limits, and its ranks of cores, without which the
+/// kernel does not create `kernel.sched_itmt_enabled`.
 pub fn check_on(arm: &Arm, draft: &DraftArm, machine: &Machine) -> Result<(), Mistake> {
     let files = |kind, prefix| files_of(draft, kind, prefix);
     let settings = files(SettingKind::Cpufreq, CPUFREQ);
@@ -61,13 +62,13 @@ pub fn check_on(arm: &Arm, draft: &DraftArm, machine: &Machine) -> Result<(), Mi
     }
 }
 
-/// Letters of an arm's name.
+/// The most letters of an arm's name.
 const LONGEST_NAME: usize = 60;
 
 /// An arm, resolved.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Arm {
-    /// Its column's head.
+    /// The name in the head of its column.
     pub name: String,
     /// The kernel's name, before anything was set.
     pub kernel: String,
@@ -75,28 +76,28 @@ pub struct Arm {
     pub features: Features,
     pub sysctl: Sysctl,
     pub hz: u32,
-    /// Whether it, or its experiment, says `hz`: else that is the machine's `tick.rate`.
+    /// Whether the arm or its experiment gives `hz`; otherwise it is the machine's `tick.rate`.
     pub says_hz: bool,
-    /// Of the kernel's command line, beside those that set a tunable or the preemption model.
+    /// Parameters of the kernel's command line, except those that set a tunable or the preemption model.
     pub parameters: BTreeMap<String, String>,
-    /// Whether it names the governor of idle states, be it the kernel's own.
+    /// Whether it names a governor of idle states, even if that is the kernel's default.
     pub names_idle_governor: bool,
     /// `nohz_full=` and `isolcpus=`
     pub nohz_full: CpuMask,
     pub isolcpus: CpuMask,
-    /// What is set below `/sys/devices/system/cpu/cpufreq`, by the names of [`crate::cpufreq::FILES`].
+    /// Settings below `/sys/devices/system/cpu/cpufreq`, by the names of [`crate::cpufreq::FILES`].
     pub cpufreq: BTreeMap<String, String>,
-    /// What is set below `/sys/class/powercap`, by the names of [`crate::powercap::FILES`].
+    /// Settings below `/sys/class/powercap`, by the names of [`crate::powercap::FILES`].
     pub powercap: BTreeMap<String, String>,
     /// What changes while it runs.
     pub timeline: Vec<ChangeSetup>,
-    /// What was set, in the user's words.
+    /// The settings in the user's words.
     pub said: Vec<String>,
-    /// What the kernel complains of when it boots.
+    /// What the kernel would complain about at boot.
     pub complaints: Vec<String>,
 }
 
-/// Checks and applies what an arm says. `hz` holds where the arm does not set its own.
+/// Checks and applies an arm's settings. `hz` applies if the arm does not set its own.
 pub fn resolve(draft: &DraftArm, nr_cpus: usize, hz: u32) -> Result<Arm, Mistake> {
     let kernel = draft.kernel.as_ref().unwrap_or(&draft.name);
     let build = Build::choose(kernel)?;
@@ -123,7 +124,8 @@ pub fn resolve(draft: &DraftArm, nr_cpus: usize, hz: u32) -> Result<Arm, Mistake
         settings.push((kind_of(setting, &arm)?, setting));
     }
     refuse_repeats(&settings, &arm.build)?;
-    // The source is changed before the kernel is built, booted and configured.
+    // Settings apply in the order of a real kernel's life: the source is changed, then the kernel is built, booted and
+    // configured.
     settings.sort_by_key(|(kind, _)| order(*kind));
     for (kind, setting) in settings {
         arm.set(kind, setting)?;
@@ -154,7 +156,7 @@ fn order(kind: SettingKind) -> u8 {
     }
 }
 
-/// What a key of the command line is the name of.
+/// The kind of setting that a key of the command line names.
 fn kind_of(setting: &DraftSetting, arm: &Arm) -> Result<SettingKind, Mistake> {
     if let Some(kind) = setting.kind {
         return Ok(kind);
@@ -207,7 +209,7 @@ fn refuse_repeats(settings: &[(SettingKind, &DraftSetting)], build: &Build) -> R
         SettingKind::Feature => setting.key.text.trim_start_matches("NO_").to_string(),
         SettingKind::Cpufreq => bare(CPUFREQ, &setting.key.text).to_string(),
         SettingKind::Powercap => bare(POWERCAP, &setting.key.text).to_string(),
-        // They are one choice.
+        // All options of the build are one choice.
         SettingKind::Config => "preempt".to_string(),
         _ => setting.key.text.clone(),
     };
@@ -287,7 +289,7 @@ impl Arm {
         }
     }
 
-    /// As setup_preempt_mode() takes it, but that it refuses what that one warns of.
+    /// As in setup_preempt_mode(), except that what the kernel warns about is refused here.
     pub(super) fn set_preempt(&mut self, key: &Written, value: &Written) -> Result<(), Mistake> {
         if !self.build.preempt_dynamic {
             let found = format!("the parameter {}, which {} does not have", key.quoted(), self.kernel);
@@ -344,7 +346,7 @@ impl Arm {
         Ok(())
     }
 
-    /// A tunable of this arm's kernel by its full name, and the value that is meant for it.
+    /// The full name of a tunable of this arm's kernel, and the value that is meant for it.
     pub(super) fn tunable_value(
         &self,
         key: &Written,
@@ -362,7 +364,7 @@ impl Arm {
         Ok((name, tunable, number))
     }
 
-    /// Another kernel's tunable, perhaps under another name here, or nobody's.
+    /// The tunable is another kernel's, perhaps under another name here, or no kernel's.
     fn unknown_tunable(&self, key: &Written) -> Mistake {
         let elsewhere: Vec<_> =
             KERNELS.iter().filter_map(|kernel| Some((kernel.name, kernel.tunable(&key.text)?.1))).collect();
@@ -377,7 +379,7 @@ impl Arm {
         key.mistake(found, expected)
     }
 
-    /// Before statistics could be switched, nothing switched them.
+    /// Kernels from before statistics could be switched have no switch to set.
     pub(super) fn needs_schedstats_switch(&self, key: &Written) -> Result<(), Mistake> {
         match self.build.sched.schedstats {
             Schedstats::Tunable => Ok(()),
@@ -397,7 +399,7 @@ impl Arm {
         Ok(())
     }
 
-    /// A feature of this arm's kernel, and whether it is to be on.
+    /// A feature of this arm's kernel, and whether it should be on.
     pub(super) fn feature_value(&self, key: &Written, value: Option<&Written>) -> Result<(Feature, bool), Mistake> {
         let (name, mut on) = match key.text.strip_prefix("NO_") {
             Some(name) => (name, false),
@@ -407,7 +409,8 @@ impl Arm {
             on ^= value.whole(&key.text, 0, 1)? == 0;
         }
         match Feature::from_name(name).filter(|&feature| self.features.has(feature)) {
-            // A toggle that nothing here reads may be named, but not turned: it would change nothing in silence.
+            // A feature that no code here reads may be named, but not changed: the change would silently have no
+            // effect.
             Some(feature) if !feature.has_effect() && self.features.sched_feat(feature) != on => {
                 let found = format!("the feature {}, which is not modelled yet", key.quoted());
                 Err(key.mistake(found, "another feature, or none"))
@@ -428,7 +431,7 @@ impl Arm {
             let found = format!("the feature {}, which {} does not have", key.quoted(), self.kernel);
             return key.mistake(found, format!("a kernel that has it ({}), or another feature", listed(elsewhere)));
         }
-        // With its prefix a name is far from every other.
+        // The prefix would make a name far from every other.
         let bare = Written { text: name.to_string(), at: key.at.clone() };
         let turnable = self.features.iter().map(|(feature, _)| feature).filter(|feature| feature.has_effect());
         let names: Vec<&str> = turnable.map(|feature| feature.name()).collect();
@@ -448,7 +451,7 @@ impl Arm {
 }
 
 impl KernelSetup {
-    /// The kernel of an arm, with every setting.
+    /// The kernel of an arm with all settings, as a setup stores it.
     pub fn of(arm: &Arm) -> KernelSetup {
         let behaviours = arm.build.settings().into_iter();
         let own = Build::named(&arm.kernel).map(|build| build.os.preempt);
@@ -470,7 +473,7 @@ impl KernelSetup {
     }
 }
 
-/// As it is written into `sched_features`.
+/// As one would write it into `sched_features`.
 pub(super) fn said_of_feature(feature: Feature, on: bool) -> String {
     if on { feature.name().to_string() } else { format!("NO_{}", feature.name()) }
 }
@@ -483,7 +486,7 @@ pub fn read_hz(value: &Written) -> Result<u32, Mistake> {
     }
 }
 
-/// Checks that arms can be told apart and that there are enough.
+/// Checks that there are enough arms, and that their names differ.
 pub fn check_all(arms: &[DraftArm], at: &machine::topology::Location, needed: usize) -> Result<(), Mistake> {
     for (index, arm) in arms.iter().enumerate() {
         check_name(&arm.name)?;

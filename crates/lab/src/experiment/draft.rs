@@ -1,19 +1,19 @@
-//! What an experiment file and the command line say, before it is looked at: pieces of text with their places.
+//! What an experiment file and the command line say, before it is checked: pieces of text with their places.
 
 use crate::machines::within;
 use crate::mistake::{Mistake, Written};
 
-/// An experiment as written. Options of the command line come after the file: see each method for what they do to it.
+/// An experiment as written. Command-line options are applied after the file; each method says how they change it.
 #[derive(Clone, Debug, Default)]
 pub struct Draft {
-    /// What results are named after; the file's name without one.
+    /// The name for results; the file's name if none is given.
     pub name: Option<Written>,
-    /// A sentence for whoever reads the report.
+    /// A sentence for the reader of the report.
     pub about: Option<Written>,
-    /// The folder that paths in the file are relative to; empty is the current one.
+    /// The folder that the file's paths are relative to; empty is the current one.
     pub folder: String,
     pub machine: Option<Written>,
-    /// `machine` stands in the file, so a path in it is relative to the file.
+    /// Whether the file gives `machine`: a path in it is then relative to the file.
     pub machine_in_file: bool,
     pub workloads: Vec<DraftWorkload>,
     pub arms: Vec<DraftArm>,
@@ -27,11 +27,11 @@ pub struct Draft {
     pub ratio: Option<Written>,
     /// What changes in the middle of every run.
     pub timeline: Vec<DraftChange>,
-    /// What a real kernel did, to be compared with.
+    /// Figures of a real kernel to compare with.
     pub figures: Vec<DraftFigure>,
     /// The file with the real kernel's figures.
     pub recording: Option<Written>,
-    /// The workloads came from options already.
+    /// Whether the workloads come from options already.
     pub(super) replaced: bool,
 }
 
@@ -41,14 +41,15 @@ pub struct DraftWorkload {
     pub name: Written,
     pub title: Option<Written>,
     pub parameters: Vec<(Written, Vec<Written>)>,
-    /// Rows and figures of a published table, and `source`.
+    /// Rows and figures of a published table, and its `source`.
     pub published: Vec<(Written, Written)>,
     pub profile: Option<DraftProfile>,
     pub in_file: bool,
 }
 
 impl DraftWorkload {
-    /// The path of the one file that a workload of files takes as its parameter. `of`: what the file is, as `trace:file=path of a ...` ends.
+    /// The path of the file that a workload of files takes as its only parameter. `of` says what the file is, as
+    /// `trace:file=path of a ...` ends.
     pub(super) fn path_of_file(&self, folder: &str, of: &str) -> Result<String, Mistake> {
         let mut file = None;
         for (key, values) in &self.parameters {
@@ -73,7 +74,7 @@ impl DraftWorkload {
 pub struct DraftProfile {
     pub title: Written,
     pub functions: Vec<Written>,
-    /// Rows with their two figures, and `source`.
+    /// Rows with their two figures, and their `source`.
     pub published: Vec<(Written, Vec<Written>)>,
 }
 
@@ -81,7 +82,7 @@ pub struct DraftProfile {
 #[derive(Clone, Debug)]
 pub struct DraftArm {
     pub name: Written,
-    /// `None`: an arm of the file is meant, or a kernel by its own name.
+    /// `None` if the name is that of one of the file's arms, or of a kernel.
     pub kernel: Option<Written>,
     pub settings: Vec<DraftSetting>,
 }
@@ -90,13 +91,13 @@ pub struct DraftArm {
 #[derive(Clone, Debug)]
 pub struct DraftChange {
     pub at: Written,
-    /// The arms that it happens in; `None`: all.
+    /// The arms in which it happens; `None`: all.
     pub arms: Option<Vec<Written>>,
     /// In the order of the text.
     pub actions: Vec<DraftAction>,
 }
 
-/// One thing done at such a moment.
+/// One action at such a moment.
 #[derive(Clone, Debug)]
 pub enum DraftAction {
     Sysctl { key: Written, value: Written },
@@ -120,16 +121,16 @@ pub struct DraftFigure {
     pub gap: Option<Written>,
 }
 
-/// One thing an arm sets.
+/// One setting of an arm.
 #[derive(Clone, Debug)]
 pub struct DraftSetting {
-    /// `None` where the key itself must tell.
+    /// `None` if it follows from the key.
     pub kind: Option<SettingKind>,
     pub key: Written,
     pub value: Option<Written>,
 }
 
-/// Where a real machine would have it set.
+/// Where the setting would be made on a real machine.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum SettingKind {
     /// `/proc/sys/kernel/...`.
@@ -142,11 +143,11 @@ pub enum SettingKind {
     Cpufreq,
     /// `/sys/class/powercap`.
     Powercap,
-    /// The source: a behaviour of a version, switched alone.
+    /// The source: one behaviour of a version, switched on its own.
     Behaviour,
     /// The build: CONFIG_HZ.
     Hz,
-    /// The build: another of its choices.
+    /// The build: one of its other choices.
     Config,
 }
 
@@ -157,13 +158,13 @@ impl Draft {
         self.machine_in_file = false;
     }
 
-    /// `--workload W[:key=value,...]`: instead of all of the file's; several options add up. A value may be a list,
-    /// `groups=1+4+7`.
+    /// `--workload W[:key=value,...]` replaces all of the file's workloads; several options add up. A value may be a
+    /// list, `groups=1+4+7`.
     pub fn workload_option(&mut self, text: &str) -> Result<(), Mistake> {
         self.workload(&Written::option("--workload", text))
     }
 
-    /// The same, wherever the user typed it.
+    /// The same for text from any place.
     pub fn workload(&mut self, whole: &Written) -> Result<(), Mistake> {
         let text = whole.text.as_str();
         if !std::mem::replace(&mut self.replaced, true) {
@@ -181,7 +182,7 @@ impl Draft {
             };
             let start = offset + key.len() + 1;
             let values = match key {
-                // A path may hold a plus.
+                // A path may contain a plus.
                 "file" => vec![whole.part(start, value)],
                 _ => pieces(value, start, '+').map(|(offset, value)| whole.part(offset, value)).collect(),
             };
@@ -198,10 +199,10 @@ impl Draft {
         Ok(())
     }
 
-    /// `--arm NAME=KERNEL[,key=value...]`: another arm, or one of the file's by its name in other words. `--arm NAME` for
-    /// an arm of the file, or a kernel under its own name; settings may follow there too. Once an option names arms, the file's
-    /// others are left out where `only` says so. A piece that begins with a digit goes on with the value before it,
-    /// `isolcpus=1,3-5`: no setting and no feature has such a name.
+    /// `--arm NAME=KERNEL[,key=value...]` adds an arm, or replaces the file's arm of that name. `--arm NAME` selects an
+    /// arm of the file, or a kernel under its own name; settings may follow there too. Once an option names arms, the
+    /// file's others are left out if `select` says so ([`Draft::arm_options`]). A piece that begins with a digit
+    /// continues the value before it, as in `isolcpus=1,3-5`: no setting and no feature has such a name.
     pub fn arm_option(&mut self, text: &str) -> DraftArm {
         let whole = Written::option("--arm", text);
         let mut pieces = with_lists(text);
@@ -214,8 +215,8 @@ impl Draft {
         DraftArm { name: whole.part(0, name), kernel, settings }
     }
 
-    /// The arms that options name, joined with the file's. `select`: they are all there is (a single run); otherwise the
-    /// file's arms stay.
+    /// The arms that options name, joined with the file's. With `select` they are the only arms (a single run);
+    /// otherwise the file's arms stay.
     pub fn arm_options(&mut self, texts: &[String], select: bool) -> Result<(), Mistake> {
         let mut selected = Vec::new();
         let mut named: Vec<String> = Vec::new();
@@ -250,7 +251,8 @@ impl Draft {
     }
 }
 
-/// One piece of an arm's option: `key=value` or a feature's name; `features=X+NO_Y`, as experiment files have them, is one for each.
+/// One piece of an arm's option: `key=value` or a feature's name. `features=X+NO_Y`, the form of experiment files,
+/// makes one setting of each.
 fn settings_of(whole: &Written, offset: usize, piece: &str) -> Vec<DraftSetting> {
     match piece.split_once('=') {
         Some((key @ ("features" | "sched_features"), names)) => pieces(names, offset + key.len() + 1, '+')
@@ -269,7 +271,7 @@ fn settings_of(whole: &Written, offset: usize, piece: &str) -> Vec<DraftSetting>
     }
 }
 
-/// The pieces of `text` between separators, each with its byte offset counted from `offset` on.
+/// The pieces of `text` between separators, each with its byte offset; counting begins at `offset`.
 fn pieces(text: &str, offset: usize, separator: char) -> impl Iterator<Item = (usize, &str)> {
     let mut at = offset;
     text.split(separator).map(move |piece| {
@@ -279,10 +281,10 @@ fn pieces(text: &str, offset: usize, separator: char) -> impl Iterator<Item = (u
     })
 }
 
-/// What may stand before the list of `isolcpus=`.
+/// The flags that may precede the list of `isolcpus=`.
 const ISOLCPUS_FLAGS: [&str; 3] = ["domain", "nohz", "managed_irq"];
 
-/// The pieces of an arm's option between commas, but that lists of numbers stay whole, and the flags of `isolcpus=` with them.
+/// The pieces of an arm's option between commas. Lists of numbers stay whole, together with the flags of `isolcpus=`.
 fn with_lists(text: &str) -> impl Iterator<Item = (usize, &str)> {
     let mut rest = Some((0, text));
     std::iter::from_fn(move || {
@@ -341,7 +343,7 @@ mod tests {
             [("isolcpus", Some("domain,1,3-5")), ("hz", Some("1000")), ("nohz_full", Some("2,4")), ("NO_HRTICK", None)];
         assert_eq!(pairs, expected);
         assert_eq!(columns, [Some(8), Some(30), Some(38), Some(52)]);
-        // Nothing to go on with: a piece of its own, which is refused.
+        // There is no value to continue, so it is a piece of its own, which is refused.
         let keys = |text: &str| settings(text).1.into_iter().map(|(key, _)| key).collect::<Vec<_>>();
         assert_eq!(
             (keys("a=v6.1,3"), keys("a=v6.1,NO_HRTICK,3-5")),
@@ -359,7 +361,7 @@ mod tests {
         assert_eq!((draft.arms.len(), draft.arms[0].settings.len()), (2, 0));
         draft.arm_options(&["v4.16".to_string()], true).unwrap();
         assert_eq!(draft.arms.len(), 1);
-        // Settings stand behind an arm's or a kernel's own name too.
+        // Settings may also follow an arm's or a kernel's own name.
         draft.arm_options(&["v4.16,hz=100,preempt=full".to_string(), "v6.1,NO_SIS_UTIL".to_string()], true).unwrap();
         let keys = |arm: &DraftArm| arm.settings.iter().map(|setting| setting.key.text.clone()).collect::<Vec<_>>();
         assert_eq!(draft.arms.iter().map(|arm| arm.name.text.as_str()).collect::<Vec<_>>(), ["v4.16", "v6.1"]);

@@ -1,4 +1,4 @@
-//! A figure: of which tasks, what, and how it is made of the figures of several.
+//! A figure: what is measured, of which tasks, and how the values of several tasks become one.
 
 use super::DraftFigure;
 use super::recording;
@@ -8,14 +8,14 @@ use observe::TaskFigures;
 use std::collections::BTreeMap;
 use units::Ns;
 
-/// What is measured of one task, named as in case files.
+/// What is measured of one task; names are those of case files.
 macro_rules! measures {
     ($( $variant:ident = $name:literal, $doc:literal; )+) => {
         #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
         pub enum Measure { $( #[doc = $doc] $variant, )+ }
 
         impl Measure {
-            /// Name and meaning of each.
+            /// The name and meaning of each.
             pub const TABLE: &'static [(&'static str, &'static str, Measure)] = &[ $( ($name, $doc, Measure::$variant), )+ ];
 
             pub fn name(self) -> &'static str {
@@ -68,7 +68,7 @@ impl Over {
         OVER.iter().find(|(_, over)| *over == self).expect("every way has a name").0
     }
 
-    /// Of at least one value.
+    /// `values` must not be empty.
     fn of(self, mut values: Vec<f64>) -> f64 {
         values.sort_by(f64::total_cmp);
         match self {
@@ -102,24 +102,24 @@ impl Tolerance {
 /// A figure to be compared.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Figure {
-    /// A task's name, or a group's path; `*` at its end stands for anything.
+    /// A task's name, or a group's path; a `*` at its end matches anything.
     pub of: String,
-    /// The tasks that a share is a share of.
+    /// The tasks whose total a share refers to.
     pub among: String,
     pub measure: Measure,
     pub over: Option<Over>,
     pub real: f64,
     pub tolerance: Tolerance,
-    /// Why it is off, where that is known.
+    /// Why the figure is off, if that is known.
     pub gap: Option<String>,
     pub at: Location,
 }
 
-/// Figures of one task, by measure; what has no value is not there.
+/// The figures of one task, by measure; a measure without a value is missing.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Values(pub BTreeMap<Measure, f64>);
 
-/// Figures by the tasks' names; those of groups by their paths, which begin with `/`.
+/// Figures by task name; those of groups by their paths, which begin with `/`.
 pub type Tasks = BTreeMap<String, Values>;
 
 fn matches(pattern: &str, name: &str) -> bool {
@@ -188,7 +188,7 @@ impl From<&TaskFigures> for Values {
             let mut times = times.to_vec();
             times.sort();
             for &(measure, quantile) in of {
-                // As the recordings' own analysis picks them: the element at that part of the length.
+                // The recordings' own analysis picks it like this: the element at that fraction of the length.
                 let at = ((quantile * times.len() as f64) as usize).min(times.len().saturating_sub(1));
                 values.extend(times.get(at).map(|&time| (measure, unit(time))));
             }
@@ -207,7 +207,8 @@ impl From<&TaskFigures> for Values {
 }
 
 impl Values {
-    /// The counts of a group's `cpu.stat`: of names and numbers in turn, those that are measures.
+    /// The counts of a group's `cpu.stat`, given as alternating names and numbers. Only those that are measures are
+    /// kept.
     pub fn of_group(words: &[&str]) -> Values {
         let counts = [Measure::NrPeriods, Measure::NrThrottled];
         let counted = |pair: &[&str]| {
@@ -225,7 +226,7 @@ fn number(written: &Written, what: &str) -> Result<f64, Mistake> {
     }
 }
 
-/// Checks the figures of a case. `recorded`: the text of the recording that the case names, with its place.
+/// Checks the figures of a case. `recorded` is the text of the case's recording, with its place.
 pub(crate) fn resolve(drafts: &[DraftFigure], recorded: Option<&Written>) -> Result<Vec<Figure>, Mistake> {
     let recorded = recorded.map(recording::parse).transpose()?;
     drafts.iter().map(|draft| figure(draft, recorded.as_ref())).collect()

@@ -6,13 +6,14 @@ use crate::mistake::{Mistake, Written};
 use machine::topology::parse_list;
 use units::{CpuId, CpuMask};
 
-/// Reads both, and what they say together. A kernel prints a line and goes on without the parameter; here it is a mistake.
+/// Reads both, and checks them together. Where a kernel prints a line and goes on without the parameter, here it is a
+/// mistake.
 pub fn check(arm: &mut Arm, draft: &DraftArm, nr_cpus: usize) -> Result<(), Mistake> {
     let value = |name: &str| {
         let setting = draft.settings.iter().find(|setting| setting.key.text == name);
         setting.and_then(|setting| setting.value.as_ref())
     };
-    // One mask serves both until they were parted by what they are for, some time after v4.16.
+    // One mask serves both until some time after v4.16, when they were separated by purpose.
     let since_4_15 = arm.kernel != "v4.5-rc1";
     let one_mask = matches!(arm.kernel.as_str(), "v4.15" | "v4.16");
     if let Some(written) = value("isolcpus") {

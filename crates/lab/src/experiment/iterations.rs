@@ -1,10 +1,11 @@
-//! How many iterations: a number, or `auto`, until the intervals are narrow.
+//! The number of iterations: a fixed number, or `auto`, which goes on until the intervals are narrow.
 //!
-//! A point (the rows that one run measures, with the shares of functions that are measured beside them) starts with the fewest iterations. While one of its rows' 95% intervals is wider than wanted it is
-//! given more, as many as the width says: it shrinks with the square root of their number, so `n (width / wanted)^2`, at least
-//! one more and at most twice as many, up to the most. Whether the interval holds zero is never looked at, so stopping early
-//! makes no change out of chance. Only whole rounds are judged, each point by its own samples: what is run does not depend on
-//! the number of jobs, nor on what happens to be stored.
+//! A point is the rows that one run measures, together with the shares of functions measured along with them. It starts
+//! with the fewest iterations. As long as the 95% interval of one of its rows is wider than wanted, it gets more. An
+//! interval shrinks with the square root of their number, so the point gets `n (width / wanted)^2`: at least one more,
+//! at most twice as many, and no more than the maximum. Whether the interval contains zero is never considered, so
+//! stopping early cannot turn chance into a change. Only whole rounds are judged, each point by its own samples. So
+//! what is run depends neither on the number of jobs, nor on what happens to be stored.
 
 use super::{Experiment, Job, MOST_ITERATIONS};
 use crate::mistake::{Mistake, Written, listed};
@@ -12,17 +13,17 @@ use crate::mistake::{Mistake, Written, listed};
 /// `auto`.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Adaptive {
-    /// Iterations of every row.
+    /// The fewest iterations of every row.
     pub min: u32,
-    /// Iterations of a row whose interval stays wide.
+    /// The most iterations of a row whose interval stays wide.
     pub max: u32,
-    /// Half the width that a 95% interval of a change may have, in percentage points.
+    /// The wanted half width of a change's 95% interval, in percentage points.
     pub half_width: f64,
 }
 
 impl Default for Adaptive {
     fn default() -> Self {
-        // As many as without `auto`; then about as long as ten of them take.
+        // The fewest are as many as without `auto`; the most take about as long as ten of those runs.
         Adaptive { min: 5, max: 40, half_width: 1.0 }
     }
 }
@@ -30,7 +31,7 @@ impl Default for Adaptive {
 const AUTO: &str = "auto";
 const KEYS: [&str; 3] = ["min", "max", "half_width"];
 
-/// `auto`, or `auto:min=5,max=40,half_width=1`; `None` for what begins in another way.
+/// `auto`, or `auto:min=5,max=40,half_width=1`; `None` for text that does not begin so.
 pub(super) fn adaptive(written: &Written) -> Result<Option<Adaptive>, Mistake> {
     let Some(rest) = written.text.strip_prefix(AUTO) else { return Ok(None) };
     let mut adaptive = Adaptive::default();
@@ -53,7 +54,7 @@ pub(super) fn adaptive(written: &Written) -> Result<Option<Adaptive>, Mistake> {
         }
         offset += piece.len() + 1;
     }
-    // Who says one of the two may mean a fewest above the usual most, or a most below the usual fewest.
+    // A user who gives only one of the two may choose a min above the default max, or a max below the default min.
     let said = |key: &str| settings.split(',').any(|piece| piece.starts_with(key));
     if adaptive.max < adaptive.min {
         match (said("min"), said("max")) {
@@ -79,7 +80,8 @@ fn percent(value: &Written) -> Result<f64, Mistake> {
 }
 
 impl Adaptive {
-    /// Iterations of a point that has `done` and whose widest row is that wide; `None` when it is done.
+    /// The next number of iterations for a point that has `done` of them, and whose widest interval is `widest`; `None`
+    /// if it has enough.
     pub(crate) fn next(&self, done: u32, widest: f64) -> Option<u32> {
         if widest <= self.half_width || done >= self.max {
             return None;
@@ -90,7 +92,7 @@ impl Adaptive {
     }
 }
 
-/// How many iterations each point gets, as far as it is known.
+/// The number of iterations of each point, as far as it is known.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Plan {
     /// `[table][point]`: iterations, and whether more may follow.
@@ -98,7 +100,7 @@ pub struct Plan {
 }
 
 impl Plan {
-    /// What is run in any case.
+    /// The iterations that are run in any case.
     pub fn first(experiment: &Experiment) -> Plan {
         let start = match experiment.adaptive {
             Some(adaptive) => (adaptive.min, true),
@@ -107,8 +109,8 @@ impl Plan {
         Plan { points: experiment.tables.iter().map(|table| vec![start; table.points.len()]).collect() }
     }
 
-    /// Every run, in the order in which they are best done: by iteration, so that what is there after an interruption is
-    /// paired, and within one the later points first, which are the longer ones.
+    /// All runs in the best order. Iterations come one after the other, so that after an interruption the finished runs
+    /// are paired. Within an iteration the later points come first, because they take longer.
     pub fn jobs(&self, experiment: &Experiment) -> Vec<Job> {
         let most = self.points.iter().flatten().map(|(iterations, _)| *iterations).max().unwrap_or(0);
         let mut jobs = Vec::new();

@@ -1,7 +1,8 @@
 //! An experiment: a machine, workloads and arms, and the runs that follow from them.
 //!
-//! [`Draft`] is what file and command line say; [`Draft::resolve`] checks it all and makes an [`Experiment`], from which
-//! [`Experiment::jobs`] and [`Experiment::setup`] make the runs. Every mistake of the user comes out here, before anything runs.
+//! [`Draft`] is what the file and the command line say. [`Draft::resolve`] checks all of it and makes an
+//! [`Experiment`]; [`Experiment::jobs`] and [`Experiment::setup`] make its runs. Every mistake of the user is found
+//! here, before anything runs.
 
 mod arm;
 mod draft;
@@ -39,26 +40,26 @@ use crate::mmtests::{Stars, Vintage};
 use machine::topology::Location;
 use units::Ns;
 
-/// Runs of one arm and row.
+/// The most runs of one arm and row.
 pub const MOST_ITERATIONS: u64 = 10_000;
-/// Runs of one experiment.
+/// The most runs of one experiment.
 pub const MOST_RUNS: u64 = 1_000_000;
-/// Simulated time of a run, in milliseconds.
+/// The bounds of a run's simulated time, in milliseconds.
 const TIME_LIMIT_MS: (u64, u64) = (1, 3_600_000);
 const DEFAULT_SEED: u64 = 1;
-/// For machines that do not say at what tick their kernels ran.
+/// The tick on machines that do not say at what tick their kernels ran.
 const DEFAULT_HZ: u32 = 250;
 
 /// What the arms are for.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Purpose {
-    /// Two arms or more, several iterations where nothing else is said.
+    /// Two arms or more; several iterations by default.
     Comparison,
-    /// One arm or more, to be set against measurements; several iterations where nothing else is said.
+    /// One arm or more, to be compared with measurements; several iterations by default.
     Prediction,
-    /// One arm, one iteration where nothing else is said.
+    /// One arm; one iteration by default.
     Single,
-    /// The same of a case of `fairground fidelity`, where nothing is said beside the file.
+    /// The same for a case of `fairground fidelity`, which takes no options besides its file.
     Case,
     /// One arm, one row, one iteration.
     Watch,
@@ -76,28 +77,28 @@ impl Purpose {
 /// A checked experiment.
 #[derive(Clone, Debug)]
 pub struct Experiment {
-    /// What results are named after: the experiment's own name, its file's, or that of its machine.
+    /// The name for results: the experiment's own name, its file's, or its machine's.
     pub name: String,
     /// What the file says it is about.
     pub about: Option<String>,
     pub machine: Machine,
     pub tables: Vec<WorkloadTable>,
     pub arms: Vec<Arm>,
-    /// Of every row; the most of any row where they are `adaptive`.
+    /// Iterations of every row; with `adaptive`, the most of any row.
     pub iterations: u32,
-    /// How many iterations a row gets, where its interval decides.
+    /// The rule for the number of iterations, if a row's interval decides it.
     pub adaptive: Option<Adaptive>,
     pub seed: u64,
     pub costs: bool,
-    /// Simulated time, where the user says: see [`Experiment::time_limit`].
+    /// The limit of simulated time, if the user gives one: see [`Experiment::time_limit`].
     pub time_limit: Option<Ns>,
     pub vintage: Vintage,
     pub stars: Stars,
-    /// Ratios to the first arm instead of figures.
+    /// Whether to print ratios to the first arm instead of figures.
     pub ratio: bool,
-    /// What a real kernel did in its place.
+    /// The figures of a real kernel in its place.
     pub figures: Vec<Figure>,
-    /// What was assumed; for the user's eyes.
+    /// Assumptions that the user should know of.
     pub notices: Vec<String>,
 }
 
@@ -112,7 +113,7 @@ impl Draft {
         Ok(draft)
     }
 
-    /// The workloads alone, for a real computer with so many CPUs; what is odd but runs goes to `notices`.
+    /// Only the workloads, for a real computer with this many CPUs. Oddities that can run go to `notices`.
     pub fn tables(
         &self,
         nr_cpus: usize,
@@ -200,7 +201,7 @@ impl Draft {
         Ok(experiment)
     }
 
-    /// Where what is missing can be said: in the file, if there is one, and by an option, where the command has any.
+    /// Where the user can give what is missing: in the file, if there is one, and by an option, if the command has one.
     fn said_by(&self, in_file: &str, option: &str, purpose: Purpose) -> String {
         match (&self.name, purpose) {
             (_, Purpose::Case) => format!("{in_file} in it"),
@@ -220,7 +221,7 @@ impl Draft {
         figure::resolve(&self.figures, recording.as_ref())
     }
 
-    /// What arms tick at that do not say.
+    /// The tick of arms that give none.
     fn hz_on(&self, machine: &Machine) -> Result<u32, Mistake> {
         match &self.hz {
             Some(hz) => arm::read_hz(hz),
@@ -229,7 +230,7 @@ impl Draft {
         }
     }
 
-    /// Their number, and what else decides it.
+    /// The number of iterations, and the rule if something else decides it.
     fn iterations(&self, purpose: Purpose, notices: &mut Vec<String>) -> Result<(u32, Option<Adaptive>), Mistake> {
         let Some(written) = &self.iterations else {
             let compares = matches!(purpose, Purpose::Comparison | Purpose::Prediction);
@@ -238,7 +239,7 @@ impl Draft {
         let in_file = written.at.line.is_some();
         let adaptive = iterations::adaptive(written)?;
         match (adaptive, purpose) {
-            // What a file says is for comparisons.
+            // The file's number is meant for comparisons.
             (_, Purpose::Watch) if in_file => Ok((1, None)),
             (None, Purpose::Watch) => Ok((written.whole("iterations of a single run", 1, 1)? as u32, None)),
             (None, _) => Ok((written.whole("iterations", 1, MOST_ITERATIONS)? as u32, None)),
@@ -277,7 +278,7 @@ impl Draft {
     }
 }
 
-/// A text as part of a file's name.
+/// A text in a form that can be part of a file name.
 pub fn file_name(text: &str) -> String {
     let plain = |c: char| if c.is_ascii_alphanumeric() || "-._".contains(c) { c } else { '-' };
     let name: String = text.chars().take(60).map(plain).collect();
@@ -289,7 +290,7 @@ const VINTAGES: [(&str, Vintage); 3] =
 const STARS: [(&str, Stars); 3] =
     [("vintage", Stars::OfTheVintage), ("significant", Stars::Significant), ("never", Stars::Never)];
 
-/// The state of MMTests that reports of the base arm's time were made with.
+/// The state of MMTests that was current when the base arm's kernel was.
 fn vintage_of(kernel: &str) -> Vintage {
     match kernel {
         "v4.5-rc1" => Vintage::Feb2016,
@@ -356,7 +357,7 @@ behaviour = { \"stats.schedstats\" = \"tunable\" }
         unique.sort();
         unique.dedup();
         assert_eq!(unique.len(), hashes.len());
-        // Arms of one iteration share their seed, iterations do not.
+        // The arms of an iteration share their seed; different iterations do not.
         let seed = |job: &Job| experiment.setup(job).seed;
         for job in &jobs {
             for other in &jobs {

@@ -18,9 +18,9 @@ impl Arm {
         }
         match parameter.name {
             "preempt" => return self.set_preempt(key, value),
-            // Looked at together: see `isolation`.
+            // These are checked together: see `isolation`.
             "nohz_full" | "isolcpus" => return Ok(()),
-            // What it is worth depends on the machine: see `cpufreq`.
+            // What it leads to depends on the machine: see `cpufreq`.
             command_line::PARAMETER => {
                 self.cpufreq.insert(command_line::SETTING.to_string(), value.text.clone());
                 return Ok(());
@@ -56,7 +56,7 @@ impl Arm {
         Ok(())
     }
 
-    /// Whether its kernel looks at the parameter.
+    /// Refuses a parameter that the arm's kernel does not read.
     fn needs(&self, parameter: &boot::Parameter, key: &Written) -> Result<(), Mistake> {
         if (parameter.has)(&self.build) {
             return Ok(());
@@ -144,12 +144,12 @@ mod tests {
         let governor = |text: &str| arm(text).unwrap().build.idle.governor;
         assert_eq!((governor("a=v4.15"), governor("a=v6.12")), (Governor::Menu, Governor::Menu));
         assert_eq!(governor("a=v6.1,cpuidle.governor=teo"), Governor::Teo);
-        // What is named holds against the machine's own, though it be the kernel's default.
+        // A governor that is named overrides the machine's, even if it is the kernel's default.
         let named = |text: &str| crate::setup::KernelSetup::of(&arm(text).unwrap()).idle_governor;
         assert_eq!((named("a=v6.12"), named("a=v6.12,idle.tick=always")), (None, None));
         assert_eq!(named("a=v6.12,cpuidle.governor=menu").as_deref(), Some("menu"));
         assert_eq!(named("a=v4.15,idle.governor=menu").as_deref(), Some("menu"));
-        // A governor can be had where it never was, as any behaviour.
+        // As with any behaviour, a kernel can be given a governor that it never had.
         assert_eq!(governor("a=v4.15,idle.governor=teo"), Governor::Teo);
         let set = arm("a=v6.12,intel_idle.max_cstate=1,cpu_dma_latency=1_000,intel_idle.states_off=4").unwrap();
         let stored: Vec<String> = set.parameters.iter().map(|(name, value)| format!("{name}={value}")).collect();

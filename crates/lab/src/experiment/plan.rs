@@ -9,10 +9,10 @@ use std::sync::Arc;
 use units::Ns;
 
 const DEFAULT_TIME_LIMIT: Ns = Ns::from_ms(60_000);
-/// What a workload with a duration may take to end.
+/// How much longer than its own duration a workload may take to end.
 const TAIL: Ns = Ns::from_ms(10_000);
 
-/// One run: indices into the experiment's tables, their points, and its arms.
+/// One run: indices of a table, of one of its points, and of an arm.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub struct Job {
     pub table: usize,
@@ -22,7 +22,7 @@ pub struct Job {
 }
 
 impl Experiment {
-    /// Every run that is sure: all, unless the intervals decide how many there are.
+    /// Every run that is certain: all of them, unless intervals decide how many there are.
     pub fn jobs(&self) -> Vec<Job> {
         Plan::first(self).jobs(self)
     }
@@ -36,13 +36,13 @@ impl Experiment {
         Ok(())
     }
 
-    /// Simulated time after which a run is given up: what the user says, else enough for the workload's own duration.
+    /// The simulated time after which a run is given up: the user's limit, else enough for the workload's own duration.
     pub fn time_limit(&self, job: &Job) -> Ns {
         let needed = self.tables[job.table].duration + TAIL;
         self.time_limit.unwrap_or(DEFAULT_TIME_LIMIT.max(needed))
     }
 
-    /// What a run depends on.
+    /// Everything that a run depends on.
     pub fn setup(&self, job: &Job) -> Setup {
         let table = &self.tables[job.table];
         Setup {
@@ -56,24 +56,24 @@ impl Experiment {
         }
     }
 
-    /// Whether a run's profile is taken for the report: a profile makes a run longer by half or more, so only the first
+    /// Whether to take a run's profile for the report. A profile makes a run longer by half or more, so only the first
     /// iteration of the first, the middle and the last row of each table has one.
     pub fn profiles(&self, job: &Job) -> bool {
         let last = self.tables[job.table].points.len() - 1;
         job.iteration == 0 && [0, last.div_ceil(2), last].contains(&job.point)
     }
 
-    /// The name of a run's record, without ending: unique in the experiment.
+    /// The name of a run's record, without its extension; unique in the experiment.
     pub fn record_name(&self, job: &Job) -> String {
         let table = &self.tables[job.table];
         let workload = super::file_name(table.source.name());
         let label = super::file_name(&table.points[job.point].name);
         let arm = super::file_name(&self.arms[job.arm].name);
-        // Names may have lost letters that told them apart, so the indices stand beside them.
+        // Names may have lost the letters that distinguished them, so they are combined with indices.
         format!("{}-{workload}-{label}/{}-{arm}/{:04}", job.table, job.arm, job.iteration)
     }
 
-    /// One line that says which run this is.
+    /// One line that identifies the run.
     pub fn title(&self, job: &Job) -> String {
         let point = &self.tables[job.table].points[job.point];
         let values: Vec<String> = point.values.iter().map(|(name, value)| format!("{name}={value}")).collect();
@@ -84,10 +84,10 @@ impl Experiment {
         format!("{}, arm {}, iteration {}", words.join(" "), arm.name, job.iteration)
     }
 
-    /// What makes this experiment another than its neighbour, whatever the number of iterations and the time limit: results of
-    /// one identity may share a folder.
+    /// Identifies the experiment apart from the number of iterations and the time limit: results of the same identity
+    /// may share a folder.
     pub fn identity(&self) -> String {
-        // The machine's files are long, and the same in all.
+        // The machine's files are long, and the same in all runs, so their hash replaces them.
         let file: Arc<str> = self.machine.sha256().into();
         let mut text = String::new();
         for (table, of) in self.tables.iter().enumerate() {

@@ -1,4 +1,5 @@
-//! `profile = { title = ..., functions = [...] }` of a workload: the tables of kernel functions' shares that its runs make beside its own.
+//! `profile = { title = ..., functions = [...] }` of a workload: tables of kernel functions' shares, in addition to the
+//! tables that its runs make.
 
 use super::arm::Arm;
 use super::draft::{DraftProfile, DraftWorkload};
@@ -8,10 +9,10 @@ use crate::symbols::{called, functions};
 use crate::tables::Published;
 use std::collections::BTreeSet;
 
-/// Functions of one workload.
+/// The most functions of one workload.
 const MOST_FUNCTIONS: usize = 1_000;
 
-/// The least published share that is one, in per cent: less than simulated ones tell apart.
+/// The smallest published share that counts as one, in per cent: less than simulated shares can resolve.
 const LEAST_SHARE: f64 = 1e-6;
 
 /// Checks what was written. `table` is the workload's own.
@@ -32,12 +33,13 @@ pub(super) fn resolve(draft: &DraftProfile, table: &WorkloadTable) -> Result<Pro
     Ok(ProfileTable { title: draft.title.text.clone(), published: published(draft, &labels)?, functions })
 }
 
-/// [`check_on`] of every workload that has one.
+/// Calls [`check_on`] for every workload that has a profile.
 pub(super) fn check_all(drafts: &[DraftWorkload], arms: &[Arm], notices: &mut Vec<String>) -> Result<(), Mistake> {
     drafts.iter().filter_map(|draft| draft.profile.as_ref()).try_for_each(|draft| check_on(draft, arms, notices))
 }
 
-/// Each arm's kernel must have the functions, or a share of nothing would be compared; by what other names it has them goes to `notices`.
+/// Each arm's kernel must have the functions; otherwise the share of nothing would be compared. If it has one under
+/// another name, `notices` says so.
 fn check_on(draft: &DraftProfile, arms: &[Arm], notices: &mut Vec<String>) -> Result<(), Mistake> {
     for function in &draft.functions {
         let known = |arm: &Arm| called(&function.text, &arm.kernel);
@@ -68,7 +70,8 @@ pub(crate) fn rows(table: &WorkloadTable, function: &str) -> Vec<String> {
     }
 }
 
-/// `source`, and two figures for each row. A function that was not seen by itself has no figure to compare with.
+/// The published `source`, and two figures for each row. A function that was not measured by itself has no figure to
+/// compare with.
 fn published(draft: &DraftProfile, labels: &BTreeSet<String>) -> Result<[Option<Published>; 2], Mistake> {
     let Some((first, _)) = draft.published.first() else { return Ok([None, None]) };
     let (mut source, mut columns) = (None, [Vec::new(), Vec::new()]);

@@ -6,14 +6,14 @@
 //! group /gm nr_periods 52 nr_throttled 50
 //! ```
 //!
-//! The last kind of line is of a group's `cpu.stat`: by how much the counts grew during the recording.
+//! The last kind of line gives a group's `cpu.stat`: how much the counts grew during the recording.
 
 use super::figure::{Measure, Tasks, Values};
 use crate::mistake::{Location, Mistake, Written, excerpt};
 use observe::TaskFigures;
 use std::collections::BTreeMap;
 
-/// What each column holds; a column with parentheses holds several numbers.
+/// What each column holds. A column with parentheses holds several numbers.
 const COLUMNS: &[(&str, &[Measure])] = &[
     ("wakeups", &[Measure::Wakeups]),
     ("migr_wake", &[Measure::MigrationsInWakeup]),
@@ -35,10 +35,10 @@ pub fn header() -> String {
     format!("pid comm{}\n", columns.collect::<String>())
 }
 
-/// What a trace says of a task, as a line of a recording without its end.
+/// A task's figures from a trace, as a line of a recording without its end.
 pub fn line(pid: usize, name: &str, of: &TaskFigures) -> String {
     let values = Values::from(of);
-    // Microseconds of milliseconds, nanoseconds of microseconds.
+    // Milliseconds are printed to the microsecond, and microseconds to the nanosecond.
     let number = |measure: &Measure| match values.0.get(measure) {
         Some(value) => ((value * 1e3).round() / 1e3).to_string(),
         None => "nan".to_string(),
@@ -47,7 +47,7 @@ pub fn line(pid: usize, name: &str, of: &TaskFigures) -> String {
     format!("{pid} {name} {}", COLUMNS.iter().map(column).collect::<Vec<_>>().join(" "))
 }
 
-/// The tasks of a recording, by name, and its groups, by path. Of tasks of one name only the last is kept.
+/// The tasks of a recording by name, and its groups by path. If several tasks share a name, only the last is kept.
 pub fn parse(written: &Written) -> Result<Tasks, Mistake> {
     let mut head: Option<Vec<&str>> = None;
     let mut tasks = BTreeMap::new();
@@ -141,7 +141,7 @@ group /gm nr_periods 52 nr_throttled 50
         let error = parse(&written(&TEXT.replace("2284.42", "much"))).unwrap_err().to_string();
         assert_eq!(error, "x.numbers.txt:3: found `much` as run_ms; expected numbers with commas between them");
         assert!(parse(&written("nothing")).unwrap_err().to_string().contains("found no task"));
-        // What was cut off is no recording, and nothing to trip over.
+        // A truncated text is no recording, and must not cause a panic.
         for text in ["pid\n\n12\n", "pid comm\n12\n", "pid comm\n\n"] {
             assert!(parse(&written(text)).unwrap_err().to_string().contains("found no task"), "{text}");
         }

@@ -34,7 +34,7 @@ pub fn resolve(
         return Err(Mistake::new(&Location { input: file.path.clone(), line, column }, found, expected));
     }
     let duration = app.global.duration_s.as_ref().map_or(0, |duration| u64::from(duration.value));
-    // What a microsecond of work is does not change what there is to run, nor do caches.
+    // The time of a microsecond of work does not change which tasks there are to run, nor do caches.
     let app = instance(app, Cores { nr_cpus, ps_per_cycle: 1_000, caches: Caches::default() })?;
     Ok(WorkloadTable {
         title: Some(draft.title.as_ref().map_or_else(|| title(&file), |title| title.text.clone())),
@@ -52,7 +52,7 @@ pub fn resolve(
     })
 }
 
-/// Files that are to run on a machine with so many NUMA nodes name no others.
+/// Refuses files that name NUMA nodes which the machine does not have.
 pub fn check_nodes(tables: &[WorkloadTable], nr_nodes: usize) -> Result<(), Mistake> {
     for table in tables {
         if let Source::RtApp(file) = &table.source {
@@ -66,7 +66,7 @@ fn title(file: &FileSetup) -> String {
     format!("{} {}", RtApp::NAME, file.path)
 }
 
-/// The same for who runs it on a real kernel.
+/// Reads an rt-app file to run it on a real kernel.
 ///
 /// # Errors
 /// What is wrong with it, with its place.
@@ -78,7 +78,7 @@ pub fn rt_app_file(file: &FileSetup) -> Result<Application, Mistake> {
 fn read(draft: &DraftWorkload, folder: &str, files: &dyn Files) -> Result<FileSetup, Mistake> {
     let path = draft.path_of_file(folder, "its JSON description")?;
     let text = files.text(&path).map_err(|error| Mistake::file(&path, error, "an rt-app file (JSON)"))?;
-    // As of a script: some editors begin with a mark that nobody sees; columns count without it.
+    // As in scripts: some editors begin a file with an invisible mark; columns are counted without it.
     let text = text.strip_prefix('\u{feff}').unwrap_or(&text);
     Ok(FileSetup { path, text: text.into() })
 }
@@ -102,7 +102,7 @@ mod tests {
         assert_eq!(refusal("\u{feff}{\"tasks\": {\"a\": {\"loop\": 1, \"run\": 1000}}}"), None);
         let wrong = refusal("\u{feff}{\"task\": {}}").expect("no such section");
         assert!(wrong.starts_with("a.json:1:2: "), "{wrong}");
-        // Anywhere else it is a mistake that must be seen.
+        // Anywhere else the mark is a mistake that must be reported.
         let wrong = refusal("{\u{feff}\"tasks\": {}}").expect("a mark within");
         assert!(wrong.starts_with("a.json:1:2: ") && wrong.contains("a byte order mark"), "{wrong}");
     }

@@ -14,7 +14,8 @@ use units::Ns;
 /// Digits after the point, of milliseconds.
 const DECIMALS: usize = 3;
 
-/// Reads and checks a script: one run of it measures a row for each of its tasks, the time from its first step to its end.
+/// Reads and checks a script. A run of it measures a row for each of its tasks: the time from its first step to its
+/// end.
 pub fn resolve(
     draft: &DraftWorkload,
     folder: &str,
@@ -55,7 +56,7 @@ pub fn resolve(
     })
 }
 
-/// Errors at the first memory that lies on a node that the machine does not have.
+/// Refuses the first memory that lies on a node which the machine does not have.
 pub fn check_nodes(tables: &[WorkloadTable], nr_nodes: usize) -> Result<(), Mistake> {
     for table in tables {
         let Source::Script(file) = &table.source else { continue };
@@ -81,12 +82,13 @@ fn read(draft: &DraftWorkload, folder: &str, files: &dyn Files) -> Result<FileSe
         ("file", [value]) if !value.text.is_empty() => {
             let path = within(if draft.in_file { folder } else { "" }, &value.text);
             let text = files.text(&path).map_err(|error| Mistake::file(&path, error, "a script (docs/scripts.md)"))?;
-            // Some editors begin with a mark that nobody sees; columns count without it.
+            // Some editors begin a file with an invisible mark; columns are counted without it.
             let text = text.strip_prefix('\u{feff}').unwrap_or(&text);
             Ok(FileSetup { path, text: text.into() })
         }
         ("tasks", [value]) if draft.in_file => {
-            // Every line stays where it is in the experiment, and the first one its columns, so that mistakes name them.
+            // Every line keeps its place in the experiment, and the first one its columns, so that mistakes point
+            // there.
             let before = |counted: Option<u32>| counted.map_or(0, |from_one| from_one as usize - 1);
             let (lines, columns) = (before(value.at.line), before(value.at.column));
             let text = format!("{}{}{}", "\n".repeat(lines), " ".repeat(columns), value.text);
@@ -144,7 +146,7 @@ mod tests {
         assert_eq!(refusal("\u{feff}task a: run 1ms\n"), None);
         let wrong = refusal("\u{feff}task a: rnu 1ms\n").expect("no such step");
         assert!(wrong.starts_with("a.fg:1:9: found `rnu`"), "{wrong}");
-        // Anywhere else it is a mistake that must be seen.
+        // Anywhere else the mark is a mistake that must be reported.
         let wrong = refusal("task a: run 1ms\n\u{feff}task b: run 1ms\n").expect("a mark within");
         assert!(wrong.starts_with("a.fg:2:1: found `<U+FEFF>task`"), "{wrong}");
     }

@@ -10,15 +10,15 @@ use machine::topology::{Location, parse_list};
 use sched::core::cgroup::GroupFile;
 use units::Ns;
 
-/// The latest moment: an hour, which no run exceeds.
+/// The latest moment: an hour, the longest that a run may be.
 const LATEST: Ns = Ns(3_600_000_000_000);
-/// Changes of one experiment.
+/// The most changes of one experiment.
 const MOST: usize = 10_000;
 
-/// Where each arm's changes stand in the file, in the order of the arms and of their timelines.
+/// The place of each arm's changes in the file, in the order of the arms and of their timelines.
 pub type Places = Vec<Vec<Location>>;
 
-/// Checks the moments and gives each arm its own, the earliest first, at equal times in the order of the file.
+/// Checks the moments and gives each arm its own, the earliest first; equal times keep the order of the file.
 pub fn resolve(moments: &[DraftChange], arms: &mut [Arm], nr_cpus: usize) -> Result<Places, Mistake> {
     let mut places = vec![Vec::new(); arms.len()];
     if let Some(one_too_many) = moments.get(MOST) {
@@ -59,7 +59,7 @@ fn add(arm: &mut Arm, places: &mut Vec<Location>, at: Ns, moment: &DraftChange, 
     Ok(())
 }
 
-/// One action as an arm's kernel takes it: where it stands, what it does, and in the user's words.
+/// One action in terms of an arm's kernel: its place, what it does, and the user's words for it.
 fn changes(arm: &Arm, action: &DraftAction, nr_cpus: usize) -> Result<(Location, Vec<ChangeKind>, String), Mistake> {
     Ok(match action {
         DraftAction::Sysctl { key, value } => {
@@ -102,7 +102,7 @@ fn changes(arm: &Arm, action: &DraftAction, nr_cpus: usize) -> Result<(Location,
     })
 }
 
-/// The CPUs of a list, which the machine has.
+/// The CPUs of a list; the machine must have them.
 fn cpus(list: &Written, nr_cpus: usize) -> Result<Vec<u32>, Mistake> {
     let expected = format!("CPUs of the machine, 0 to {}, such as 3 or 2-3", nr_cpus - 1);
     let mask = parse_list(&list.text).map_err(|error| list.mistake(error.found, &expected))?;
@@ -132,18 +132,18 @@ fn time(written: &Written) -> Result<Ns, Mistake> {
     })
 }
 
-/// Creates the groups of each workload and does what the timeline of each arm does, on its machine before any task runs: what the kernel
-/// refuses there it refuses always.
+/// Creates each workload's groups and applies each arm's timeline, on the arm's machine before any task runs. What the
+/// kernel refuses then, it always refuses.
 pub fn rehearse(experiment: &Experiment, places: &Places) -> Result<(), Mistake> {
     for (arm, places) in places.iter().enumerate() {
         let at = places.first().cloned().unwrap_or_else(|| Location::of(&experiment.name));
         for (table, of) in experiment.tables.iter().enumerate() {
-            // Without a timeline a workload can be refused for its groups only, and those come from files.
+            // Without a timeline only a workload's groups can be refused, and only files create groups.
             if places.is_empty() && of.source.file().is_none() {
                 continue;
             }
             for point in 0..of.points.len() {
-                // Groups are all that a workload has to do with it.
+                // Only a workload's groups matter here, so one point stands for all.
                 if point > 0 && of.source.file().is_none() {
                     break;
                 }

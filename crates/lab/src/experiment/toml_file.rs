@@ -33,13 +33,13 @@ pub(super) const FIGURE: &[&str] = &["of", "figure", "among", "over", "real", "w
 pub(super) const MOMENT: &[&str] = &["at", "arms", "sysctl", "features", "offline", "online", "partitions", "cgroup"];
 /// What cannot change while a kernel runs.
 const ARM_ONLY: &[&str] = &["hz", "config", "cmdline", "behaviour", "kernel"];
-/// Texts that are not printed as they stand.
+/// Texts whose line breaks are allowed, because they are not printed as they stand.
 const OF_SEVERAL_LINES: &[&str] = &["about", "cmdline"];
 const LARGEST_FILE: usize = 1 << 20;
-/// The TOML crate's words for a key that is there already.
+/// The TOML crate's message for a key that exists already.
 const DUPLICATE: &str = "duplicate key";
 
-/// Reads the text of an experiment file. `path` names it in messages, and its folder is what paths in it are relative to.
+/// Reads the text of an experiment file. `path` names it in messages; paths in it are relative to its folder.
 pub fn parse(text: &str, path: &str) -> Result<Draft, Mistake> {
     let source = Source { text, path };
     if text.len() > LARGEST_FILE {
@@ -83,7 +83,7 @@ pub fn parse(text: &str, path: &str) -> Result<Draft, Mistake> {
     Ok(draft)
 }
 
-/// A moment of the timeline: what is done, in the order of the text.
+/// A moment of the timeline, with its actions in the order of the text.
 fn moment(table: &Table) -> Result<DraftChange, Mistake> {
     if let Some(entry) = table.entries.iter().find(|entry| ARM_ONLY.contains(&entry.name)) {
         let found = format!("`{}` in {}", entry.name, table.title);
@@ -195,7 +195,7 @@ fn read_profile(table: &Table) -> Result<DraftProfile, Mistake> {
     Ok(DraftProfile { title, functions: table.texts("functions")?, published })
 }
 
-/// A text of several lines, whose mistakes have places of their own.
+/// Whether the value is a text of several lines, whose mistakes have places of their own.
 fn value_is_script(workload: &str, parameter: &str) -> bool {
     workload == SCRIPT && parameter == "tasks"
 }
@@ -245,7 +245,7 @@ fn parameters_of(cmdline: &Written) -> Vec<DraftSetting> {
     cmdline.text.split_whitespace().map(word).collect()
 }
 
-/// The part of a path before its last separator, with it; empty where there is none.
+/// The part of a path up to and including its last separator; empty if there is none.
 fn folder_of(path: &str) -> &str {
     path.rfind(['/', std::path::MAIN_SEPARATOR]).map_or("", |at| &path[..=at])
 }
@@ -268,7 +268,7 @@ impl Source<'_> {
     fn no_toml(self, error: &toml::de::Error) -> Mistake {
         let span = error.span().unwrap_or(self.text.len()..self.text.len());
         let what = excerpt(error.message(), 160);
-        // At the end of a truncated file there is nothing to point at.
+        // A truncated file has nothing at its end to point at.
         let pointed_at = self.text.get(span.clone()).map(str::trim).filter(|text| !text.is_empty());
         if let Some(key) = pointed_at.filter(|_| error.message() == DUPLICATE) {
             let found = format!("`{}` for the second time", excerpt(key, 40));
@@ -282,7 +282,7 @@ impl Source<'_> {
     }
 }
 
-/// One table of the document, its entries in the order of the text.
+/// One table of the document, with its entries in the order of the text.
 struct Table<'t, 'a> {
     source: Source<'a>,
     title: &'t str,
@@ -350,7 +350,7 @@ impl<'t, 'a> Table<'t, 'a> {
         }
     }
 
-    /// A list of texts; nothing where there is none.
+    /// A list of texts; empty if the name is missing.
     fn texts(&self, name: &str) -> Result<Vec<Written>, Mistake> {
         let Some(value) = self.get(name) else { return Ok(Vec::new()) };
         let expected = "a list of texts, such as [\"NO_TTWU_QUEUE\"]";
@@ -373,7 +373,7 @@ impl<'t, 'a> Table<'t, 'a> {
         }
     }
 
-    /// A number, or `auto` with what belongs to it.
+    /// A number, or `auto` with its settings.
     fn iterations(&self) -> Result<Option<Written>, Mistake> {
         match self.get("iterations").map(|value| value.get_ref()) {
             Some(DeValue::String(text)) if text.starts_with("auto") => self.text("iterations"),
@@ -389,7 +389,7 @@ impl<'t, 'a> Table<'t, 'a> {
         }
     }
 
-    /// A number, text or truth value, as text.
+    /// A number, text or boolean, as text.
     fn plain(&self, name: &str, value: &Spanned<DeValue>) -> Result<Written, Mistake> {
         let text = match value.get_ref() {
             DeValue::String(text) => text.to_string(),
@@ -402,7 +402,7 @@ impl<'t, 'a> Table<'t, 'a> {
         Ok(self.source.written(value.span(), &text))
     }
 
-    /// A text that stands in the file letter by letter, with the place of its first one.
+    /// A text that the file contains literally, with the place of its first character.
     fn literal(&self, name: &str, value: &Spanned<DeValue>) -> Result<Written, Mistake> {
         let Some(text) = value.get_ref().as_str() else {
             return Err(self.wrong(value, name, "a text, between \"\"\" and \"\"\""));
@@ -441,7 +441,7 @@ impl<'t, 'a> Table<'t, 'a> {
         array.iter().map(table).collect()
     }
 
-    /// Every value below, by its dotted name: `kernel.sched_schedstats = 1` unquoted is a table in a table.
+    /// All values below this table, by dotted name: an unquoted `kernel.sched_schedstats = 1` is a table in a table.
     fn leaves(&self) -> Result<Vec<(Written, Written)>, Mistake> {
         let mut leaves = Vec::new();
         for entry in &self.entries {
@@ -461,18 +461,18 @@ impl<'t, 'a> Table<'t, 'a> {
     }
 }
 
-/// Refuses what would break a line of a report, or command the terminal that shows it.
+/// Refuses text that would break a line of a report, or control the terminal that shows it.
 fn one_line(name: &str, written: &Written) -> Result<(), Mistake> {
     let Some(control) = written.text.chars().find(|c| c.is_control()) else { return Ok(()) };
     let found = format!("{name} with the control character U+{:04X}", u32::from(control));
     Err(written.mistake(found, "a text of one line without control characters"))
 }
 
-/// What a value is, with its text where it has a short one.
+/// Describes a value by its kind, and by its text if that is short.
 fn kind_of(value: &DeValue) -> String {
     match value {
         DeValue::String(text) => format!("\"{}\"", excerpt(text, 40)),
-        // Its text has lost what told its base.
+        // The parsed text no longer tells the number's base.
         DeValue::Integer(number) => {
             let base = match number.radix() {
                 2 => "0b",

@@ -15,7 +15,8 @@ use workloads::trace::{self, Replay};
 /// Digits after the point, of microseconds.
 const DECIMALS: usize = 2;
 
-/// Reads a recording and makes scripts of it, which are what is stored: one run of them measures a row for each figure.
+/// Reads a recording and makes scripts of it; the scripts are what is stored. A run of them measures one row for each
+/// figure.
 pub fn resolve(
     draft: &DraftWorkload,
     folder: &str,

@@ -1,4 +1,4 @@
-//! Workloads of an experiment: parameters, and what a list of values of one makes of a table.
+//! The workloads of an experiment: their parameters, and how a list of values makes several rows or tables.
 
 use super::draft::DraftWorkload;
 use super::workload_table::{Point, Source, WorkloadTable};
@@ -13,12 +13,12 @@ use std::collections::BTreeMap;
 use units::Ns;
 use workloads::{Parameter, Summary, Values, Workload};
 
-/// Values of one parameter.
+/// The most values of one parameter.
 const MOST_VALUES: usize = 10_000;
-/// Tables that the lists of one workload make.
+/// The most tables that the lists of one workload make.
 const MOST_TABLES: u64 = 1_000;
 
-/// Bounds of a published figure, in its table's unit: what others differ from it by in per cent has a few digits.
+/// The bounds of a published figure, in its table's unit: with them, differences in per cent have only a few digits.
 const LEAST_PUBLISHED: f64 = 1e-9;
 const MOST_PUBLISHED: f64 = 1e15;
 
@@ -48,7 +48,7 @@ fn read_published(draft: &[(Written, Written)], known: &dyn Fn(&str) -> bool) ->
     Ok(Some(Published { source, rows }))
 }
 
-/// Checks the published columns of tables of times, whose rows are their vintage's.
+/// Checks the published columns of tables of times, whose rows depend on the vintage.
 pub fn check_times(drafts: &[DraftWorkload], tables: &[WorkloadTable], vintage: Vintage) -> Result<(), Mistake> {
     let of = |draft: &DraftWorkload, table: &WorkloadTable| table.source.name() == draft.name.text;
     let is_timed = |table: &&WorkloadTable| table.class == Class::Variabletime;
@@ -85,8 +85,8 @@ pub fn names() -> impl Iterator<Item = &'static str> + Clone {
     workloads::all().map(|workload| workload.name).chain([RT_APP, SCRIPT, TRACE])
 }
 
-/// Checks a workload and makes its tables: a list for the key parameter makes rows, a list for another one tables. `ends`: it
-/// must end by itself. What is odd but runs goes to `notices`.
+/// Checks a workload and makes its tables: a list for the key parameter makes rows, a list for another one makes
+/// tables. With `ends`, the workload must end by itself. Oddities that can run go to `notices`.
 pub fn resolve(
     draft: &DraftWorkload,
     folder: &str,
@@ -142,7 +142,7 @@ pub fn resolve(
     choices(workload, &lists).into_iter().map(table).collect()
 }
 
-/// One value of every parameter but the key, whose place holds its first.
+/// All combinations of the parameters' values. The key parameter is not varied; its first value stands in its place.
 fn choices(workload: &Workload, lists: &[Vec<u64>]) -> Vec<Vec<u64>> {
     let mut choices = vec![Vec::new()];
     for (parameter, list) in workload.parameters.iter().zip(lists) {
@@ -179,7 +179,7 @@ fn table(workload: &'static Workload, title: Option<&Written>, lists: &[Vec<u64>
         }
     };
     let shared = values.iter().filter(|(name, _)| workload.key != Some(name.as_str()));
-    // What tells tables of one workload apart belongs to their titles.
+    // The parameters that distinguish tables of one workload are part of their titles.
     let varied = workload.parameters.iter().zip(lists).zip(choice);
     let varied: Vec<String> = varied
         .filter(|((parameter, list), _)| list.len() > 1 && workload.key != Some(parameter.name))
@@ -217,7 +217,7 @@ fn table(workload: &'static Workload, title: Option<&Written>, lists: &[Vec<u64>
     }
 }
 
-/// A parameter's value may ask for CPUs by their numbers.
+/// Refuses parameter values that ask for CPUs by number which the machine does not have.
 fn check_cpus(
     workload: &Workload,
     key: &Written,
@@ -265,7 +265,7 @@ mod tests {
     use crate::machines::tests::Table;
     use crate::mistake::Written;
 
-    /// What is said to a workload's option on some machine, which is not read; `None` where it is accepted.
+    /// The message for a workload's option on some machine, which is not read; `None` if the option is accepted.
     fn refusal(option: &str) -> Option<String> {
         let mut draft = Draft::default();
         let refused = draft.workload_option(option).and_then(|()| draft.tables(8, &Table::default(), &mut Vec::new()));
@@ -288,7 +288,7 @@ mod tests {
                 let range = format!("a whole number from {low} to {high}");
                 let below = low.checked_sub(1).map(|below| below.to_string());
                 let above = (u128::from(high) + 1).to_string();
-                // What is no number is read by one function for all.
+                // Text that is no number is rejected by one function for all.
                 let odd = ["-1", "1.5", "many", "99999999999999999999999"].map(str::to_string);
                 let odd = odd.into_iter().filter(|_| at == 0);
                 for value in below.into_iter().chain([above]).chain(odd) {
@@ -296,7 +296,7 @@ mod tests {
                     assert!(said.contains(&range) && said.contains(parameter.name), "{said}");
                 }
             }
-            // A letter too many.
+            // A misspelled name, one letter too long.
             let Some(parameter) = workload.parameters.first() else { continue };
             let said = refusal(&format!("{}:{}x=1", workload.name, parameter.name)).expect("no such parameter");
             assert!(said.contains(&format!("`{}`", parameter.name)), "{said}");
@@ -317,7 +317,7 @@ mod tests {
         }
     }
 
-    /// Its table is printed again by the project's own checks.
+    /// The project's own checks print this experiment's table again.
     #[test]
     fn one_committed_experiment_has_every_benchmark() {
         let text = include_str!("../../../../experiments/benchmarks.toml");

@@ -1,4 +1,4 @@
-//! What a workload of an experiment comes to: tables, whose rows are what runs measure.
+//! The tables of a workload in an experiment; their rows are what runs measure.
 
 use crate::mmtests::{Vintage, compares_time};
 use crate::programs::{RT_APP, SCRIPT, TRACE};
@@ -12,28 +12,28 @@ use units::Ns;
 /// One table of the report: a workload over a list of rows.
 #[derive(Clone, Debug)]
 pub struct WorkloadTable {
-    /// The title, where it is not simply the workload's name.
+    /// The title, unless it is simply the workload's name.
     pub title: Option<String>,
     pub source: Source,
     /// Parameters that all rows share.
     pub parameters: BTreeMap<String, Value>,
     pub points: Vec<Point>,
-    /// How long the workload wants to run, in simulated time; zero where it ends by itself.
+    /// How much simulated time the workload asks for; zero if it ends by itself.
     pub duration: Ns,
     pub class: Class,
     pub unit: String,
     pub better: Better,
-    /// Samples are whole numbers, this many to the unit.
+    /// Samples are integers: this many make one of the unit.
     pub per_unit: u64,
     pub decimals: usize,
     /// What a real machine measured with the first arm's kernel.
     pub published: Option<Published>,
-    /// Shares of kernel functions that its runs measure beside.
+    /// The shares of kernel functions that its runs measure too.
     pub profile: Option<ProfileTable>,
 }
 
 impl WorkloadTable {
-    /// Whether the document has a row of this label; of times, in some vintage.
+    /// Whether the document has a row of this label; for times, in some vintage.
     pub(super) fn has_row(&self, label: &str) -> bool {
         match self.class {
             Class::Variabletime => Vintage::ALL.iter().any(|&vintage| compares_time(vintage, label)),
@@ -41,7 +41,7 @@ impl WorkloadTable {
         }
     }
 
-    /// Whether reports say the same of both but for their rows.
+    /// Whether reports tell the two tables apart by nothing but their rows.
     pub(super) fn is_titled_as(&self, other: &WorkloadTable) -> bool {
         fn said(of: &WorkloadTable) -> (&str, &str, &BTreeMap<String, Value>) {
             (of.title.as_deref().unwrap_or(of.source.name()), of.source.name(), &of.parameters)
@@ -49,7 +49,7 @@ impl WorkloadTable {
         said(self) == said(other)
     }
 
-    /// The table of these rows; none without any.
+    /// The table of these rows; `None` without rows.
     pub fn table(&self, arms: Vec<String>, operations: Vec<Operation>, published: Option<Published>) -> Option<Table> {
         (!operations.is_empty()).then(|| Table {
             name: self.title.clone(),
@@ -70,7 +70,7 @@ impl WorkloadTable {
         sample as f64 / self.per_unit as f64
     }
 
-    /// What a run of one of its points is of.
+    /// The workload that a run of one of its points executes.
     pub fn workload(&self, point: usize) -> WorkloadSetup {
         WorkloadSetup {
             name: self.source.name().to_string(),
@@ -112,21 +112,21 @@ impl Source {
     }
 }
 
-/// One choice of a workload's parameters: what a run is of.
+/// One choice of a workload's parameters, which one run executes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Point {
-    /// For the names of its records.
+    /// A name for its records.
     pub name: String,
-    /// Labels of the rows that a run of it measures.
+    /// Labels of the rows that its run measures.
     pub operations: Vec<String>,
     /// Every parameter of the workload.
     pub values: BTreeMap<String, u64>,
 }
 
-/// Two tables of shares: of functions with what they call, and by themselves.
+/// Two tables of shares: of functions including what they call, and of functions by themselves.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ProfileTable {
-    /// Of the first table; the second one's has `-self` behind it.
+    /// The title of the first table; the second's has `-self` appended.
     pub title: String,
     pub functions: Vec<String>,
     /// What `perf report` showed on a real machine, in the order of the tables.

@@ -1,7 +1,8 @@
-//! Fidelity: a case runs on two arms, a recorded real kernel and the simulation, and each figure is compared.
+//! Fidelity: a case has two sides, the recording of a real kernel and a simulation, and compares each figure.
 //!
-//! A case is an experiment with `[[figure]]` tables: what is measured of which tasks, what the real kernel's figure is, how far
-//! the simulated one may be off, and, for a known gap, why it is. `docs/fidelity.md` describes the format.
+//! A case is an experiment with `[[figure]]` tables. Each table gives what is measured, of which tasks; the real
+//! kernel's figure; how far the simulated one may be off; and, for a known gap, the reason. `docs/fidelity.md`
+//! describes the format.
 
 mod table;
 
@@ -17,15 +18,15 @@ use crate::trace::listen;
 use crate::warning::{Warning, counted};
 use observe::PerTask;
 
-/// What came of a case.
+/// The result of a case.
 #[derive(Debug)]
 pub struct Checked {
     pub rows: Vec<Row>,
-    /// What the user should know of its runs, each line once.
+    /// What the user should know about its runs, each line once.
     pub warnings: Vec<Warning>,
 }
 
-/// Runs a case, as often as it says, each time from another seed, and compares every figure. `None` when interrupted.
+/// Runs a case as often as it says, each time with another seed, and compares every figure. `None` if interrupted.
 ///
 /// # Errors
 /// A figure of tasks that the runs did not have; a run that did not end; more than one row.
@@ -51,7 +52,7 @@ pub fn check(case: &Experiment, interrupted: &dyn Fn() -> bool) -> Result<Option
     Ok(Some(Checked { rows, warnings }))
 }
 
-/// Of a part of what the real kernel did nothing can be said.
+/// Refuses a run that did not end: part of a run cannot be compared with what the real kernel did.
 fn has_ended(case: &Experiment, outcome: &Outcome) -> Result<(), Mistake> {
     let (found, expected) = match outcome.end {
         Ending::Finished => return Ok(()),
@@ -113,7 +114,7 @@ mod tests {
             long,
             "x.toml: found tasks that still run at the time limit; expected a larger time_limit_ms, or tasks that end"
         );
-        // The one who waits for both is not told of.
+        // The task that waits for both is not reported.
         let stuck = checked("task a: run 5ms\ntask b: read p\n", "a").unwrap_err();
         assert_eq!(
             stuck,

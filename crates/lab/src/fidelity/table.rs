@@ -9,22 +9,22 @@ use std::fmt::Write;
 #[derive(Clone, Debug, PartialEq)]
 pub struct Row {
     pub case: String,
-    /// The kernel that was simulated, as the case names it.
+    /// The simulated kernel, as the case names it.
     pub kernel: String,
     pub figure: Figure,
-    /// From each seed, in ascending order; at least one.
+    /// The figure from each seed, in ascending order; at least one.
     pub simulated: Vec<f64>,
 }
 
-/// What came out.
+/// The result of the comparison.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Verdict {
     Agrees,
-    /// Off, as the case says it is.
+    /// Off, as the case says that it is.
     KnownGap,
-    /// Off, and the case does not say why.
+    /// Off, and the case gives no reason.
     Off,
-    /// The case says that it is off, and it is not: the gap is closed, and its note must go.
+    /// The case says that the figure is off, but it is not. The gap is closed, so its note must go.
     GapClosed,
 }
 
@@ -49,13 +49,13 @@ impl Row {
         Row { case: case.name.clone(), kernel: case.arms[0].kernel.clone(), figure: figure.clone(), simulated }
     }
 
-    /// The middle of what was simulated.
+    /// The median of the simulated figures.
     pub fn median(&self) -> f64 {
         self.simulated[self.simulated.len() / 2]
     }
 
-    /// The real figure is one sample, of one phase of timers and ticks: it agrees when it lies among the figures from
-    /// several seeds, or within the tolerance of the nearest.
+    /// The real figure is one sample, from one phase of timers and ticks. So it agrees if it lies among the figures
+    /// from several seeds, or within the tolerance of the nearest.
     pub fn verdict(&self) -> Verdict {
         let (least, most) = (self.simulated[0], self.simulated[self.simulated.len() - 1]);
         let real = self.figure.real;
@@ -81,7 +81,7 @@ fn value(number: f64) -> String {
     plain(number, digits).trim_end_matches('0').trim_end_matches('.').to_string()
 }
 
-/// The rows of all cases as one text, the reasons of the known gaps below it.
+/// The rows of all cases as one text, followed by the reasons of the known gaps.
 pub fn render(rows: &[Row]) -> String {
     let tolerance = |row: &Row| match row.figure.tolerance {
         Tolerance::Absolute(most) => format!("+-{}", value(most)),
@@ -114,7 +114,7 @@ pub fn render(rows: &[Row]) -> String {
         for (column, cell) in line.iter().enumerate() {
             let width = widths[column];
             let gap = if column == 0 { "" } else { "  " };
-            // Numbers stand right, words left.
+            // Numbers are aligned right, words left.
             let _ = if (3..=5).contains(&column) {
                 write!(text, "{gap}{cell:>width$}")
             } else {

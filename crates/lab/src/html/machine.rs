@@ -1,4 +1,4 @@
-//! What the machine did in the first iteration of each row, and in what the arms' profiles differ.
+//! What the machine did in the first iteration of each row, and how the arms' profiles differ.
 
 use super::{Page, escaped};
 use crate::experiment::Job;
@@ -9,14 +9,14 @@ use crate::symbols::called;
 use std::collections::BTreeMap;
 use std::fmt::Write;
 
-/// Functions of a profile difference.
+/// The most functions in a profile difference.
 const MOST_FUNCTIONS: usize = 14;
-/// Shares below it are not listed, in percentage points.
+/// Smaller shares are not listed, in percentage points.
 const LEAST_POINTS: f64 = 0.005;
 /// Width of a bar, in its own units.
 const BAR: f64 = 120.0;
 
-/// Both, for the table `index` of the experiment; nothing where nothing was observed.
+/// Adds both for the experiment's table `index`; adds nothing if nothing was observed.
 pub(super) fn add(html: &mut String, page: &Page, index: usize, result: &TableResult) {
     let points = &page.experiment.tables[index].points;
     let arms = page.experiment.arms.len();
@@ -69,7 +69,7 @@ pub(super) fn add(html: &mut String, page: &Page, index: usize, result: &TableRe
     }
 }
 
-/// `reckoned`: some rows have an energy.
+/// `reckoned`: whether some rows have an energy.
 fn add_counts(html: &mut String, observed: &Observed, reckoned: bool) {
     let seconds = observed.duration_ns.max(1) as f64 / 1e9;
     let rate = |count: u64| format!("{:.0}", count as f64 / seconds);
@@ -106,12 +106,12 @@ fn add_counts(html: &mut String, observed: &Observed, reckoned: bool) {
         writeln!(html, "<td class=\"text\">{}</td><td class=\"text\">{}</td></tr>", bar(&states), bar(&frequencies));
 }
 
-/// To the nearest.
+/// Rounded to the nearest.
 fn mhz(khz: u64) -> u64 {
     (khz + 500) / 1000
 }
 
-/// Shares of a whole, from light to dark, each with its name for the mouse and for those who do not see it.
+/// Shares of a whole, from light to dark. Each has its name as a tooltip, and for readers who cannot see it.
 fn bar(shares: &[(String, f64)]) -> String {
     if shares.is_empty() {
         return String::new();
@@ -133,7 +133,7 @@ fn bar(shares: &[(String, f64)]) -> String {
         from += width;
     }
     svg.push_str("</svg>");
-    // The largest in words: colours alone say little.
+    // Names the largest in words: colours alone say little.
     let largest = shares.iter().max_by(|a, b| a.1.total_cmp(&b.1)).expect("there is one");
     format!("{svg}{} {:.0}%", escaped(&largest.0), largest.1 * 100.0)
 }
@@ -147,9 +147,9 @@ struct Side<'a> {
 
 /// One function in two profiles, in per cent of what was executed.
 struct Difference<'a> {
-    /// In the kernel of the one, or else of the other.
+    /// The name in the first profile's kernel, or else in the other's.
     name: &'a str,
-    /// In the kernel of the other, where that is another one.
+    /// The name in the other kernel, if it differs.
     renamed: Option<&'a str>,
     own: [f64; 2],
     children: [f64; 2],
@@ -181,7 +181,8 @@ fn differences<'a>(base: &Side<'a>, other: &Side<'a>) -> Vec<Difference<'a>> {
     all
 }
 
-/// What the kernel of the one calls a function of the other's, where it is another name that stands for no other function there.
+/// The name in the first kernel of a function of the other kernel, if it differs and stands for no other function
+/// there.
 fn former<'a>(name: &str, base: &Side, other: &Side) -> Option<&'a str> {
     let was = called(name, base.kernel).filter(|was| *was != name)?;
     (called(was, other.kernel) == Some(name)).then_some(was)

@@ -1,11 +1,11 @@
-//! What arms predict of a real computer, beside what was measured on it.
+//! The arms' predictions for a real computer, next to what was measured on it.
 
 use super::escaped;
 use crate::measured::Beside;
 use crate::numbers::signed;
 use std::fmt::Write;
 
-/// What the section's heading, and the way to it, say.
+/// The text of the section's heading and of the link to it.
 const HEADING: &str = "Predicted against measured";
 
 pub(super) fn add_to_contents(html: &mut String, beside: &Beside) {

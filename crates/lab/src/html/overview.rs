@@ -1,5 +1,5 @@
-//! The page above the pages: several studies at once, each table in a line, with the way to its report. It is made as [`super::Page`] is:
-//! one file, well-formed, without a script, that refers to nothing but the reports beside it.
+//! The overview page of several studies: each table has a line with a link to its report. Like [`super::Page`] it is
+//! one well-formed file without a script; it refers to nothing but the reports beside it.
 
 use super::{escaped, opening};
 use crate::json::verdict::ArmVerdict;
@@ -9,7 +9,7 @@ use crate::statistics::quantile;
 use crate::studies::Study;
 use std::fmt::Write;
 
-/// What every page of this kind has in its head, and no other file.
+/// Every overview page has this in its head, and no other file does.
 pub const MARK: &str = "<meta name=\"generator\" content=\"fairground reproduce\"/>\n";
 const INTRODUCTION: &str = "Changes of the kernel, predicted. Of each table: in how many rows the changed kernel gains and loses \
     against the kernel before, beyond what chance does; its changes, one stroke a row, to the right where it is better; and in how \
@@ -28,7 +28,7 @@ const COLUMNS: [&str; 12] = [
     "level within 10%",
     "within 25%",
 ];
-/// Units of a drawing in a line: as wide as a style of cells has it.
+/// The width of a drawing in a line; the style sheet gives cells the same width.
 const WIDTH: f64 = 112.0;
 const HEIGHT: f64 = 14.0;
 
@@ -40,13 +40,13 @@ pub struct Part<'a> {
     pub state: State<'a>,
 }
 
-/// How far it is.
+/// How far the experiment is.
 pub enum State<'a> {
-    /// Nothing is stored.
+    /// No run is stored.
     Missing,
-    /// Some of its runs are: the file with what there is.
+    /// Some of its runs are stored: the file that reports on them.
     Partial(&'a str),
-    /// All of them are: the file of its report.
+    /// All of its runs are stored: the file of its report.
     Done(&'a str, &'a Document),
 }
 
@@ -72,7 +72,7 @@ pub fn overview(studies: &[(&Study, Vec<Part>)]) -> String {
     html
 }
 
-/// A study in a line.
+/// The line that sums up a study.
 fn summary(parts: &[Part]) -> String {
     let documents: Vec<&Document> = parts.iter().filter_map(Part::document).collect();
     let tables: Vec<&TableResult> = documents.iter().flat_map(|document| &document.tables).collect();
@@ -158,7 +158,7 @@ fn add_tables(html: &mut String, page: &str, document: &Document) {
     for (number, table) in document.tables.iter().enumerate() {
         for (arm, verdict) in table.verdict.arms.iter().enumerate() {
             let title = escaped(table.title());
-            // What a table is called stands once.
+            // A table's title is printed only once.
             let title = if arm == 0 { format!("<a href=\"{page}#table-{number}\">{title}</a>") } else { String::new() };
             let first = if arm == 0 { " class=\"first\"" } else { "" };
             let _ = write!(html, "<tr{first}><td>{title}</td>");
@@ -177,7 +177,7 @@ fn add_tables(html: &mut String, page: &str, document: &Document) {
 /// An arm's gains and losses, and its changes.
 fn add_arm(html: &mut String, table: &TableResult, arm: usize, verdict: &ArmVerdict) {
     let _ = write!(html, "<td class=\"text\">{}</td><td>{}</td>", escaped(&verdict.name), table.rows.len());
-    // With one pair there is nothing to call a gain, or noise.
+    // With a single pair there is no gain or noise to speak of.
     let counts = [("gain", verdict.gains), ("loss", verdict.losses), ("noise", verdict.noise)];
     for (class, count) in counts {
         let (class, count) = match count {
@@ -203,7 +203,7 @@ fn add_level(html: &mut String, level: Option<Level>) {
     let _ = write!(html, "<td>{within_10} of {rows}</td><td>{within_25} of {rows}</td>");
 }
 
-/// A stroke for each change on a line whose middle is none.
+/// One stroke for each change, on a line whose middle is no change.
 fn strokes(changes: &[&Change], percents: &[f64]) -> String {
     let most = percents.iter().fold(0.0, |most: f64, percent| most.max(percent.abs()));
     if percents.is_empty() {

@@ -1,19 +1,20 @@
-//! Plots as inline SVG: figures with intervals over the keys of a table, along an axis where keys are numbers, else one below the other.
+//! Plots as inline SVG: figures with intervals over a table's keys. Numeric keys make an axis; other keys stand one
+//! below the other.
 
 use super::escaped;
 use std::fmt::Write;
 
-/// Units of the drawing; text has 12 of them, so that it stays readable on a narrow screen.
+/// The drawing's width in units; text is 12 units high, so that it stays readable on a narrow screen.
 const WIDTH: f64 = 420.0;
 const HEIGHT: f64 = 260.0;
 const RIGHT: f64 = 10.0;
 const TOP: f64 = 10.0;
 const BOTTOM: f64 = 30.0;
-/// Of a row with a label.
+/// The height of a row with a label.
 const ROW: f64 = 22.0;
-/// Letters of a label.
+/// The most letters of a label.
 const LABEL: usize = 16;
-/// Keys, or figures, that differ by this factor stand on a logarithmic axis.
+/// If the largest key, or figure, is this many times the smallest, the axis is logarithmic.
 const LOG_FROM: f64 = 8.0;
 
 /// A figure and the interval around it.
@@ -21,7 +22,7 @@ const LOG_FROM: f64 = 8.0;
 pub struct Point {
     pub value: f64,
     pub interval: Option<(f64, f64)>,
-    /// Drawn hollow: a change that counts as noise.
+    /// Drawn hollow, because the change counts as noise.
     pub hollow: bool,
 }
 
@@ -29,7 +30,7 @@ pub struct Point {
 #[derive(Clone, Debug)]
 pub struct Curve {
     pub name: String,
-    /// Of the style sheet: `arm0`.
+    /// The class in the style sheet: `arm0`.
     pub class: String,
     /// One for each label of the chart.
     pub points: Vec<Option<Point>>,
@@ -37,20 +38,20 @@ pub struct Curve {
 
 #[derive(Clone, Debug)]
 pub struct Chart {
-    /// For those who do not see it.
+    /// The description for readers who cannot see the plot.
     pub title: String,
     pub unit: String,
     pub labels: Vec<String>,
     pub curves: Vec<Curve>,
-    /// Zero belongs to it, and is drawn.
+    /// Whether the axis includes zero, with a line there.
     pub zero: bool,
     pub decimals: usize,
 }
 
-/// From values to units of the drawing.
+/// Maps values to units of the drawing.
 #[derive(Clone, Copy, Debug)]
 struct Axis {
-    /// Values at both ends, on a logarithmic axis their logarithms.
+    /// The values at both ends; on a logarithmic axis, their logarithms.
     low: f64,
     high: f64,
     log: bool,
@@ -62,12 +63,12 @@ impl Axis {
     fn new((low, high): (f64, f64), log: bool, (from, to): (f64, f64)) -> Axis {
         let of = |value: f64| if log { libm::log10(value) } else { value };
         let (low, high) = (of(low), of(high));
-        // A single value stands in the middle.
+        // A single value is placed in the middle.
         let (low, high) = if high > low { (low, high) } else { (low - 1.0, high + 1.0) };
         Axis { low, high, log, from, to }
     }
 
-    /// Where a value stands; what is outside stands at the border.
+    /// The position of a value; values outside are placed at the border.
     fn at(&self, value: f64) -> f64 {
         let value = match self.log {
             true if value <= 0.0 => self.low,
@@ -77,7 +78,7 @@ impl Axis {
         self.from + (value.clamp(self.low, self.high) - self.low) / (self.high - self.low) * (self.to - self.from)
     }
 
-    /// Round values on it.
+    /// Round values on the axis.
     fn ticks(&self) -> Vec<f64> {
         if self.log {
             return self.log_ticks();
@@ -93,7 +94,7 @@ impl Axis {
 
     fn log_ticks(&self) -> Vec<f64> {
         let decades = self.low.floor() as i32..=self.high.floor() as i32;
-        // Few decades have room for what lies between.
+        // With few decades there is room for values in between.
         let within: &[f64] = if self.high - self.low < 2.5 { &[1.0, 2.0, 5.0] } else { &[1.0] };
         let all = decades.flat_map(|power| within.iter().map(move |of| of * libm::pow(10.0, f64::from(power))));
         all.filter(|value| (self.low - 1e-9..=self.high + 1e-9).contains(&libm::log10(*value))).collect()
@@ -101,7 +102,7 @@ impl Axis {
 }
 
 impl Chart {
-    /// The drawing; nothing where there is nothing to draw.
+    /// The drawing; `None` if there is nothing to draw.
     pub fn svg(&self) -> Option<String> {
         let (range, log) = self.range()?;
         Some(match self.keys() {
@@ -110,7 +111,7 @@ impl Chart {
         })
     }
 
-    /// The keys as numbers, in rising order, two or more.
+    /// The keys as numbers, if there are at least two, in rising order.
     fn keys(&self) -> Option<Vec<f64>> {
         let keys: Vec<f64> = self.labels.iter().filter_map(|label| label.parse().ok()).collect();
         let rising = keys.windows(2).all(|pair| pair[0] < pair[1]);
@@ -121,8 +122,9 @@ impl Chart {
         self.curves.iter().flat_map(|curve| &curve.points).flatten().copied()
     }
 
-    /// What the axis of the figures shows, and whether it is logarithmic. A wide interval does not squeeze what it is
-    /// around: it shows at most once and a half the span of the figures beyond them.
+    /// The range of the figures' axis, and whether it is logarithmic. A wide interval does not squeeze the figures: it
+    /// may extend the axis beyond them by at most one and a half times their span, on a logarithmic axis by a factor of
+    /// 3.
     fn range(&self) -> Option<((f64, f64), bool)> {
         let zero = self.zero.then_some(0.0);
         let fold = |values: &mut dyn Iterator<Item = f64>| {
@@ -140,7 +142,7 @@ impl Chart {
         }
         let span = if high > low { high - low } else { (most - least).min(low.abs().max(1e-9)) };
         let (low, high) = (least.max(low - 1.5 * span), most.min(high + 1.5 * span));
-        // A little room, so that no mark is cut.
+        // A small margin, so that no mark is cut off.
         let room = ((high - low) * 0.05).max(high.abs() * 1e-6);
         Some(((low - room, high + room), false))
     }
@@ -151,7 +153,7 @@ impl Chart {
         format!("<svg xmlns=\"http://www.w3.org/2000/svg\" {size} role=\"img\" aria-label=\"{title}\">\n")
     }
 
-    /// Keys to the right, figures upwards.
+    /// Draws keys to the right and figures upwards.
     fn along(&self, keys: &[f64], range: (f64, f64), log: bool) -> String {
         let log_keys = keys[0] > 0.0 && keys[keys.len() - 1] / keys[0] >= LOG_FROM;
         let y = Axis::new(range, log, (HEIGHT - BOTTOM, TOP));
@@ -169,7 +171,7 @@ impl Chart {
             let _ =
                 writeln!(svg, "<text x=\"{right:.1}\" y=\"{middle:.1}\" text-anchor=\"end\">{}</text>", short(tick));
         }
-        // Labels that would touch the one before are left out.
+        // A label that would touch the previous one is left out.
         let mut free_from = f64::NEG_INFINITY;
         for (key, label) in keys.iter().zip(&self.labels) {
             let half = 3.6 * label.chars().count() as f64;
@@ -181,7 +183,7 @@ impl Chart {
                 let _ = writeln!(svg, "<text x=\"{at:.1}\" y=\"{below}\" text-anchor=\"middle\">{text}</text>");
             }
         }
-        // Arms beside each other, so that their intervals do not cover each other.
+        // Arms are shifted sideways, so that their intervals do not cover each other.
         let shift = |curve: usize| 4.0 * (curve as f64 - (self.curves.len() as f64 - 1.0) / 2.0);
         for (index, curve) in self.curves.iter().enumerate() {
             let places: Vec<Option<(f64, f64)>> = curve
@@ -204,7 +206,7 @@ impl Chart {
         svg
     }
 
-    /// A line for each label, figures to the right.
+    /// Draws a line for each label, with figures to the right.
     fn below(&self, range: (f64, f64), log: bool) -> String {
         let longest = self.labels.iter().map(|label| label.chars().count().min(LABEL)).max().unwrap_or(1);
         let left = 20.0 + 7.6 * longest as f64;
@@ -246,7 +248,7 @@ impl Chart {
         svg
     }
 
-    /// A mark, its interval, and what both are, for the mouse.
+    /// Draws a mark and its interval, with a tooltip that gives both.
     fn add_point(
         &self,
         svg: &mut String,
@@ -270,7 +272,7 @@ impl Chart {
     }
 }
 
-/// A mark of an arm's own shape: colours are not all that tells arms apart.
+/// A mark in the arm's own shape, so that arms differ not only by colour.
 pub fn mark(class: &str, (x, y): (f64, f64), hollow: bool) -> String {
     let style = if hollow { "mark hollow" } else { "mark" };
     let polygon = |points: &[(f64, f64)]| {
@@ -287,7 +289,7 @@ pub fn mark(class: &str, (x, y): (f64, f64), hollow: bool) -> String {
     }
 }
 
-/// A tick's value: no more digits than ticks have.
+/// A tick's value, with no more digits than the ticks need.
 fn short(value: f64) -> String {
     let (scaled, suffix) = match value.abs() {
         size if size >= 9.999e8 => (value / 1e9, "G"),
@@ -297,7 +299,7 @@ fn short(value: f64) -> String {
     };
     let text = format!("{scaled:.6}");
     let text = text.trim_end_matches('0').trim_end_matches('.');
-    // A step such as 0.1 adds up to something like -0.000000.
+    // Adding up steps such as 0.1 may give something like -0.000000.
     let text = if text == "-0" { "0" } else { text };
     format!("{text}{suffix}")
 }
@@ -330,7 +332,7 @@ mod tests {
         assert_eq!(at.len(), 5, "{svg}");
         let steps: Vec<f64> = at.windows(2).map(|pair| pair[1] - pair[0]).collect();
         assert!(steps.iter().all(|step| (step - steps[0]).abs() < 0.2), "{steps:?}");
-        // 1, 2 and 3 differ too little.
+        // 1, 2 and 3 differ too little for a logarithmic axis.
         let svg = chart(&["1", "2", "3"], &[1.0, 2.0, 3.0], false).svg().unwrap();
         assert!(svg.contains("<polyline"), "{svg}");
     }

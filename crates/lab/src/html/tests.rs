@@ -1,4 +1,5 @@
-//! The page's structure, without a browser: well-formed, self-contained, complete, and safe from its own texts.
+//! Checks the page's structure without a browser: it is well-formed, self-contained and complete, and the texts in it
+//! cannot break it.
 
 use super::*;
 use crate::experiment::{Plan, Purpose, parse};
@@ -77,7 +78,7 @@ fn page() -> String {
     page_of(&|_| true)
 }
 
-/// The page when these runs are done.
+/// The page when only these runs are done.
 fn page_of(done: &dyn Fn(&Job) -> bool) -> String {
     report_of(done, None).html.expect("a comparison has a page")
 }
@@ -97,7 +98,7 @@ fn report_of(done: &dyn Fn(&Job) -> bool, measured: Option<&Measured>) -> Report
     comparison(&experiment, measured, &plan, &runs)
 }
 
-/// hackbench's first two rows, of which the second was not measured to the end.
+/// hackbench's first two rows; the second was not measured to the end.
 fn measurements() -> Measured {
     let host = Host { cpu_model: "A <b>CPU</b>".to_string(), ..measured::tests::host() };
     let experiment = experiment();
@@ -137,7 +138,8 @@ fn the_page_is_whole() {
     assert_eq!(words(named(root, "p")[0]), "what <one> & another\nkernel do");
     let sections = named(root, "section");
     assert_eq!(sections.len(), 3, "two tables and how to replay");
-    // pipetest has its 17 statistics of 2018 but for two that tell how far samples lie apart, hackbench its four keys; each has a verdict, two plots and MMTests's text.
+    // pipetest has its 17 statistics of 2018, except two that tell how far samples lie apart; hackbench has its four
+    // keys. Each has a verdict, two plots and MMTests's text.
     for (section, rows) in sections.iter().zip([15, 4]) {
         let table = named(*section, "table")[0];
         assert_eq!(named(named(table, "tbody")[0], "tr").len(), rows);
@@ -146,7 +148,7 @@ fn the_page_is_whole() {
         assert_eq!(named(*section, "pre").len(), 1);
         assert!(words(*section).contains("What the machine did") && words(*section).contains("schedule"));
     }
-    // Keys have a curve for each arm and the published column, names have none.
+    // With keys there is a curve for each arm and the published column; with names there is none.
     assert_eq!(named(sections[0], "polyline").len(), 0);
     assert_eq!(named(sections[1], "polyline").len(), 2 + 1 + 1);
     assert_eq!(
@@ -185,7 +187,7 @@ fn predictions_beside_measurements_are_the_texts() {
     let beside = report.text.split_once("predicted against measured").expect("below the tables").1;
     let rows = named(named(section, "tbody")[0], "tr");
     assert_eq!((rows.len(), beside.lines().count()), (2, 3 + 2 + 1), "{beside}");
-    // What was in the way stands above the rows, in both.
+    // Both say, above the rows, what disturbed the measurements.
     let disturbed = beside.lines().nth(1).expect("a line");
     assert!(disturbed.starts_with("measured while others used up to "), "{disturbed}");
     assert!(words(section).contains(disturbed), "{}", words(section));

@@ -12,7 +12,7 @@ use crate::json::{Change, RowResult, TableResult};
 use crate::numbers::plain;
 use std::fmt::Write;
 
-/// The lines, each with its newline; nothing where there are no intervals, with one iteration or one arm.
+/// The lines, each with its newline. Empty without intervals, that is with one iteration or one arm.
 pub fn text(table: &TableResult) -> String {
     if table.most_pairs() < 2 {
         return String::new();
@@ -40,7 +40,8 @@ pub fn text(table: &TableResult) -> String {
     text
 }
 
-/// Which rows are as narrow as was wanted, and what is left of the others: one line. A row of which a change has no interval is no narrow one.
+/// How many rows are as narrow as wanted, and how far the others are from it, in one line. A row is not narrow if one
+/// of its changes has no interval.
 pub fn widths(table: &TableResult, wanted: &Adaptive) -> String {
     let widest = |row: &&RowResult| row.change.iter().filter_map(Change::half_width).fold(0.0, f64::max);
     let wide: Vec<&RowResult> = table.rows.iter().filter(|row| widest(row) > wanted.half_width).collect();
@@ -71,7 +72,7 @@ fn cells(row: &RowResult) -> Vec<String> {
 }
 
 fn cell(change: &Change, pairs: usize) -> String {
-    // With one pair there is nothing to call noise.
+    // With a single pair there is no noise to speak of.
     let word = if pairs < 2 { "" } else { change.finding.word() };
     let figure = |figure: Option<f64>| figure.map(|figure| plain(figure, 2));
     match (figure(change.percent), figure(change.low), figure(change.high)) {
@@ -102,7 +103,7 @@ mod tests {
     #[test]
     fn rows_that_stay_wide_are_named_and_so_is_noise() {
         let mut table = hackbench(2, 7);
-        // A change that is the same in every pair, beside two that are not.
+        // One change is the same in every pair; the two others are not.
         table.operations[0].arms[1] = table.operations[0].arms[0].iter().map(|run| vec![run[0] / 2.0]).collect();
         let result = TableResult::new(&table, Vintage::Now, &generator);
         let text = widths(&result, &Adaptive { min: 5, max: 7, half_width: 0.01 });
@@ -136,7 +137,7 @@ mod tests {
     #[test]
     fn zeros_have_no_sign() {
         let mut table = hackbench(2, 7);
-        // Each pair is a billionth slower.
+        // Each pair is slower by a billionth.
         table.operations[0].arms[1] =
             table.operations[0].arms[0].iter().map(|run| vec![run[0] * (1.0 + 1e-9)]).collect();
         let text = text(&TableResult::new(&table, Vintage::Now, &generator));

@@ -1,8 +1,9 @@
-//! For tests, also those of the command line, which take it in by its path: documents against `docs/compare.schema.json`.
+//! For tests, including those of the command line, which include this file by its path: checks documents against
+//! `docs/compare.schema.json`.
 
 use serde_json::{Map, Value};
 
-/// Just as much of JSON Schema 2020-12 as the schema uses; any other keyword is an error, so none is passed over.
+/// As much of JSON Schema 2020-12 as our schema uses. Any other keyword is an error, so that none is silently ignored.
 pub struct Schema {
     pub root: Value,
 }
@@ -99,7 +100,7 @@ pub fn schema() -> Schema {
     Schema { root: serde_json::from_str(text).expect("the schema is JSON") }
 }
 
-/// What is wrong with a document.
+/// The errors in a document.
 pub fn errors_in(value: &Value) -> Vec<String> {
     let schema = schema();
     let mut errors = Vec::new();

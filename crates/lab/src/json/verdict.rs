@@ -1,11 +1,12 @@
 //! One line about a table: in how many rows an arm gains, loses, or shows nothing.
 //!
-//! Each row's own interval errs once in twenty, so of seventeen rows without any change one would often be called a
-//! gain. The count therefore takes the false discovery rate over all rows and arms of the table at 5% (Benjamini and
-//! Hochberg 1995), by the p-values of Student's part of the interval, and a row counts only if its interval excludes
-//! zero as well. Rows of one table hang together (quantiles of the same samples, neighbouring loads on the same
-//! machine), and positively: there the procedure keeps its promise. Holm's would too under any dependence, but it
-//! bounds the chance of a single false row, which is more than a count of rows needs, and misses more.
+//! Each row's own interval errs once in twenty, so among seventeen rows without any change one would often be called a
+//! gain. The count therefore limits the false discovery rate over all rows and arms of the table to 5% (Benjamini and
+//! Hochberg 1995), by the p-values of Student's part of the interval; in addition, a row counts only if its interval
+//! excludes zero. The rows of a table are correlated (quantiles of the same samples, neighbouring loads on the same
+//! machine), but positively, and for such rows the procedure keeps its promise. Holm's would do so under any
+//! dependence. But it bounds the chance of a single false row, which is more than a count of rows needs, and misses
+//! more.
 
 use std::fmt;
 
@@ -15,21 +16,21 @@ use crate::json::RowResult;
 use crate::statistics::interval::{MISS, paired_p_value};
 use crate::statistics::{Mean, benjamini_hochberg};
 
-/// How false rows are kept few, in the words of the document.
+/// The name of the method that limits false rows, as the document has it.
 pub const METHOD: &str = "Benjamini-Hochberg";
 
-/// What a row says of an arm, as a row among the others of its table.
+/// What a row says about an arm, as one of the rows of its table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Finding {
     Gain,
     Loss,
-    /// No change that the samples can tell from chance.
+    /// A change that the samples cannot tell from chance, or none.
     Noise,
 }
 
 impl Finding {
-    /// As the document and the tables write it.
+    /// The word in the document and the tables.
     pub fn word(self) -> &'static str {
         match self {
             Finding::Gain => "gain",
@@ -43,13 +44,13 @@ impl Finding {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Verdict {
-    /// What it prints as.
+    /// The line that it prints as.
     pub text: String,
     /// [`METHOD`].
     pub method: String,
     /// Comparisons over which false discoveries are bounded: rows times arms other than the base.
     pub comparisons: usize,
-    /// The fewest pairs behind any row; a row of one has no interval, and counts as noise.
+    /// The fewest pairs behind any row. A row of one pair has no interval, and counts as noise.
     pub pairs: usize,
     /// One entry for every arm but the base.
     pub arms: Vec<ArmVerdict>,
@@ -67,7 +68,7 @@ pub struct ArmVerdict {
 }
 
 impl Verdict {
-    /// Judges the rows of a table together: writes into each of their changes what it is, and counts.
+    /// Judges the rows of a table together: stores in each change what it counts as, and counts.
     pub fn of(title: &str, mean: Mean, rows: &mut [RowResult]) -> Verdict {
         for row in rows.iter_mut() {
             let (base, others) = row.arms.split_first().expect("a row has arms");
@@ -104,7 +105,7 @@ impl Verdict {
     }
 }
 
-/// The line. `pairs`: the fewest and the most behind any row.
+/// The line. `pairs` are the fewest and the most behind any row.
 fn words(title: &str, rows: usize, comparisons: usize, pairs: (usize, usize), arms: &[ArmVerdict]) -> String {
     if arms.is_empty() || rows == 0 {
         return format!("{title}: nothing to compare");
@@ -178,7 +179,7 @@ mod tests {
 
     #[test]
     fn a_lone_row_among_many_needs_more_than_its_own_interval() {
-        // On its own the first row is significant (p = 0.02); among twenty rows of nothing it is what chance would
+        // Alone, the first row is significant (p = 0.02); among twenty rows without a change it is what chance would
         // bring.
         let base = vec![1.00, 1.02, 0.99, 1.01, 1.03];
         let lucky: Vec<f64> = base.iter().zip([0.990, 0.996, 0.985, 0.980, 0.995]).map(|(b, f)| b * f).collect();

@@ -1,12 +1,12 @@
-//! A table of one arm, which MMTests has no report for.
+//! A table of a single arm; MMTests has no report for it.
 
 use super::{Vintage, series};
 use crate::statistics::{maximum, minimum, sample_stddev};
 use crate::tables::Table;
 use std::fmt::Write;
 
-/// The rows of a table with one arm: number of samples, mean, deviation and extremes. The mean is the table's own, harmonic for rates, as
-/// beside other arms.
+/// The rows of a table with one arm: number of samples, mean, deviation and extremes. The mean is the same as with
+/// several arms: harmonic for rates.
 pub fn figures(table: &Table, vintage: Vintage) -> String {
     let rows = series(table, vintage);
     let width = rows.iter().map(|row| row.label.chars().count()).max().unwrap_or(0).max("row".len());
@@ -36,7 +36,7 @@ mod tests {
             let cell = text.lines().nth(2).and_then(|row| row.split_whitespace().nth(2));
             cell.unwrap_or_else(|| panic!("{text}")).to_string()
         };
-        // Their arithmetic mean is 4.
+        // The arithmetic mean would be 4.
         assert_eq!(mean(throughput(1, 2), [2.0, 6.0]), "3.00");
         assert_eq!(mean(hackbench(1, 2), [2.0, 6.0]), "4.0000");
         assert_eq!(mean(throughput(1, 2), [0.0, 6.0]), "-");

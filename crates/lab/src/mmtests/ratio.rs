@@ -1,8 +1,10 @@
-//! The report of `compare-mmtests.pl --print-ratio`: each operation's main figure as a multiple of the base's, with the geometric mean of all.
+//! The report of `compare-mmtests.pl --print-ratio`: each operation's main figure as a multiple of the base's, with the
+//! geometric mean of all.
 //!
-//! Only in today's form (Compare.pm: _generateRatioComparisonTable() and _generateRenderRatioTable()). The number before the `s` is by how
-//! many intervals the means are apart: their difference over the sum of the halves that face each other. Percentages have no width of their own,
-//! for MMTests sets that when it prints the head, which comes later: so the columns do not stand below each other, here as there.
+//! Only the present form is made (Compare.pm: _generateRatioComparisonTable() and _generateRenderRatioTable()). The
+//! number before the `s` says how many intervals the means are apart: their difference, divided by the sum of the half
+//! intervals that face each other. Percentages have no width of their own, because MMTests sets it later, when it
+//! prints the head. So the columns are not aligned, here as there.
 //!
 //! Differs: sums run in the order of the table, where the scripts take that of a hash.
 
@@ -12,7 +14,7 @@ use crate::statistics::{Better, MeanInterval, amean, maximum, minimum};
 use crate::tables::{Class, Operation, Table};
 use std::fmt::Write;
 
-/// An operation's ratio in one arm.
+/// The ratio of an operation in one arm.
 struct Ratio {
     ratio: f64,
     percent: f64,
@@ -20,7 +22,7 @@ struct Ratio {
     apart: Option<f64>,
 }
 
-/// Whether MMTests has such a report of a table: not of pipetest's statistics, which are no operations.
+/// Whether MMTests has such a report of a table. It has none of pipetest's statistics, which are not operations.
 pub fn has_ratios(table: &Table) -> bool {
     table.class != Class::Variabletime
 }
@@ -60,7 +62,7 @@ pub fn ratios(table: &Table) -> String {
         let _ = write!(text, "{:<width$}", format!("{name} {preferred}"));
         for (arm, width) in widths.iter().enumerate() {
             let value_width = VALUE_WIDTH + width - column;
-            // As long as a change of nothing, and nothing's distance.
+            // As wide as a change of zero and its distance.
             let _ = write!(text, "{:>value_width$.decimals$}{:17}", figure(arm), "");
         }
         text.push('\n');
@@ -75,7 +77,7 @@ pub fn ratios(table: &Table) -> String {
     text
 }
 
-/// Of every arm of an operation.
+/// The ratios of an operation, in every arm.
 fn of(table: &Table, operation: &Operation) -> Vec<Ratio> {
     let single = matches!(table.class, Class::Singleops { .. });
     let samples: Vec<Vec<f64>> = operation.arms.iter().map(|runs| pooled(runs, Some(table.better))).collect();
@@ -106,13 +108,13 @@ fn rdiff(new: f64, base: f64) -> f64 {
     }
 }
 
-/// Stat.pm: calc_geomean(), of ratios of which none counts as nothing.
+/// Stat.pm: calc_geomean(), where no ratio counts as zero.
 fn gmean(ratios: &[f64]) -> f64 {
     let product: f64 = ratios.iter().map(|&ratio| if ratio == 0.0 { 0.000_01 } else { ratio }).product();
     root(product, ratios.len())
 }
 
-/// The `n`th root by Newton's method, from above: the same on every machine, which powf() is not.
+/// The `n`th root by Newton's method, from above. Unlike powf() it gives the same result on every machine.
 fn root(value: f64, n: usize) -> f64 {
     let mut root = value.max(1.0);
     loop {

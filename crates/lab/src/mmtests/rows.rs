@@ -1,4 +1,4 @@
-//! The rows of a table: which statistics a class has in a vintage, in MMTests' order, and their values.
+//! The rows of a table: the statistics of a class in a vintage, in MMTests' order, and their values.
 
 use super::{BestMean, Deviation, Rules, Vintage};
 use crate::statistics::{
@@ -8,11 +8,11 @@ use crate::statistics::{
 };
 use crate::tables::{Class, Iterations, Table, TimeStatistic};
 
-/// One statistic of every operation.
+/// One statistic, computed for every operation.
 pub struct Row {
     pub label: String,
     statistic: Statistic,
-    /// The row whose change may bear asterisks.
+    /// Whether its change may bear asterisks.
     pub main: bool,
 }
 
@@ -23,18 +23,18 @@ enum Statistic {
     Deviation,
     Coefficient,
     Max,
-    /// q.
+    /// The quantile's q.
     Quantile(f64),
-    /// Share in per cent, from the best sample on.
+    /// The share of samples in per cent, counted from the best.
     Percentile(usize),
-    /// Share in per cent.
+    /// The share of samples in per cent.
     Best(usize),
-    /// Of 2018: what samples drawn from all of them have for a mean, and half the width of its interval.
+    /// In 2018: the mean of samples drawn from all samples, and half the width of its interval.
     Subselection,
     SubselectionInterval,
-    /// The only figure, or the arithmetic mean of several.
+    /// The single figure, or the arithmetic mean of several.
     Figure,
-    /// Of 2016, iteration by iteration.
+    /// In 2016: computed for each iteration.
     Time(TimeStatistic),
 }
 
@@ -50,7 +50,7 @@ pub fn of(table: &Table, vintage: Vintage) -> Vec<Row> {
 }
 
 impl Row {
-    /// Whether it tells how far samples lie apart, and not how long they are.
+    /// Whether it says how far samples lie apart, rather than how long they are.
     pub fn is_spread(&self) -> bool {
         matches!(self.statistic, Statistic::Deviation | Statistic::Coefficient)
     }
@@ -111,7 +111,7 @@ fn subselection_2018() -> Vec<Row> {
     ]
 }
 
-/// Those of a Variabletime table.
+/// The rows of a Variabletime table.
 pub fn variabletime(vintage: Vintage) -> Vec<Row> {
     let of_2016 = |time: TimeStatistic| row(time.label(), Statistic::Time(time), time == TimeStatistic::Mean);
     match vintage {
@@ -120,7 +120,7 @@ pub fn variabletime(vintage: Vintage) -> Vec<Row> {
     }
 }
 
-/// 17 rows as in 2016, but other ones: no Max-93%, a deviation and its coefficient, and other shares of the best.
+/// There are 17 rows as in 2016, but others: no Max-93%, a deviation and its coefficient, and other shares of the best.
 fn variabletime_2018() -> Vec<Row> {
     let mut rows = vec![
         row("Min", Statistic::Min, false),
@@ -141,7 +141,7 @@ fn variabletime_2018() -> Vec<Row> {
     rows
 }
 
-/// The samples of all iterations, with the best first where a direction is given.
+/// The samples of all iterations, sorted with the best first if a direction is given.
 pub fn pooled(runs: &Iterations, sorted: Option<Better>) -> Vec<f64> {
     let all: Vec<f64> = runs.iter().flatten().copied().collect();
     match sorted {
@@ -159,8 +159,8 @@ impl Row {
         }
     }
 
-    /// The row's value for one arm of one operation; `None` where it does not exist. Over all samples together, but for
-    /// Variabletime (see [`Class::Variabletime`]) the mean of each iteration's value.
+    /// The row's value for one arm of one operation; `None` if it does not exist. It is computed over the samples of
+    /// all iterations, but for Variabletime (see [`Class::Variabletime`]) it is the mean of each iteration's value.
     pub(super) fn value(&self, table: &Table, rules: &Rules, runs: &Iterations) -> Option<f64> {
         if table.class != Class::Variabletime {
             let order = rules.sorted_sums.then_some(table.better);

@@ -7,7 +7,7 @@ use crate::statistics::{Better, percent_change};
 use crate::tables::fixtures::{hackbench, pipetest, throughput};
 use crate::tables::{Operation, TimeStatistic};
 
-/// Without the title; `expected` begins and ends with a line break for the eye.
+/// Compares without the title; `expected` begins and ends with a line break for readability.
 fn assert_table(table: &Table, vintage: Vintage, stars: Stars, expected: &str) {
     let text = render(table, vintage, stars);
     let body =
@@ -332,7 +332,7 @@ fn several_iterations_of_pipetest_show_the_mean_of_each_statistic() {
     let worst: f64 = table.operations[0].arms[0].iter().map(|run| run.iter().copied().fold(0.0, f64::max)).sum();
     let line = text.lines().find(|line| line.starts_with("Max  ")).unwrap();
     assert!(line.starts_with(&format!("Max         Time{:>12.2} (  0.00%)", worst / 4.0)), "{line}");
-    // Today's MMTests has no pipetest: the rows of 2016 in today's widths.
+    // The current MMTests has no pipetest: the rows of 2016 in the current widths.
     let today = render(&table, Vintage::Now, Stars::Never);
     assert_eq!(today.lines().count(), text.lines().count());
     assert!(today.contains("\nBest99%Mean Time        4.49 (   0.00%)"), "{today}");
@@ -451,7 +451,7 @@ fn two_times() -> Table {
     table
 }
 
-/// What a row shows of one arm.
+/// The value of a row for one arm.
 fn shown(table: &Table, vintage: Vintage, label: &str) -> f64 {
     let text = render(table, vintage, Stars::Never);
     let line = text.lines().find(|line| line.split_whitespace().next() == Some(label));
@@ -464,7 +464,7 @@ fn load_files_have_percentiles_now_and_draws_in_2018() {
     let samples = vec![vec![5.0, 3.0, 8.0, 1.0, 7.0, 2.0, 6.0, 4.0]];
     let operations = vec![Operation { label: "64".to_string(), arms: vec![samples] }];
     let times = Table { class: Class::LeftSkewops, operations, ..hackbench(1, 1) };
-    // The lowest are the best: Summarise.pm takes the element before int(n * percent / 100), counted from there.
+    // The lowest are the best. Summarise.pm takes the element before int(n * percent / 100), counted from the lowest.
     for (label, value) in [
         ("Min", 1.0),
         ("Amean", 4.5),
@@ -486,7 +486,7 @@ fn load_files_have_percentiles_now_and_draws_in_2018() {
     assert_eq!(labels(Vintage::Jan2018), ["Min", "Amean", "Stddev", "Max", "SubAmean", "SubAmeanCI"]);
     let drawn = shown(&times, Vintage::Jan2018, "SubAmean");
     assert!((4.0..5.0).contains(&drawn), "near the mean: {drawn}");
-    // Of six samples with a variance of some 5.25, for which the draws' own varies.
+    // Six samples with a variance of about 5.25; the variance of the draws varies around it.
     let half = shown(&times, Vintage::Jan2018, "SubAmeanCI");
     assert!((1.5..2.2).contains(&half), "1.96 x sqrt(5.25 / 6) is 1.83: {half}");
     assert_eq!(labels(Vintage::Feb2016), ["Min", "Amean", "Stddev", "CoeffVar", "Max"]);
@@ -494,7 +494,7 @@ fn load_files_have_percentiles_now_and_draws_in_2018() {
     assert_eq!([50, 99].map(|share| shown(&rates, Vintage::Now, &format!("Pctile.{share}"))), [5.0, 2.0]);
     assert_eq!(shown(&rates, Vintage::Now, "BHmean.50"), 6.3039, "4 / (1/8 + 1/7 + 1/6 + 1/5)");
     assert!(render(&rates, Vintage::Jan2018, Stars::Never).contains("BHmean-95"));
-    // dbench's and tbench's digits of today, whatever they were before.
+    // dbench and tbench have the digits of the current state, whatever they were before.
     let two = Table { decimals: 2, ..rates };
     assert!(render(&two, Vintage::Now, Stars::Never).contains(" 6.3039 "));
     assert!(render(&two, Vintage::Jan2018, Stars::Never).lines().all(|line| !line.contains("6.3039")));
@@ -508,12 +508,12 @@ fn percentiles_that_a_run_prints_have_one_share_of_the_best() {
     let text = render(&table, Vintage::Now, Stars::Never);
     let labels: Vec<&str> = text.lines().skip(3).filter_map(|line| line.split_whitespace().next()).collect();
     assert_eq!(labels, ["Min", "Amean", "BAmean.95", "Pctile.95", "Stddev", "CoeffVar", "Max"]);
-    // 19 of 20 samples; their mean, and the last of them.
+    // 19 of 20 samples: their mean, and the last of them.
     assert_eq!(shown(&table, Vintage::Now, "BAmean.95"), 10.0);
     assert_eq!(shown(&table, Vintage::Now, "Pctile.95"), 19.0);
 }
 
-/// Printed by the present state's Compare.pm, asked for ratios, on the same samples.
+/// Printed by Compare.pm of the current state, asked for ratios, on the same samples.
 #[test]
 fn ratios_are_printed_as_mmtests_prints_them() {
     let cases = [
@@ -551,7 +551,7 @@ Gmean Higher        1.00                         1.02                         1.
     }
 }
 
-/// The same of single figures, of which there is no interval.
+/// The same for single figures, which have no interval.
 #[test]
 fn ratios_of_single_figures_are_apart_by_no_number() {
     let operation = |label: &str, values: [f64; 3]| Operation {
@@ -581,7 +581,7 @@ fn columns_grow_with_the_names_of_arms() {
     let lines = |text: &str| text.lines().map(str::to_string).collect::<Vec<_>>();
     let compared = lines(&render(&table, Vintage::Feb2016, Stars::Never));
     let ends = |text: &str, end: char| text.match_indices(end).map(|(at, _)| at).collect::<Vec<_>>();
-    // Names stand apart, and above their columns.
+    // The names are apart, and above their columns.
     assert_eq!(compared[1].split("  ").filter(|name| !name.trim().is_empty()).count(), 3, "{compared:#?}");
     assert!(
         compared[1].trim_start().starts_with("4.5.0-rc1  ") && compared[2].ends_with(&format!("  {}", "b".repeat(60)))

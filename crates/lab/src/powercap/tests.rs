@@ -9,13 +9,13 @@ use units::Ns;
 
 /// As many tasks as a phone has CPUs.
 const LOAD: &str = "task all count=8: run 200ms\n";
-/// Four at a time, for 3 ms in 5.
+/// Four tasks, each busy for 3 ms in 5.
 const BURSTS: &str = "task some count=4: 60 x (run 3ms; sleep 2ms)\n";
-/// A CPU for half a millisecond in twenty.
+/// One CPU busy for half a millisecond in twenty.
 const NEXT_TO_IDLE: &str = "task small: 20 x (run 500us; sleep 19500us)\n";
 
 const GOVERNED: &str = "v6.12,cpufreq.driver=scmi";
-/// 2 W over 20 ms: each interval replaces a twentieth.
+/// 2 W over 20 ms: each interval replaces a twentieth of the mean.
 const LIMITED: &str = ",powercap.constraint_0_power_limit_uw=2000000,powercap.constraint_0_time_window_us=20000";
 /// All eight cores at their highest frequencies: 4 * 193.3 + 4 * 1297.8 mW.
 const MOST_UW: u64 = 5_964_400;
@@ -30,7 +30,7 @@ fn setup(arm: &str, tasks: &str) -> Result<Setup, String> {
     Ok(experiment.setup(&experiment.jobs()[0]))
 }
 
-/// A phone with these tasks, up to a time.
+/// A phone with these tasks, up to a given time.
 fn phone_until(arm: &str, tasks: &str, until: Option<Ns>) -> Run {
     let setup = setup(arm, tasks).unwrap_or_else(|error| panic!("{error}"));
     let run = run(&setup, Wanted { until, ..Wanted::default() }, &Location::of("a test"));
@@ -55,9 +55,9 @@ fn a_loaded_phone_settles_at_its_limit() {
         assert!(taken.total_aj() / u128::from(taken.duration.0) > 5_000_000, "{governor}: a load is one");
         let after = result(&limited);
         let whole = limited.hardware.idle.duration.ns().0;
-        // ondemand takes 20 ms before it asks for anything.
+        // ondemand takes 20 ms before its first request.
         assert!(after.packages[0].held_ns * 10 > whole * 8, "{governor}: {after:?} of {whole}");
-        // From one operating point to the next there are up to half a watt; the mean lies between two.
+        // Neighbouring operating points are up to half a watt apart; the mean lies between two.
         let [at_last] = limited.hardware.power_limit.as_ref().expect("a limit").packages[..] else {
             panic!("a package")
         };
@@ -69,7 +69,7 @@ fn a_loaded_phone_settles_at_its_limit() {
     }
 }
 
-/// At whatever interval one looks, the mean is above the limit by no more than an interval at full power brings.
+/// Over any period, the mean exceeds the limit by no more than one interval at full power can add.
 #[test]
 fn the_mean_is_never_far_above_the_limit() {
     for (tasks, governor) in
@@ -93,13 +93,14 @@ fn a_phone_that_was_idle_may_take_more_at_first() {
     };
     let (default, limit, idle) = (taken(""), taken(",powercap.begins_at=limit"), taken(",powercap.begins_at=idle"));
     assert_eq!(default, limit);
-    // What a window holds at 2 W is 40 mJ; of that, what the mean forgets before it is there is taken too.
+    // A window holds 40 mJ at 2 W. A mean that begins at idle leaves all of that to be taken first, and besides what it
+    // forgets meanwhile.
     assert!(idle > limit + 20 && idle < limit + 60, "{idle} mJ, and {limit}");
 }
 
 #[test]
 fn a_limit_that_is_not_reached_changes_nothing() {
-    // The phone takes less than 1.3 W with so little to do, and never more than 6 W.
+    // With so little to do the phone draws less than 1.3 W, and it never draws more than 6 W.
     let cases = [(NEXT_TO_IDLE, "1300000"), (LOAD, "5964400"), (LOAD, "5964399"), (LOAD, "9000000")];
     for (tasks, limit) in cases {
         for governor in ["schedutil", "performance"] {
@@ -124,7 +125,7 @@ fn a_setup_says_what_it_limits_and_replays() {
     assert_eq!(again, limited);
     let (one, other) = (phone(&format!("{GOVERNED}{LIMITED}"), BURSTS), phone(&format!("{GOVERNED}{LIMITED}"), BURSTS));
     assert_eq!((one.outcome.digest, one.hardware), (other.outcome.digest, other.hardware));
-    // Time is not a matter of frequency where nothing costs anything.
+    // If nothing costs anything, frequencies do not matter to time.
     let free = Setup { costs: false, ..limited };
     let run = run(&free, Wanted::default(), &Location::of("a test")).unwrap().expect("nobody interrupted");
     assert_eq!(run.hardware.power_limit, None);
@@ -193,7 +194,7 @@ fn a_machine_file_may_say_it() {
     assert_eq!(choose(&whole, false, &[("enabled", "0")]), Ok(None));
     let fixed = choose(&whole, false, &[]).expect_err("nothing moves its clocks");
     assert!(fixed.starts_with("snapdragon-845, [frequency]: found power_limit, but all CPUs"), "{fixed}");
-    // A window alone is for arms.
+    // Only an arm may set a window without a limit.
     let alone = machine(&window);
     assert_eq!(choose(&alone, false, &[]), Ok(None));
     assert_eq!(choose(&alone, true, &[(LIMIT, "2000000")]), Ok(Some(limit(2_000_000, ms(500)))));

@@ -75,7 +75,7 @@ fn add_arm(text: &mut String, prefix: &str, arm: &ArmResult, change: Option<&Cha
     }
 }
 
-/// As the JSON writes it.
+/// The number as the JSON writes it.
 fn number(value: Option<f64>) -> String {
     value.map_or_else(String::new, |value| Value::from(value).to_string())
 }
@@ -123,7 +123,7 @@ mod tests {
                 "verdict,,-1",
             ]
         );
-        // The base has no change: six lines fewer.
+        // The base has no change, so it has six lines fewer.
         assert_eq!(text.lines().count(), 1 + 7 + 13);
     }
 

@@ -1,19 +1,20 @@
-//! Parquet by hand: one row group, one page for each column, nothing compressed. Texts come as numbers into a dictionary, in runs, which is
-//! all the compression that tables of few names need.
+//! Writes Parquet by hand: one row group, one page for each column, nothing compressed. Texts are dictionary indices in
+//! runs; tables of few names need no other compression.
 //!
-//! The format is <https://github.com/apache/parquet-format>: `parquet.thrift` for the headers and the footer, which are Thrift's compact protocol, and
-//! `Encodings.md` for pages. The usual library costs more to build than all the rest of the command, for this one shape of file.
+//! The format is <https://github.com/apache/parquet-format>: `parquet.thrift` for the headers and the footer, which use
+//! Thrift's compact protocol, and `Encodings.md` for pages. Building the usual library would take longer than building
+//! all the rest of the command, and only for this one shape of file.
 
 use std::collections::BTreeMap;
 
 const MAGIC: &[u8] = b"PAR1";
-/// Names in the file of who wrote it.
+/// The program's name in the file.
 const CREATED_BY: &str = "fairground";
 
 /// Texts with many repetitions.
 #[derive(Clone, Debug, Default)]
 pub struct Texts {
-    /// Each text once, in the order in which they came.
+    /// Each text once, in the order of its first occurrence.
     dictionary: Vec<String>,
     places: BTreeMap<String, u32>,
     indices: Vec<u32>,
@@ -33,18 +34,18 @@ impl Texts {
         self.indices.push(index);
     }
 
-    /// Panics where there are not so many.
+    /// Panics if there are fewer.
     pub fn get(&self, at: usize) -> &str {
         &self.dictionary[self.indices[at] as usize]
     }
 }
 
-/// The values of one column, none of them missing.
+/// The values of one column; none is missing.
 #[derive(Clone, Copy, Debug)]
 pub enum Column<'a> {
     Texts(&'a Texts),
     Integers(&'a [i64]),
-    /// 64 bits without a sign.
+    /// 64 bits, unsigned.
     Naturals(&'a [u64]),
     Numbers(&'a [f64]),
 }
@@ -73,7 +74,7 @@ struct Chunk {
     size: usize,
 }
 
-/// A file of so many rows. Every column has that many values.
+/// A file of `rows` rows. Every column has that many values.
 pub fn file(rows: usize, columns: &[(&str, Column)]) -> Vec<u8> {
     let mut file = MAGIC.to_vec();
     let chunks: Vec<Chunk> = columns.iter().map(|(_, column)| add_column(&mut file, rows, column)).collect();
@@ -109,14 +110,14 @@ fn plain<T>(rows: usize, values: &[T], bytes: impl Fn(&T) -> [u8; 8]) -> Vec<u8>
     values.iter().flat_map(bytes).collect()
 }
 
-/// Its length in four bytes, then itself.
+/// The text's length in four bytes, then the text.
 fn plain_text(text: &str) -> Vec<u8> {
     let mut bytes = (text.len() as u32).to_le_bytes().to_vec();
     bytes.extend(text.as_bytes());
     bytes
 }
 
-/// The width of an index in bits, then each run of equal ones: its length, shifted, and the index in whole bytes.
+/// The width of an index in bits, then each run of equal indices: its length, shifted, and the index in whole bytes.
 fn runs(texts: &Texts) -> Vec<u8> {
     let largest = texts.dictionary.len().saturating_sub(1) as u32;
     let bits = (u32::BITS - largest.leading_zeros()).max(1);
@@ -140,7 +141,8 @@ fn add_page(file: &mut Vec<u8>, kind: i64, values: usize, encoding: i64, data: &
         header.structure(5, |page| {
             page.integer(1, values as i64);
             page.integer(2, encoding);
-            // Nothing is missing and nothing repeats: there are no levels, whose encoding must be named all the same.
+            // Nothing is missing and nothing repeats, so there are no levels. Their encoding must be named all the
+            // same.
             page.integer(3, RLE);
             page.integer(4, RLE);
         });
@@ -233,7 +235,7 @@ fn add_chunk(chunk: &mut Thrift, rows: usize, (name, column): &(&str, Column), o
 #[derive(Clone, Debug, Default)]
 struct Thrift {
     bytes: Vec<u8>,
-    /// The last field's number: the next is written as the difference.
+    /// The number of the last field: the next one is written as the difference.
     last: i16,
 }
 
@@ -270,7 +272,7 @@ impl Thrift {
         self.bytes.push(value);
     }
 
-    /// Whose value is its type.
+    /// The type of a boolean field is its value.
     fn boolean(&mut self, number: i16, value: bool) {
         self.field(number, if value { TRUE } else { FALSE });
     }
@@ -328,7 +330,7 @@ impl Thrift {
     }
 }
 
-/// Seven bits a byte, the lowest first.
+/// Seven bits to a byte, the lowest first.
 fn variable(mut value: u64) -> Vec<u8> {
     let mut bytes = Vec::new();
     while value >= 0x80 {
@@ -339,7 +341,7 @@ fn variable(mut value: u64) -> Vec<u8> {
     bytes
 }
 
-/// The sign in the lowest bit.
+/// Moves the sign to the lowest bit.
 fn zigzag(value: i64) -> u64 {
     (value << 1 ^ value >> 63) as u64
 }
@@ -380,10 +382,10 @@ mod tests {
         let at = file.len() - 8;
         let length = u32::from_le_bytes(file[at..at + 4].try_into().unwrap()) as usize;
         let footer = &file[at - length..at];
-        // The version, 1, comes first, and who wrote it last.
+        // The version, 1, comes first; the program's name comes last.
         assert_eq!(footer[..2], [0x15, 2]);
         assert!(footer.ends_with(b"\x0afairground\0"));
-        // 300 texts need nine bits, in two bytes each; plain numbers stand as they are.
+        // 300 texts need nine bits, in two bytes each; plain numbers are stored as they are.
         assert_eq!(runs(&texts).len(), 1 + 300 * 3);
         let plain: Vec<u8> = numbers.iter().flat_map(|value| value.to_le_bytes()).collect();
         assert!(file.windows(plain.len()).any(|bytes| bytes == plain));

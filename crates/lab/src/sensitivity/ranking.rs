@@ -1,4 +1,4 @@
-//! From the runs of all variations to a ranking: what moves the result how far.
+//! From the runs of all variations to a ranking: which figure moves the result how far.
 
 mod table;
 
@@ -18,33 +18,35 @@ use std::fmt::Write;
 /// Digits after the point of a move and of its noise.
 const DECIMALS: usize = 2;
 
-/// How far a row is from what it is on the machine as it is.
+/// How far a row is from its value on the unvaried machine.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Move {
     /// The table and its row.
     pub row: String,
-    /// In per cent of the level, or in percentage points of a change between arms.
+    /// In per cent for a level, in percentage points for a change between arms.
     pub by: f64,
-    /// Half the width of its interval at 95%, from the pairs of runs of equal seed; `None` for a single pair.
+    /// Half the width of its 95% interval, from pairs of runs with equal seeds; `None` for a single pair.
     pub noise: Option<f64>,
-    /// How often chance alone moves a row so far, by Student's t; `None` for a single pair, of which nothing is known.
+    /// How often chance alone would move a row this far, by Student's t; `None` for a single pair, about which nothing
+    /// is known.
     pub p: Option<f64>,
-    /// It is more than chance brings among all rows of all figures' ends: see [`judge`]. So is what nothing is known of.
+    /// Whether it is more than chance brings among all rows of all figures' ends: see [`judge`]. A move about which
+    /// nothing is known counts so too.
     pub beyond_noise: bool,
 }
 
-/// What one end of a figure's range does, to the rows that it moves farthest of those that it surely moves, or else of all.
+/// What one end of a figure's range does to the row that it moves farthest. Rows that it surely moves take precedence.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct Moved {
     /// The change between the arms; `None` for one arm.
     pub change: Option<Move>,
     /// The level of the first arm.
     pub level: Option<Move>,
-    /// Its runs are missing.
+    /// Whether its runs are missing.
     pub not_tried: bool,
 }
 
-/// A figure, and what its ends do. An end that is the value itself moves nothing.
+/// A figure, and the effects of its ends. An end that equals the value moves nothing.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Ranked {
     pub figure: String,
@@ -56,28 +58,28 @@ pub struct Ranked {
     pub high: Moved,
 }
 
-/// The figures that move the result, the farthest first; after them those that move it only within the noise, and at last those whose
-/// moves are zero as printed.
+/// The figures that move the result, the farthest first; then those that move it only within the noise; last those
+/// whose moves print as zero.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Ranking {
     pub machine: String,
     pub iterations: u32,
     pub arms: Vec<String>,
-    /// The machine as it is: rows, the first arm's means, and the changes of the others in per cent.
+    /// The unvaried machine: rows, the first arm's means, and the changes of the other arms in per cent.
     pub rows: Vec<BaseRow>,
     pub figures: Vec<Ranked>,
-    /// Figures whose runs were those of the machine as it is, bit for bit.
+    /// Figures whose runs equal the unvaried machine's bit for bit.
     pub without_influence: Vec<String>,
-    /// Figures of whose ends one or both have no runs yet, while the other, if it has, moves nothing.
+    /// Figures with an end that has no runs yet, unless the other end moves something.
     pub not_tried: Vec<String>,
     /// What could not be run.
     pub impossible: Vec<String>,
-    /// Uncertain figures whose range is their value alone.
+    /// Uncertain figures whose range is a single value.
     pub without_room: Vec<String>,
-    /// How false moves are kept few, and among how many: rows of ends, times arms but the first.
+    /// How the number of false moves is limited, and among how many: rows of ends, times arms but the first.
     pub method: &'static str,
     pub comparisons: usize,
-    /// Some runs are missing.
+    /// Whether some runs are missing.
     pub partial: bool,
 }
 
@@ -86,11 +88,11 @@ pub struct BaseRow {
     pub row: String,
     pub unit: String,
     pub level: Option<f64>,
-    /// One for every arm but the first; `None` (null) where a mean is invalid.
+    /// One for every arm but the first; `None` (null) if a mean is invalid.
     pub changes: Vec<Option<f64>>,
 }
 
-/// A row of one machine: samples by arm and iteration.
+/// A row on one machine: its samples by arm and iteration.
 struct Row {
     title: String,
     unit: String,
@@ -106,7 +108,7 @@ impl Ranking {
         let mut figures: Vec<(&Uncertain, [Moves; 2])> = Vec::new();
         let (mut without_influence, mut not_tried) = (Vec::new(), Vec::new());
         for (index, uncertain) in plan.uncertain.iter().enumerate() {
-            // `None` for an end that is the value, or at which there is no machine.
+            // `None` if the end equals the value, or makes no valid machine.
             let at_end = |end: End| plan.variations.iter().position(|of| (of.figure, of.end) == (index, end));
             let [low, high] = [End::Low, End::High].map(|end| {
                 let variation = at_end(end)?;
@@ -209,10 +211,10 @@ impl Ranking {
     }
 }
 
-/// How sure a move is, the least first.
+/// How sure a move is; the least sure comes first.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 enum Sure {
-    /// It is zero as printed.
+    /// It prints as zero.
     Zero,
     WithinNoise,
     Beyond,
@@ -229,13 +231,13 @@ impl Move {
 }
 
 impl Ranked {
-    /// How sure the surest move of its ends is, how far the farthest of those as sure goes, and how far the level. Moves are the
-    /// change's, or the level's where there is no change.
+    /// How sure the surest move of its ends is; how far the farthest move of that sureness goes; how far the level
+    /// moves. Moves are those of the change, or of the level if there is no change.
     fn farthest(&self) -> (Sure, f64, f64) {
         let moves = || [&self.low, &self.high].into_iter().filter_map(|end| end.change.as_ref().or(end.level.as_ref()));
         let farthest = |moves: &mut dyn Iterator<Item = &Move>| moves.map(|it| it.by.abs()).fold(0.0, f64::max);
         let sure = moves().map(Move::sure).max().unwrap_or(Sure::Zero);
-        // One zero is as far as another.
+        // All zeros count as equally far.
         let far = if sure == Sure::Zero { 0.0 } else { farthest(&mut moves().filter(|it| it.sure() == sure)) };
         (sure, far, farthest(&mut [&self.low, &self.high].into_iter().filter_map(|end| end.level.as_ref())))
     }
@@ -255,8 +257,8 @@ fn ranked(uncertain: &Uncertain, low: Moved, high: Moved) -> Ranked {
     }
 }
 
-/// How far a variation moves the rows, by those runs that there are of it and of the machine as it is: of a part of them, too, each has its
-/// own seed's beside it.
+/// How far a variation moves the rows, from the runs that both it and the unvaried machine have. If only some exist,
+/// each is still paired with the run of its own seed.
 fn paired(plan: &Plan, of: usize, results: &Results) -> Moves {
     let outcome = |variation: Option<usize>, job: &Job| results.get(&Trial { variation, job: *job });
     let base = rows(&plan.experiment, &|job| outcome(Some(of), job).and_then(|_| outcome(None, job)));
@@ -264,7 +266,7 @@ fn paired(plan: &Plan, of: usize, results: &Results) -> Moves {
     moved(&base, &rows(&plan.variations[of].experiment, &varied))
 }
 
-/// The rows that some runs make.
+/// The rows that these runs make.
 fn rows<'o>(experiment: &Experiment, outcome: &dyn Fn(&Job) -> Option<&'o Outcome>) -> Vec<Row> {
     let tables = tables(experiment, outcome);
     let of = |table: &crate::tables::Table| {
@@ -283,7 +285,7 @@ fn rows<'o>(experiment: &Experiment, outcome: &dyn Fn(&Job) -> Option<&'o Outcom
 }
 
 impl Row {
-    /// As the ranking states it.
+    /// The row in the ranking's form.
     fn as_it_is(&self) -> BaseRow {
         BaseRow {
             row: self.title.clone(),
@@ -293,7 +295,7 @@ impl Row {
         }
     }
 
-    /// The change of an arm against the first, in per cent; positive is better.
+    /// The change of an arm relative to the first, in per cent; positive is better.
     fn change(&self, arm: usize) -> Option<f64> {
         let (base, new) = (self.mean.of(&self.arms[0])?, self.mean.of(&self.arms[arm])?);
         Some(percent_change(self.better, base, new))
@@ -303,7 +305,7 @@ impl Row {
         percent_change(self.better, self.arms[0][iteration], self.arms[arm][iteration])
     }
 
-    /// Iterations that all arms of both have.
+    /// The number of iterations that all arms of both have.
     fn pairs(&self, other: &Row) -> usize {
         self.arms.iter().chain(&other.arms).map(Vec::len).min().unwrap_or(0)
     }
@@ -318,7 +320,7 @@ struct Moves {
 }
 
 impl Moves {
-    /// The rows that it is told by.
+    /// Keeps the farthest moves, which stand for the end.
     fn farthest(self) -> Moved {
         let farthest = |moves: Vec<Move>| {
             let of = |it: &Move| (it.sure(), it.by.abs());
@@ -328,8 +330,8 @@ impl Moves {
     }
 }
 
-/// Tells which moves are more than chance brings among so many, as a comparison's verdict tells it of its rows: of those that are said to be,
-/// one in twenty may be none. The number of moves that were judged.
+/// Decides which moves are more than chance brings among so many, with the same method as a comparison's verdict on its
+/// rows: of the moves that are declared real, one in twenty may be false. Returns how many moves were judged.
 fn judge(moves: Vec<&mut Move>) -> usize {
     let (tested, p_values): (Vec<&mut Move>, Vec<f64>) =
         moves.into_iter().filter_map(|it| it.p.map(|p| (it, p))).unzip();
@@ -337,7 +339,7 @@ fn judge(moves: Vec<&mut Move>) -> usize {
     tested.into_iter().zip(beyond).map(|(it, beyond)| it.beyond_noise = beyond).count()
 }
 
-/// How far the rows of a variation are from those of the machine as it is.
+/// How far the rows of a variation are from the unvaried machine's.
 fn moved(base: &[Row], varied: &[Row]) -> Moves {
     let mut moved = Moves::default();
     for row in varied {
@@ -361,12 +363,13 @@ fn moved(base: &[Row], varied: &[Row]) -> Moves {
 }
 
 impl Move {
-    /// A move, and those of the single pairs; `None` of what is no number (a mean of zero). Alone it is not beyond its noise yet.
+    /// A move `by` in all and `each` in the single pairs; `None` if it is not a number (with a mean of zero). It is not
+    /// judged yet.
     fn of(row: &Row, by: f64, each: Vec<f64>) -> Option<Move> {
         let noise = noise(&each);
         let p = match each.len() {
             1 => None,
-            // Where no seed alters it, it is certain.
+            // If no seed changes the move, it is certain.
             pairs => Some(noise.filter(|_| by != 0.0).map_or(1.0, |noise| {
                 let critical = two_sided_critical(MISS, pairs - 1);
                 two_sided_p(by / noise * critical, pairs - 1)
@@ -376,7 +379,7 @@ impl Move {
     }
 }
 
-/// Half the width of the interval of a mean.
+/// Half the width of the 95% interval of a mean.
 fn noise(each: &[f64]) -> Option<f64> {
     debug_assert!(amean(each).is_some());
     let deviation = sample_stddev(each).filter(|deviation| deviation.is_finite())?;
@@ -398,7 +401,7 @@ mod tests {
         }
     }
 
-    /// What is told of one end, nothing else being tried.
+    /// What is reported of one end, if nothing else was tried.
     fn told(base: &[Row], varied: &[Row]) -> Moved {
         let mut moves = moved(base, varied);
         judge(moves.level.iter_mut().collect());
@@ -409,15 +412,16 @@ mod tests {
     #[test]
     fn a_variation_is_told_by_the_row_that_it_surely_moves_farthest() {
         let base = [row("a", &[&[10.0, 20.0], &[9.0, 18.0]]), row("b", &[&[10.0, 10.0], &[10.0, 10.0]])];
-        // Row a: 10 % better stays 10 %. Row b: from no change to 20 % better; its level doubles, to 18 and 22.
+        // Row a: 10 % better stays 10 %. Row b goes from no change to 20 % better; its level doubles, to 18 and 22.
         let varied = [row("a", &[&[11.0, 22.0], &[9.9, 19.8]]), row("b", &[&[18.0, 22.0], &[14.4, 17.6]])];
         let both = told(&base, &varied);
         let (change, level) = (both.change.expect("two arms"), both.level.expect("a level"));
-        // Of b's level two pairs say nothing, however far it is.
+        // Two pairs say nothing about b's level, however far it moves.
         assert_eq!((change.row.as_str(), level.row.as_str()), ("b", "a"));
         assert!((change.by - 20.0).abs() < 1e-9 && change.noise.expect("two pairs") < 1e-9, "{change:?}");
         assert!((level.by - 10.0).abs() < 1e-9 && level.beyond_noise, "{level:?}");
-        // Levels of 80 % and 120 % more, mean 100; t of one degree of freedom at 95% is 12.706, the error of the mean 20.
+        // Levels are 80 % and 120 % higher, mean 100. t of one degree of freedom at 95% is 12.706; the standard error
+        // of the mean is 20.
         let level = told(&base[1..], &varied[1..]).level.expect("a level");
         assert!(
             (level.by - 100.0).abs() < 1e-9 && (level.noise.expect("two pairs") - 254.12).abs() < 0.01,
@@ -434,7 +438,7 @@ mod tests {
 
     #[test]
     fn of_many_rows_one_is_beyond_its_own_noise_by_chance() {
-        // The first row's move has p = 0.03; the others move to and fro by nothing.
+        // The first row's move has p = 0.03; the others fluctuate around zero.
         let titles: Vec<String> = (0..20).map(|at| format!("r{at}")).collect();
         let base: Vec<Row> = titles.iter().map(|title| row(title, &[&[100.0; 4]])).collect();
         let varied: Vec<Row> = titles
@@ -457,7 +461,7 @@ mod tests {
 
     #[test]
     fn an_arm_without_a_change_keeps_its_place() {
-        // There is no harmonic mean of the second arm.
+        // The second arm has no harmonic mean.
         let row = Row { mean: Mean::Harmonic, ..row("a", &[&[4.0, 4.0], &[4.0, 0.0], &[2.0, 2.0]]) };
         let ranking = Ranking {
             machine: "m".to_string(),
@@ -490,7 +494,7 @@ mod tests {
             |low: (f64, f64), high: (f64, f64)| table::tests::figure(moved(low.0, low.1), moved(high.0, high.1));
         let clear = figure((-0.1, 0.5), (1.25, 0.4));
         assert_eq!(clear.farthest(), (Sure::Beyond, 1.25, 3.0));
-        // It is ranked by what is beyond the noise.
+        // It is ranked by the move that is beyond the noise.
         let half = figure((-40.0, 50.0), (0.5, 0.4));
         assert_eq!(half.farthest(), (Sure::Beyond, 0.5, 3.0));
         let unclear = figure((-0.1, 0.5), (-21.76, 30.0));

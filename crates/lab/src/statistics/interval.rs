@@ -10,9 +10,9 @@
 //!   which corrects the narrowness of the plain one (Hesterberg 2015, The American Statistician 69:371, "expanded
 //!   percentile").
 //!
-//! Why a hull: with the few iterations that people run, a bootstrap alone is far too sure of itself. Shares of 95%
-//! intervals that held the true change of zero, 1500 experiments of 1000 resamples each, on normal samples (and on
-//! log-normal ones):
+//! Why a hull: with the few iterations that people run, a bootstrap alone is far too confident. This table shows the
+//! share of 95% intervals that contained the true change of zero, in 1500 experiments of 1000 resamples each, on normal
+//! samples (and on log-normal ones):
 //!
 //! | pairs | percentile | BCa | expanded percentile | Student | hull |
 //! |---|---|---|---|---|---|
@@ -32,7 +32,8 @@ pub const RESAMPLES: usize = 9_999;
 /// Share of experiments in which an interval may miss the true change.
 pub const MISS: f64 = 0.05;
 
-/// What never is below zero loses no more than all of itself, in per cent: Student's bounds of few pairs that differ much would go beyond.
+/// A value that is never below zero can lose at most all of itself, in per cent. Without this bound, Student's bounds
+/// of a few, very different pairs would go beyond.
 const ALL: f64 = 100.0;
 
 /// Bounds of a change in per cent; positive is better.
@@ -114,7 +115,7 @@ fn resampled_changes(
                 drawn_new[slot] = new[pair];
             }
             match (mean.of(&drawn_base), mean.of(&drawn_new)) {
-                // Zeros alone may have been drawn of a base that is not all of them.
+                // Only zeros may have been drawn from a base that has other values too.
                 (Some(base), Some(new)) => {
                     true_change(better, base, new).unwrap_or_else(|| percent_change(better, base, new))
                 }
@@ -140,8 +141,8 @@ impl Ratio {
             return None;
         }
         let value = new_mean / base_mean;
-        // Residuals of the numerator against the denominator; for harmonic means the ratio is that of the mean
-        // reciprocals the other way round.
+        // The residuals of the numerator against the denominator. For harmonic means the ratio is that of the mean
+        // reciprocals, inverted.
         let (squares, denominator): (f64, f64) = match mean {
             Mean::Arithmetic => (base.iter().zip(new).map(|(b, n)| square(n - value * b)).sum(), base_mean),
             Mean::Harmonic => (base.iter().zip(new).map(|(b, n)| square(1.0 / b - value / n)).sum(), 1.0 / new_mean),
@@ -181,7 +182,7 @@ mod tests {
         let bounds = interval(Better::Lower, &base, &new).unwrap();
         assert!(0.8 < bounds.low && bounds.low < 1.0 && 1.0 < bounds.high && bounds.high < 1.2, "{bounds:?}");
         assert!(bounds.significant());
-        // The same samples in another order are no pairs, and nothing can be said.
+        // The same samples in another order are not paired, and nothing can be said.
         let mut shuffled = new.clone();
         shuffled.rotate_left(3);
         assert!(!interval(Better::Lower, &base, &shuffled).unwrap().significant());
@@ -193,7 +194,7 @@ mod tests {
         for (better, change) in [(Better::Lower, 100.0), (Better::Higher, -100.0)] {
             let bounds = interval(better, &base, &[0.0; 3]).expect("an interval");
             assert_eq!((bounds.low, bounds.high), (change, change));
-            // From nothing there is no change in per cent.
+            // From zero there is no change in per cent.
             assert_eq!(interval(better, &[0.0; 3], &base), None);
         }
         assert_eq!(paired_p_value(Mean::Arithmetic, &base, &[0.0; 3]), Some(0.0));
@@ -206,7 +207,7 @@ mod tests {
         assert!(lower.high == 100.0 && 0.0 < lower.low && lower.low < 90.0, "{lower:?}");
         let higher = interval(Better::Higher, &base, &new).expect("an interval");
         assert!(higher.low == -100.0 && -90.0 < higher.high, "{higher:?}");
-        // Slack may be negative, and then changes by more.
+        // Slack may be negative, so it may change by more than all of itself.
         let slack = interval(Better::Lower, &[40.0, 30.0, 70.0], &[-1.0, 20.0, -10.0]).expect("an interval");
         assert!(slack.high > 100.0, "{slack:?}");
     }

@@ -24,7 +24,7 @@ pub fn two_sided_p(t: f64, degrees_of_freedom: usize) -> f64 {
     (1.0 - inside).clamp(0.0, 1.0)
 }
 
-/// The t with P(|T| >= t) = `p`, by halving: to the last bit that changes the tail.
+/// The t with P(|T| >= t) = `p`, by bisection, to the last bit that changes the tail.
 pub fn two_sided_critical(p: f64, degrees_of_freedom: usize) -> f64 {
     let (mut low, mut high) = (0.0, 1.0);
     while two_sided_p(high, degrees_of_freedom) > p {

@@ -1,5 +1,5 @@
-//! Made-up measurements by integer arithmetic: the same formulas were fed to MMTests itself, at each of its three
-//! states, for the expected tables of the tests.
+//! Made-up measurements from integer arithmetic. The same formulas were fed to MMTests itself, at each of its three
+//! states, to get the expected tables of the tests.
 
 use std::collections::BTreeMap;
 

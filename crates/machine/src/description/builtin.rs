@@ -6,7 +6,7 @@ use super::topology_table::read_topology;
 use super::{Description, How, parse};
 use crate::topology::{Topology, apart};
 
-/// Name and text of each machine that ships, in alphabetical order.
+/// Name and text of each built-in machine, in alphabetical order.
 pub fn builtin() -> &'static [(&'static str, &'static str)] {
     macro_rules! machines {
         ($($name:literal,)+) => {
@@ -38,14 +38,14 @@ pub fn builtin() -> &'static [(&'static str, &'static str)] {
     ]
 }
 
-/// Name and text of each file that ships for others to extend: they are no machines.
+/// Name and text of each built-in file that others extend: these are not machines.
 pub const BASES: &[(&str, &str)] = &[
     ("amd-epyc", include_str!("../../../../machines/bases/amd-epyc.toml")),
     ("linux-arm64", include_str!("../../../../machines/bases/linux-arm64.toml")),
     ("linux-x86", include_str!("../../../../machines/bases/linux-x86.toml")),
 ];
 
-/// The topology of a machine that ships, which its file gives itself.
+/// The topology of a built-in machine, which its own file contains.
 pub(super) fn topology_of(name: &str, text: &str) -> Topology {
     let read = || {
         let document = Text::new(name, text, 0).parse()?;
@@ -56,7 +56,7 @@ pub(super) fn topology_of(name: &str, text: &str) -> Topology {
     read().unwrap_or_else(|error| panic!("{error}")).0
 }
 
-/// Whether a machine mixes CPUs, and how it is known.
+/// Whether a machine has several kinds of CPU, and how that is known.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Mix {
     None,
@@ -75,8 +75,9 @@ fn mix_of(topology: &Topology) -> Mix {
     }
 }
 
-/// The machine that ships and has as many packages, NUMA nodes, last level caches, cores and CPUs, and mixes CPUs as this one, or none; of
-/// several the one that [`default_prices`] names, else the first.
+/// The built-in machine with the same numbers of packages, NUMA nodes, last level caches, cores and CPUs as this
+/// topology, and the same mix of CPUs, if there is one. Of several it is the one that [`default_prices`] names, or else
+/// the first.
 ///
 /// # Panics
 /// As [`for_topology`].
@@ -90,13 +91,14 @@ pub fn prices_of_shape(topology: &Topology) -> Option<&'static str> {
     if same.contains(&usual) { Some(usual) } else { same.first().copied() }
 }
 
-/// No desktop or laptop that mixes CPUs has more of them (Intel's Core i9-13900K has as many: The Register, 2022-09-27): servers whose cores' highest
-/// frequencies differ are no hybrids.
+/// No desktop or laptop with a mix of CPUs has more (Intel's Core i9-13900K has this many: The Register, 2022-09-27):
+/// servers whose cores' highest frequencies differ are not hybrids.
 const MOST_HYBRID: usize = 32;
 
-/// The machine that ships whose prices are taken where none has a topology's shape, and why: by its number of packages, and for one package
-/// by the width of its last level cache (up to 16 CPUs are a desktop's ring, more a server's). Of one package that mixes CPUs it is Arm's
-/// where these have capacities more than a tenth apart, else Intel's.
+/// The built-in machine whose prices are used if none has a topology's shape, and the reason. The choice depends on the
+/// number of packages. For one package it depends on the width of its last level cache (up to 16 CPUs suggest a
+/// desktop's ring, more a server); with a mix of CPUs it is Arm's if their capacities are more than a tenth apart, or
+/// else Intel's.
 pub fn default_prices(topology: &Topology) -> (&'static str, &'static str) {
     let widest = topology.llcs().iter().map(|llc| llc.weight()).max().unwrap_or(1);
     let by_width = "chosen by the number of packages and of CPUs that share a last level cache";
@@ -114,7 +116,8 @@ pub fn default_prices(topology: &Topology) -> (&'static str, &'static str) {
     (prices, by_width)
 }
 
-/// Machines whose processor is one of the market's: the words of its name in /proc/cpuinfo, and the NUMA nodes that a package has.
+/// Machines with a processor that is sold: words of its name in /proc/cpuinfo, and the number of NUMA nodes in a
+/// package.
 const PROCESSORS: &[(&str, &[&str], usize)] = &[
     ("core-i7-3770", &["i7-3770"], 1),
     ("core-i9-12900k", &["i9-12900k"], 1),
@@ -135,7 +138,8 @@ const PROCESSORS: &[(&str, &[&str], usize)] = &[
     ("xeon-platinum-8480-2s", &["xeon", "platinum", "8480+"], 1),
 ];
 
-/// The machine that ships and has the processor that Linux calls `model`, of several the one with as many nodes in a package.
+/// The built-in machine with the processor that Linux calls `model`; of several, the one with as many nodes per
+/// package.
 pub fn prices_of_processor(model: &str, topology: &Topology) -> Option<&'static str> {
     let plain = model.to_ascii_lowercase().replace("(r)", "").replace("(tm)", "").replace(',', " ");
     let words: Vec<&str> = plain.split_whitespace().collect();
@@ -145,17 +149,17 @@ pub fn prices_of_processor(model: &str, topology: &Topology) -> Option<&'static 
     same().find(|it| it.2 == nodes).or(same().next()).map(|it| it.0)
 }
 
-/// A machine for a topology that comes without prices from `source`: those of [`prices_of_shape`], else of [`default_prices`], all of them
-/// marked as guesses.
+/// A machine for a topology from `source` that comes without prices: with those of [`prices_of_shape`], or else of
+/// [`default_prices`], all of them marked as guesses.
 ///
 /// # Panics
-/// If a machine file that ships does not load, which the tests exclude.
+/// If a built-in machine file does not load, which the tests exclude.
 pub fn for_topology(name: &str, topology: Topology, source: &str, how: How) -> Description {
     let prices = prices_of_shape(&topology).unwrap_or_else(|| default_prices(&topology).0);
     with_prices(prices, name, topology, source, how)
 }
 
-/// The same with the prices of `prices`, which ships.
+/// The same with the prices of the built-in machine `prices`.
 ///
 /// # Panics
 /// As [`for_topology`], or if no such machine ships.

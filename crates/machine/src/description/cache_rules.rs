@@ -1,4 +1,4 @@
-//! What `[cache]` of a machine file must be, and what its topology says of it.
+//! Rules for `[cache]` of a machine file, and how its topology's cache sizes take precedence.
 
 use super::error::DescriptionError;
 use super::{Description, Fact, Figure, NamedFigure};
@@ -7,25 +7,26 @@ use crate::topology::{Location, Topology};
 const RULE_LINE: &str = "a cache line is a power of two of bytes, as all processors have it";
 const RULE_LEVELS: &str = "a cache is no smaller than the one above it";
 
-/// The figures of caches' sizes, the innermost first.
+/// The figures of the caches' sizes, the innermost first.
 const SIZES: [&str; 3] = ["cache.l1d_size", "cache.l2_size", "cache.llc_size"];
 
-/// What a topology tells of the biggest CPUs' caches, in bytes, in the order of [`SIZES`].
+/// A topology's sizes of the biggest CPUs' caches, in bytes, in the order of [`SIZES`].
 fn told(topology: &Topology) -> [(&'static str, Option<u64>); 3] {
     let biggest = topology.biggest_cpu();
     let bytes = [topology.cache_bytes(biggest, 1), topology.cache_bytes(biggest, 2), topology.llc_bytes(biggest)];
     [0, 1, 2].map(|level| (SIZES[level], bytes[level]))
 }
 
-/// The size that a topology tells, as `by` has it, in place of a figure of that name.
+/// The topology's size, with the source of `by`, as replacement for the figure of that name.
 pub(super) fn told_size(name: &str, figure: &Figure, topology: &Topology, by: &Fact) -> Option<Figure> {
     let (_, bytes) = told(topology).into_iter().find(|(told, _)| *told == name)?;
     let value = bytes?;
     Some(Figure { value, range: (value, value), how: by.how, source: by.source.clone(), ..figure.clone() })
 }
 
-/// Sizes that `[topology]` tells stand for those of the files that its own extends: they are of other caches. One that only repeats what
-/// an extended file says leaves it as it is, with its own source. `at` and `depth` are the topology's.
+/// Sizes in `[topology]` replace those of files that its own file extends, because those are of other caches. A size
+/// that only repeats an extended file's leaves that one as it is, with its own source. `at` and `depth` are the
+/// topology's.
 pub(super) fn take_told_sizes(machine: &mut Description, at: &Location, depth: usize) {
     let (topology, by) = (&machine.topology, &machine.topology_fact);
     let inherited = |named: &NamedFigure| named.depth > depth && SIZES.contains(&named.name.as_str());
@@ -37,7 +38,7 @@ pub(super) fn take_told_sizes(machine: &mut Description, at: &Location, depth: u
     }
 }
 
-/// Lets borrowed sizes give way to those that a topology tells, so that no cache is larger than the one below it.
+/// Adjusts borrowed sizes to those of a topology, so that no cache is larger than the next outer one.
 pub(super) fn fit_borrowed(figures: &mut [NamedFigure], topology: &Topology) {
     let told = told(topology).map(|(_, bytes)| bytes.is_some());
     let place = SIZES.map(|name| figures.iter().position(|named| named.name == name));
@@ -55,7 +56,7 @@ pub(super) fn fit_borrowed(figures: &mut [NamedFigure], topology: &Topology) {
     (0..SIZES.len()).fold(0, |least, level| fit(level, least, u64::max));
 }
 
-/// Refuses lines and sizes that no processor has. What a topology tells of a cache holds, whatever it is.
+/// Refuses line and cache sizes that no processor has. A topology's own cache sizes are accepted whatever they are.
 pub(super) fn check_caches(machine: &Description) -> Result<(), DescriptionError> {
     let named = |name: &str| machine.figures.iter().find(|named| named.name == name);
     let wrong = |of: &NamedFigure, expected: String, rule: &str| {
@@ -70,7 +71,7 @@ pub(super) fn check_caches(machine: &Description) -> Result<(), DescriptionError
         let (Some(inner), Some(outer)) = (named(pair[0]), named(pair[1])) else { continue };
         let told = [inner, outer].iter().any(|of| of.figure.source == machine.topology_fact.source);
         if inner.figure.bytes() > outer.figure.bytes() && !told {
-            // The one that the nearer file gives is the one to change.
+            // The figure in the nearer file is the one to be changed.
             let (of, than, other) =
                 if outer.depth < inner.depth { (outer, "at least", inner) } else { (inner, "at most", outer) };
             return wrong(
@@ -107,17 +108,17 @@ mod tests {
         let llc = machine.figure("cache.llc_size").expect("it is required");
         assert_eq!((llc.bytes(), llc.range, llc.source.as_str()), (64 << 20, (64 << 20, 64 << 20), "lstopo there"));
         assert_eq!(machine.llc_bytes(), [64 << 20]);
-        // It says nothing of level 2, which stays what it was.
+        // The topology says nothing about level 2, which stays what it was.
         assert_eq!(machine.figure("cache.l2_size").map(|figure| figure.bytes()), Some(256 << 10));
-        // What it repeats keeps the source that it has.
+        // A size that is only repeated keeps its source.
         let same = own(&TOPOLOGY.replace("64MiB", "30MiB")).expect("a machine");
         let theirs =
             parse(&crate::description::shipped("xeon-e5-2670v3-2s").expect("it ships").text, "x").expect("valid");
         assert_eq!(same.figure("cache.llc_size"), theirs.figure("cache.llc_size"));
-        // What [cache] of the same file says comes first, and so does a nearer file's.
+        // [cache] in the same file takes precedence, and so does a nearer file's.
         let said = format!("{TOPOLOGY}[cache]\n{}", size("llc_size", "48", "MiB"));
         assert_eq!(own(&said).expect("a machine").llc_bytes(), [48 << 20]);
-        // Of a machine that ships nothing is another for it.
+        // For a built-in machine none of this changes anything.
         for (name, text) in builtin() {
             let machine = parse(text, name).unwrap_or_else(|error| panic!("{error}"));
             let again = parse(&machine.to_toml(), name).unwrap_or_else(|error| panic!("{error}"));
@@ -162,7 +163,7 @@ mod tests {
             ),
             "{small}"
         );
-        // A machine that tells of such caches has them.
+        // A machine that reports such caches has them.
         assert_eq!(own(&TOPOLOGY.replace("64MiB", "64KiB")).expect("a machine").llc_bytes(), [64 << 10]);
     }
 

@@ -1,11 +1,11 @@
-//! `[disk]`: a file that does not tell of one has the disk of the base `linux-x86`, figure by figure.
+//! `[disk]`: figures that a file does not give are those of the base `linux-x86`.
 
 use super::usual::{BASE, usual};
 use super::{Description, Figure};
 use crate::disk::{Disk, WriteCache};
 
 impl Description {
-    /// The disk; what the file does not tell of it, as the base `linux-x86` has it.
+    /// The disk. Figures that the file does not give are those of the base `linux-x86`.
     ///
     /// # Panics
     /// If that base does not load, which the tests exclude.

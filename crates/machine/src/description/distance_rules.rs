@@ -1,4 +1,4 @@
-//! What prices of distances must be to each other: what is farther takes no less time.
+//! How prices of distances must relate to each other: what is farther takes at least as long.
 
 use super::error::DescriptionError;
 use super::figure::{Figure, How};
@@ -7,9 +7,10 @@ use crate::topology::{Distance, Location, Topology};
 
 const RULE: &str = "prices of distances are in order: nothing far is nearer than what is near";
 
-/// Refuses memory that is nearer than the own, and lines and memory whose prices fall from one distance between packages to the
-/// next, or from the package's last level cache to beyond, of the distances that the machine has; and interrupts that are sooner in another
-/// package, where there is one. What is nearer than that has the rules of [`check_near`].
+/// Refuses prices that fall with the distance, among the distances that the machine has: memory nearer than a CPU's
+/// own; lines and memory from one distance between packages to the next, or from the package's last level cache to
+/// beyond; and interrupts that arrive sooner in another package, if there is one. For shorter distances see
+/// [`check_near`].
 pub(super) fn check_distances(machine: &Description) -> Result<(), DescriptionError> {
     let lines = machine.topology.distances().into_iter().filter(|distance| *distance >= Distance::Llc);
     let lines = lines.map(|distance| format!("line.{}", distance.name())).collect();
@@ -31,10 +32,11 @@ pub(super) fn check_distances(machine: &Description) -> Result<(), DescriptionEr
     check_near(machine)
 }
 
-/// Refuses what is near and takes longer than what is farther: lines between threads of a core, and between cores that share a second-level
-/// cache, of the distances that the machine has; the last level cache, beside memory; the first, beside the second. There is no rule
-/// between those cores and others of the last level cache: measurements have them farther from each other. Of two
-/// prices that are measured, as `fairground calibrate` writes them, and whose ranges meet, nobody knows which is less.
+/// Refuses near things that take longer than farther ones: lines between threads of a core, and between cores that
+/// share a level-2 cache, among the distances that the machine has; the last level cache against memory; level 1
+/// against level 2. There is no rule between those cores and others of the last level cache, because measurements have
+/// them farther from each other. If two prices were measured, as by `fairground calibrate`, and their ranges overlap,
+/// it is not known which one is less.
 fn check_near(machine: &Description) -> Result<(), DescriptionError> {
     let caches = [("line.llc_hit", "memory.local"), ("cache.l1_load", "cache.l2_load")];
     let caches = caches.map(|(near, far)| (near.to_string(), far.to_string()));
@@ -50,7 +52,7 @@ fn check_near(machine: &Description) -> Result<(), DescriptionError> {
     Ok(())
 }
 
-/// Lines within the last level cache, each beside every farther one that it may not take longer than.
+/// Lines within the last level cache, each paired with every farther one than which it may not take longer.
 fn near_lines(distances: &[Distance]) -> Vec<(String, String)> {
     let line = |distance: Distance| format!("line.{}", distance.name());
     let beside = |near: Distance| {
@@ -62,7 +64,8 @@ fn near_lines(distances: &[Distance]) -> Vec<(String, String)> {
     near.flat_map(beside).collect()
 }
 
-/// That `one` contradicts `other`. The one whose file extends the other's is told first, for somebody wrote it last; else `one` is.
+/// The error that `one` contradicts `other`. It is reported for the one whose file extends the other's, because that
+/// was written last; otherwise for `one`.
 pub(super) fn contradiction(one: &NamedFigure, other: &NamedFigure, rule: &str) -> DescriptionError {
     let (told, other) = if other.depth < one.depth { (other, one) } else { (one, other) };
     let (relation, bound) = match told.figure.value < other.figure.value {
@@ -78,15 +81,15 @@ pub(super) fn contradiction(one: &NamedFigure, other: &NamedFigure, rule: &str) 
     }
 }
 
-/// The figures that a topology needs, by section: a price for each distance that occurs on it. The own CPU's lines are free, the own node's
-/// memory has another name.
+/// The figures that a topology needs, by section: a price for each distance that occurs in it. A CPU's own lines are
+/// free, and its own node's memory has another name.
 pub(super) fn needed(topology: &Topology) -> Vec<(&'static str, Distance)> {
     let lines = topology.distances().into_iter().skip(1).map(|distance| ("line", distance));
     lines.chain(topology.memory_distances().into_iter().skip(1).map(|distance| ("memory", distance))).collect()
 }
 
-/// Adds a price for each distance of the machine's topology that has none: the dearest of those that are nearer, which is the next one's unless
-/// that contradicts another, else what [`Description::nearest_price`] has.
+/// Adds a price for each distance of the machine's topology that has none: the highest of the nearer distances' prices.
+/// That is the next nearer one's, unless it contradicts another; otherwise the price of [`Description::nearest_price`].
 pub(super) fn borrow_missing(machine: &mut Description, from: &str) {
     for (section, distance) in needed(&machine.topology) {
         let name = format!("{section}.{}", distance.name());
@@ -99,7 +102,7 @@ pub(super) fn borrow_missing(machine: &mut Description, from: &str) {
         };
         let nearer = (1..distance.index()).filter_map(given).max_by_key(|(_, figure)| figure.value);
         let any = || machine.nearest_price(section, distance);
-        // Of a machine with one node no other memory is told.
+        // A machine with one node has no price for other memory.
         let own =
             || machine.figure("memory.local").filter(|_| section == "memory").map(|it| ("memory.local".into(), it));
         let Some((near, figure)) = nearer.or_else(any).or_else(own) else { continue };
@@ -114,7 +117,7 @@ mod tests {
     use super::super::{How, for_topology, parse};
     use crate::topology::{DraftDistance, Location, Numbering, from_synthetic};
 
-    /// A machine that differs from one that ships in one line of a section, refused.
+    /// A built-in machine with one changed line in a section, which must be refused.
     fn refused(section: &str, name: &str, ns: u32) -> String {
         let figure = format!("{{ value = {ns}, unit = \"ns\", source = \"s\", how = \"guess\", range = [1, 9999] }}");
         let text = format!(
@@ -136,7 +139,7 @@ mod tests {
         assert_eq!((package.value, package.range, package.how), (remote.value, remote.range, How::Guess));
         let source = "skylake-uma-8 has no such distance: as memory.remote_1, which is taken from skylake-uma-8: ";
         assert!(package.source.starts_with(source), "{}", package.source);
-        // More classes of distance than any machine of so many packages that ships.
+        // More classes of distance than any built-in machine with as many packages has.
         let apart = |from: u64, to: u64| 10 + 5 * from.abs_diff(to).min(3);
         let rows = (0..8).map(|from| (0..8).map(|to| apart(from, to)).collect()).collect();
         let table = DraftDistance { nodes: (0..8).collect(), rows, at: Location::of("t") };
@@ -154,7 +157,7 @@ mod tests {
         assert!(parse(&mine.to_toml(), "again.toml").is_ok());
     }
 
-    /// The fixture with other values of figures, each with how it came about and its range.
+    /// The fixture with other values of figures, each with its origin and range.
     fn with(figures: &[(&str, &str, &str, &str)]) -> Result<(), String> {
         let fixture = include_str!("../../tests/fixtures/two-sockets.toml").to_string();
         let text = figures.iter().fold(fixture, |text, (name, value, how, range)| {
@@ -205,7 +208,7 @@ mod tests {
         let message = parse(&text, "own.toml").expect_err("a bad file").to_string();
         let start = "own.toml:5:11: found line.cluster = 400 ns above line.package = 80.5 ns (machines/kunpeng";
         assert!(message.starts_with(start), "{message}");
-        // Measured so: four small cores that share a cache are farther from each other than from others.
+        // Measured: four small cores that share a cache are farther from each other than from others.
         let measured = super::super::shipped("core-i9-12900k").expect("it ships");
         let machine = parse(&measured.text, &measured.file).unwrap_or_else(|error| panic!("{error}"));
         let price = |distance| machine.line_transfer(distance);
@@ -229,15 +232,15 @@ mod tests {
         let message = refused("ipi", "delivery", 701);
         let start = "own.toml:5:12: found ipi.delivery = 701 ns above ipi.delivery_remote = 700 ns (machines/ivybridge";
         assert!(message.starts_with(start), "{message}");
-        // Nobody is in another package of a machine with one.
+        // On a machine with one package there is no CPU in another package.
         let text = "name = \"own\"\nextends = \"skylake-uma-8\"\ndescription = \"d\"\n[ipi]\ndelivery = { value = 1, unit = \"us\", \
                     source = \"s\", how = \"guess\", range = [0.5, 2] }\n";
         parse(text, "own.toml").expect("one package");
-        // Another node of the same package is nowhere on this machine.
+        // This machine has no other node in the same package.
         let text = "name = \"own\"\nextends = \"ivybridge-ex-16s\"\ndescription = \"d\"\n[memory]\npackage = { value = 1, \
                     unit = \"ns\", source = \"s\", how = \"guess\", range = [1, 9] }\n";
         assert!(parse(text, "own.toml").is_ok());
-        // The far one stands in the file that is extended: its place comes second.
+        // The farther one is in the file that is extended, so its place comes second.
         let message = refused("line", "llc", 900);
         let start =
             "own.toml:5:7: found line.llc = 900 ns above line.remote_1 = 250 ns (machines/ivybridge-ex-16s.toml:";

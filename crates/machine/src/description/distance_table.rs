@@ -1,7 +1,8 @@
 //! `[topology.distances]` in a machine file: the firmware's table of distances between NUMA nodes, and its values as figures.
 //!
-//! Each value that the table has for two nodes is one figure, `topology.distances.21`: all pairs that are so far apart are one class,
-//! and are moved together. A class ends where the next one begins, so that moving one leaves their order as it is.
+//! Each value that the table has for two different nodes is one figure, `topology.distances.21`: all pairs of nodes at
+//! this distance are one class, and are changed together. A class ends where the next one begins, so changing one keeps
+//! their order.
 
 use super::entry::{RULE_RANGE, read_how, whole_by};
 use super::error::DescriptionError;
@@ -17,22 +18,23 @@ pub(super) const RULE: &str = "a topology is whole and without contradictions";
 pub(super) const RULE_SOURCE: &str = "a topology names its source, as every number does";
 const RULE_DISTANCE: &str = "a distance lies in its table's range, and others are longer than a node's own, which is 10, or Linux takes none of them (slit_valid())";
 const RULE_SYMMETRY: &str = "distances are symmetric";
-/// What is believed where nobody tells: more than local, and no more than tables of machines that ship have.
+/// The plausible range if no distances are given: more than local, and at most the longest in built-in machines'
+/// tables.
 const UNTOLD: (u64, u64) = (11, 40);
 
-/// Where a table of distances is from.
+/// The origin of a table of distances.
 pub(super) struct Told {
     pub source: String,
     pub how: How,
     pub range: (u64, u64),
-    /// Where values stand that it has between two nodes, and the table itself.
+    /// The places of the values between two different nodes, and of the table itself.
     values: Vec<(u64, Location)>,
     at: Location,
     depth: usize,
 }
 
-/// `distances = { rows = [[10, 21], [21, 10]], source, how, range }`; the range is for other nodes than the own. The
-/// nodes are left for the caller to fill in.
+/// `distances = { rows = [[10, 21], [21, 10]], source, how, range }`. The range applies to distances between different
+/// nodes. The caller fills in the nodes.
 pub(super) fn read_distances(table: &Table) -> Result<Option<(DraftDistance, Told)>, DescriptionError> {
     let Some(inner) = table.table("distances")? else { return Ok(None) };
     inner.only(
@@ -72,13 +74,13 @@ pub(super) fn read_distances(table: &Table) -> Result<Option<(DraftDistance, Tol
     Ok(Some((DraftDistance { nodes: Vec::new(), rows: numbers, at }, told)))
 }
 
-/// Whether a word that may be left out is true.
+/// Whether an optional word is true.
 fn says(table: &Table, name: &str) -> Result<bool, DescriptionError> {
     let Some(value) = table.get(name) else { return Ok(false) };
     value.as_bool().ok_or_else(|| value.error(&value.kind(), "true", &format!("{name} is true or left out")))
 }
 
-/// Of distances from `least` on.
+/// A range of distances from `least` on.
 fn read_range(table: &Table, least: u64) -> Result<(u64, u64), DescriptionError> {
     let expected = "range = [lowest, highest]";
     let ends = table.array("range", expected)?.unwrap_or_default();
@@ -90,7 +92,8 @@ fn read_range(table: &Table, least: u64) -> Result<(u64, u64), DescriptionError>
     }
 }
 
-/// That it is as far from one node to another as back. Of rows of the wrong length, which are told elsewhere, nothing can be said.
+/// Requires that distances are the same in both directions. Rows of the wrong length, which are reported elsewhere, are
+/// not judged.
 fn require_symmetry(rows: &[Node], numbers: &[Vec<u64>]) -> Result<(), DescriptionError> {
     if numbers.iter().any(|line| line.len() != numbers.len()) {
         return Ok(());
@@ -110,7 +113,7 @@ fn require_symmetry(rows: &[Node], numbers: &[Vec<u64>]) -> Result<(), Descripti
 }
 
 impl Told {
-    /// Of a table that a user's topology brings: it is what it is.
+    /// For the table of a user's topology, which is accepted as it is.
     pub fn by_user(topology: &Topology, fact: &Fact, file: &str) -> Option<Told> {
         let classes = topology.node_distances();
         let range = (u64::from(*classes.first()?), u64::from(*classes.last()?));
@@ -119,7 +122,7 @@ impl Told {
         topology.distances_told.then_some(told)
     }
 
-    /// Of a topology that tells of none.
+    /// For a topology without distances.
     pub fn nothing(at: Location, depth: usize) -> Told {
         let source = format!(
             "no table of distances is given: {REMOTE_DISTANCE} is what Linux takes for another node then (REMOTE_DISTANCE); \
@@ -130,7 +133,7 @@ impl Told {
     }
 }
 
-/// The values of a topology's table between two nodes, each a figure.
+/// The values in a topology's table between two different nodes, each as a figure.
 pub(super) fn distance_figures(topology: &Topology, told: &Told) -> Vec<NamedFigure> {
     let classes: Vec<u64> = topology.node_distances().into_iter().map(u64::from).collect();
     let figure = |(index, &value): (usize, &u64)| {
@@ -149,7 +152,7 @@ pub(super) fn distance_figures(topology: &Topology, told: &Told) -> Vec<NamedFig
     classes.iter().enumerate().map(figure).collect()
 }
 
-/// What the figures of a table's values have in common: for its text.
+/// What the figures of a table's values have in common, to write the table's text.
 pub(super) fn told_of(machine: &Description) -> Option<Told> {
     let mut classes = machine.figures.iter().filter(|named| named.name.starts_with(PREFIX));
     let first = classes.next()?;
@@ -246,7 +249,7 @@ mod tests {
             message.starts_with("own.toml:12:10: found the number 9; expected a whole number from 11"),
             "{message}"
         );
-        // As near as a node is to itself are only those that numa=fake makes.
+        // Only nodes made by numa=fake are as near to each other as to themselves.
         let near = "rows = [[10, 10], [10, 10]]\nrange = [10, 30]";
         let message = refused(near);
         assert!(

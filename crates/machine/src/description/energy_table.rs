@@ -1,5 +1,6 @@
-//! `[energy]` in a machine file, where somebody knows what running costs: what a CPU draws at each frequency of its clock, in each idle
-//! state, and what a package draws beside its CPUs. The frequencies' part is what the kernel's energy model is made of.
+//! `[energy]` in a machine file, if it is known what running costs: what a CPU draws at each frequency of its clock and
+//! in each idle state, and what a package draws beside its CPUs. The kernel's energy model is made from the part about
+//! frequencies.
 //!
 //! ```toml
 //! [energy]
@@ -20,7 +21,7 @@
 //! awake = { value = 2, unit = "W", source = "...", how = "...", range = [1, 3] }
 //! ```
 //!
-//! `kernel = { value = "untold", ... }` in place of the governor keeps all of it from the scheduler.
+//! `kernel = { value = "untold", ... }` in place of the governor hides all of it from the scheduler.
 
 use super::entry::{Bounds, push_figure, read_fact};
 use super::error::DescriptionError;
@@ -35,7 +36,7 @@ use units::CpuMask;
 pub(super) const RULE: &str = "an energy model tells of CPUs of one kind that share a clock, by ascending frequency";
 const RULE_RISING: &str = "a CPU draws no less at a higher frequency";
 
-/// Governors of cpufreq. Energy is reckoned with under `schedutil` only.
+/// Governors of cpufreq. Only under `schedutil` does the scheduler use the energy model.
 const GOVERNORS: &[&str] = &["schedutil", "performance", "powersave", "ondemand", "conservative"];
 
 /// In kHz: 1 kHz to 100 GHz, written in hertz.
@@ -84,7 +85,7 @@ pub(super) fn read_energy(root: &Table, into: &mut Description) -> Result<(), De
     Ok(())
 }
 
-/// Whether frequencies follow utilization, for a kernel that is given the tables; `None` where it is not.
+/// Whether frequencies follow utilization, for a kernel that is given the tables; `None` for one that is not.
 fn read_kernel(energy: &Table, into: &mut Description) -> Result<Option<bool>, DescriptionError> {
     let mut untold = false;
     if let Some(kernel) = energy.get("kernel") {
@@ -111,7 +112,7 @@ fn read_kernel(energy: &Table, into: &mut Description) -> Result<Option<bool>, D
     }
 }
 
-/// The name of a domain's figures: `energy.0-3.1`, by its CPUs and the number of the state.
+/// The name of a state's figures: `energy.0-3.1`, from its domain's CPUs and its number.
 fn state_name(cpus: &CpuMask, number: usize) -> String {
     format!("energy.{}.{number}", cpus.list())
 }
@@ -155,12 +156,12 @@ fn read_states(domain: &Table, cpus: &CpuMask, into: &mut Description) -> Result
 }
 
 impl EnergyDomain {
-    /// The names of its frequencies' figures, the lowest first: `.frequency` and `.power` follow.
+    /// The names of the figures of its frequencies, the lowest first; `.frequency` and `.power` are appended.
     pub fn state_names(&self) -> impl Iterator<Item = String> + '_ {
         (1..=self.states).map(|number| state_name(&self.cpus, number))
     }
 
-    /// The idle states whose power is told, and the name of each one's figure.
+    /// The idle states whose power is known, and the name of each one's figure.
     pub fn idle_names(&self) -> impl Iterator<Item = (&str, String)> + '_ {
         self.idle.iter().map(|state| (state.as_str(), format!("{}.power", idle_name(&self.cpus, state))))
     }
@@ -171,7 +172,7 @@ mod tests {
     use super::super::{How, parse};
     use crate::energy::Power;
 
-    /// The fixture's prices for two small CPUs and two big ones, made up.
+    /// The fixture's prices for two small CPUs and two big ones. The topology is made up.
     fn file(energy: &str) -> String {
         let fixture = include_str!("../../tests/fixtures/two-sockets.toml");
         let (head, rest) = fixture.split_once("[topology]").expect("a topology");
@@ -233,7 +234,7 @@ capacity = [{ value = 400, cpus = "0-1" }]
         assert!(borrowed.figures().all(|(name, _)| !name.starts_with("energy.")));
     }
 
-    /// `[[energy.domain.idle]]` behind the domain that has these CPUs.
+    /// Adds `[[energy.domain.idle]]` to the domain of these CPUs.
     fn with_idle(energy: &str, cpus: &str, idle: &[(&str, &str)]) -> String {
         let (head, rest) = energy.split_once(&format!("cpus = \"{cpus}\"\n")).expect("a domain");
         let end = rest.find("[[energy.domain]]").unwrap_or(rest.len());
@@ -251,7 +252,7 @@ capacity = [{ value = 400, cpus = "0-1" }]
     /// Idle states of the fixture, and what a CPU draws there.
     const IDLE: &[(&str, &str)] = &[("C1", "30"), ("C1E", "20"), ("C3", "6.5"), ("C6", "0")];
 
-    /// Both domains up to the fixture's highest frequency, with all idle states.
+    /// Both domains up to the fixture's highest frequency, with all idle states: energy can be counted.
     fn reckoned(idle: &[(&str, &str)]) -> String {
         let text = energy(&[(500, 50), (1500, 200)], "2-3").replace("2000", "3100");
         with_idle(&with_idle(&text, "0-1", idle), "2-3", IDLE)
@@ -275,7 +276,7 @@ capacity = [{ value = 400, cpus = "0-1" }]
         assert_eq!(Power::of(&again), Some(power.clone()));
         assert_eq!(again.to_toml(), machine.to_toml());
         assert_eq!(Power::of(&machine.clone().with_topology(machine.topology().clone(), "a test", How::Guess)), None);
-        // The same tables, of which the scheduler is not told.
+        // The same tables, which the scheduler is not told.
         let (_, domains) = text.split_once("[[energy.domain]]").expect("domains");
         let untold = "[energy]\nkernel = { value = \"untold\", source = \"made up\", how = \"guess\" }\n";
         let untold = file(&format!("{untold}[[energy.domain]]{domains}"));
@@ -312,7 +313,7 @@ capacity = [{ value = 400, cpus = "0-1" }]
         assert!(low.contains("CPUs 2-3, whose powers end at 3000 MHz, beside frequency.max = 3.1 GHz"), "{low}");
         let some = refused(&reckoned(IDLE).replace("cpus = \"0-1\"", "cpus = \"1\""));
         assert!(some.contains("found no power of CPU 0, but of 1-3;"), "{some}");
-        // An energy model alone leaves nobody out either.
+        // An energy model alone must cover all CPUs, too.
         let model = refused(&energy(&[(500, 50)], "2"));
         let expected = "found no power of CPU 3, but of 0-2; expected each CPU in an [[energy.domain]] (rule: an energy model tells of every CPU)";
         assert!(model.contains(expected), "{model}");

@@ -1,4 +1,4 @@
-//! One number or fact as it stands in a machine file: `{ value, unit, source, how, range }`.
+//! One number or fact in a machine file: `{ value, unit, source, how, range }`.
 
 use super::error::DescriptionError;
 use super::figure::{Dimension, Figure, How, ScaleError, UNITS, Unit, scaled};
@@ -178,7 +178,7 @@ fn read_number(value: &Node, what: &str, unit: Unit, bounds: &Bounds) -> Result<
     }
 }
 
-/// A whole number within bounds that `rule` gives.
+/// A whole number within bounds; `rule` is quoted if it is not.
 pub(super) fn whole_by(value: &Node, low: u64, high: u64, rule: &str) -> Result<u64, DescriptionError> {
     match value.number_text().and_then(|text| text.replace('_', "").parse::<u64>().ok()) {
         Some(number) if (low..=high).contains(&number) => Ok(number),

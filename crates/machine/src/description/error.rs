@@ -3,7 +3,7 @@
 use crate::topology::{Location, TopologyError};
 use std::fmt;
 
-/// A machine file that cannot be used. Its text is one line: where, what was found, what would be right, the rule.
+/// A machine file that cannot be used. Its text is one line: the place, what was found, what was expected, the rule.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DescriptionError {
     pub at: Location,

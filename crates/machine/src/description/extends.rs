@@ -1,8 +1,8 @@
-//! `extends = "..."`: a machine file that says only in what a machine differs from another, or from a base.
+//! `extends = "..."`: a machine file that only says how a machine differs from another one, or from a base.
 //!
-//! What a file gives replaces what the file it extends gives, name by name within a section; a figure is replaced whole, and
-//! so are `[topology]`, `[energy]` and a list such as `[[idle.state]]`. `name` and `description` are never inherited, nor are
-//! `[energy]` and `[kind]` by a file with a topology of its own.
+//! What a file gives replaces what the file that it extends gives, name by name within a section. A figure is replaced
+//! as a whole, and so are `[topology]`, `[energy]` and a list such as `[[idle.state]]`. `name` and `description` are
+//! never inherited, nor are `[energy]` and `[kind]` by a file with a topology of its own.
 
 use super::error::DescriptionError;
 use super::nearest::nearest_name;
@@ -12,13 +12,13 @@ use crate::topology::excerpt;
 use std::sync::Arc;
 
 const RULE: &str = "a machine file extends one other, which ships or is a file, and never itself";
-/// Files that extend each other in a row; more are an oversight.
+/// How many files may extend each other in a chain; more are an oversight.
 const MOST: usize = 8;
-/// What one file says whole: parts of two topologies make none.
+/// Sections that one file gives as a whole: parts of two topologies do not make one.
 const WHOLE: &[&str] = &["topology", "energy"];
 /// What a file with a topology of its own does not inherit.
 const OF_TOPOLOGY: &[&str] = &["energy", "kind"];
-/// What each file says of itself alone.
+/// What each file says about itself only.
 const OWN: &[&str] = &["name", "description", "extends"];
 
 /// A file that another extends.
@@ -29,11 +29,11 @@ pub struct Base {
     pub text: Arc<str>,
 }
 
-/// Where the files are that `extends` names: by what is written, and the name of the file where it is written. `None` where no
-/// such file is meant; an error where it cannot be read.
+/// Finds the file that an `extends` names: from its text, and the name of the file that contains it. `None` if it names
+/// no file; an error if the file cannot be read.
 pub type FindBase<'a> = dyn Fn(&str, &str) -> Option<Result<Base, String>> + 'a;
 
-/// A base or machine that ships.
+/// A built-in base or machine.
 pub fn shipped(name: &str) -> Option<Base> {
     let machine = builtin().iter().map(|(name, text)| (*name, *text, "machines"));
     let base = BASES.iter().map(|(name, text)| (*name, *text, "machines/bases"));
@@ -41,10 +41,11 @@ pub fn shipped(name: &str) -> Option<Base> {
     found.map(|(name, text, folder)| Base { file: format!("{folder}/{name}.toml"), text: text.into() })
 }
 
-/// The files that a machine file extends, the nearest first; the whole of what decides beside the file itself.
+/// The files that a machine file extends, the nearest first: with the file itself, all that determines the machine.
 ///
 /// # Errors
-/// If one of the files is not TOML, extends what `find` does not know and does not ship, or extends itself.
+/// If one of the files is not TOML, extends a file that `find` does not know and that is not built in, or extends
+/// itself.
 pub fn bases(text: &str, file: &str, find: &FindBase) -> Result<Vec<Base>, DescriptionError> {
     let mut chain: Vec<Base> = Vec::new();
     let own = file;
@@ -58,7 +59,7 @@ pub fn bases(text: &str, file: &str, find: &FindBase) -> Result<Vec<Base>, Descr
     }
 }
 
-/// What `source` extends, which `chain` has led to from the machine's `own` file.
+/// The file that `source` extends. `chain` has led from the machine's `own` file to `source`.
 fn next_base(own: &str, source: Text, chain: &[Base], find: &FindBase) -> Result<Option<Base>, DescriptionError> {
     let file = source.file;
     let document = source.parse()?;
@@ -104,7 +105,7 @@ pub(super) fn resolve<'a>(text: &'a str, file: &'a str, chain: &'a [Base]) -> Re
         let own_topology = Table::new("", &resolved).is_some_and(|root| root.get("topology").is_some());
         if let Value::Table(entries) = &mut below.value {
             entries.retain(|entry| !OWN.contains(&entry.name.as_str()));
-            // Energy is told of numbered CPUs, kinds of those that a topology names.
+            // Energy refers to CPUs by number, kinds to names in a topology.
             entries.retain(|entry| !(own_topology && OF_TOPOLOGY.contains(&entry.name.as_str())));
         }
         resolved = resolved.over(below, WHOLE);
@@ -150,7 +151,8 @@ mod tests {
         assert_eq!(own.figures().count(), base.figures().count());
         assert_eq!(own.idle_states(), base.idle_states());
 
-        // Another topology takes energy's numbered CPUs with it; a list of idle states is one thing.
+        // Another topology removes energy, which refers to CPUs by number; a list of idle states is replaced as a
+        // whole.
         let state = |name: &str| {
             let us = "{ value = 1, unit = \"us\", source = \"s\", how = \"guess\", range = [1, 2] }";
             format!("[[idle.state]]\nname = \"{name}\"\nexit_latency = {us}\ntarget_residency = {us}\nwake = {us}\n")
@@ -184,10 +186,10 @@ mod tests {
             "extends = \"core-i7-3770\"\n[cycles_per_instruction]\npaths = {cpi}\n[paths]\nschedule = {count}\n"
         );
         let own = parse(&file(&rest), "own.toml").unwrap();
-        // 37.5, to the even one.
+        // 37.5, rounded to even.
         assert_eq!(own.listed_path("schedule"), Some(Cycles(38)));
         let base = parse(&shipped("core-i7-3770").unwrap().text, "i7").unwrap();
-        // A hundred instructions, by the own price of one, and what the base gives in cycles.
+        // A hundred instructions at the file's own price of one, and what the base gives in cycles.
         assert_eq!((own.listed_path("do_exit"), own.listed_os("do_exit")), (Some(Cycles(150)), Some(Cycles(150_000))));
         assert_eq!(base.line_transfer(crate::topology::Distance::Llc), Ps(21_000));
         let fixture = include_str!("../../tests/fixtures/two-sockets.toml");
@@ -234,7 +236,7 @@ mod tests {
         );
         let message = error(&file("extends = \"./own.toml\"\n"), &[("own.toml", "")]);
         assert!(message.starts_with("own.toml:3:11: found `./own.toml`, which is extended by itself"), "{message}");
-        // A base is no machine: what it lacks is the machine's to give.
+        // A base is no machine: what it lacks, the machine must give.
         let message = error(&file("extends = \"linux-x86\"\n"), &[]);
         assert!(message.starts_with("own.toml:1:1: found no [topology];"), "{message}");
     }

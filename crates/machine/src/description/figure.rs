@@ -1,10 +1,10 @@
-//! A number with its unit, its source, how it came about and between what bounds it may lie.
+//! A number with its unit, its source, its origin, and the bounds of its plausible values.
 
 use crate::topology::{Decimal, DecimalError};
 use std::fmt;
 use units::{Cycles, Ps};
 
-/// What a number is a number of. Values of one dimension are kept in one base unit, as integers.
+/// What a number counts. Values of one dimension are kept in one base unit, as integers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Dimension {
     /// Picoseconds.
@@ -15,7 +15,7 @@ pub enum Dimension {
     Frequency,
     /// Core clock cycles.
     Cycles,
-    /// Thousandths of instructions, so that a share of those of a function can be said.
+    /// Thousandths of instructions, so that a fraction of a function's instructions can be given.
     Instructions,
     /// Thousandths of cycles.
     CyclesPerInstruction,
@@ -86,7 +86,7 @@ impl Unit {
         if rest == 0 {
             return whole.to_string();
         }
-        // Scales of 1024 need up to 30 binary, so 30 decimal places.
+        // Scales of 1024 need up to 30 binary, and so 30 decimal places.
         let (mut rest, mut digits) = (u128::from(rest), String::new());
         while rest > 0 {
             rest *= 10;
@@ -105,7 +105,7 @@ impl Dimension {
     }
 }
 
-/// Why a number's text is no value of a unit.
+/// Why the text of a number is no value in a unit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ScaleError {
     Text(DecimalError),
@@ -113,7 +113,7 @@ pub enum ScaleError {
     TooFineOrLarge,
 }
 
-/// The text of a number of `unit` as an integer of base units.
+/// The text of a number in `unit` as an integer in base units.
 pub fn scaled(text: &str, unit: Unit) -> Result<u64, ScaleError> {
     let decimal = Decimal::parse(text).map_err(ScaleError::Text)?;
     decimal.times_exactly(unit.scale).ok_or(ScaleError::TooFineOrLarge)
@@ -124,9 +124,9 @@ pub fn scaled(text: &str, unit: Unit) -> Result<u64, ScaleError> {
 pub enum How {
     /// Somebody measured it on such a machine, or we did; the source says who.
     Measured,
-    /// The maker says so.
+    /// The manufacturer says so.
     Vendor,
-    /// Printed somewhere without the measurement being known.
+    /// Published somewhere, without a known measurement.
     Published,
     /// Computed from other figures.
     Derived,
@@ -160,11 +160,11 @@ impl How {
 pub struct Figure {
     /// In base units of `unit.dimension`.
     pub value: u64,
-    /// The unit it is written in.
+    /// The unit in which it is written.
     pub unit: Unit,
     pub source: String,
     pub how: How,
-    /// The lowest and highest value that would be believed, in base units; holds `value`.
+    /// The lowest and highest plausible value, in base units; contains `value`.
     pub range: (u64, u64),
 }
 
@@ -205,7 +205,7 @@ impl Figure {
         self.of(Dimension::TimePerBytes)
     }
 
-    /// The same value with less trust: a guess, with twice the room below and above, inside of `bounds`.
+    /// The same value with less confidence: a guess, with twice the margin below and above, inside of `bounds`.
     pub fn borrowed(self, from: &str, bounds: (u64, u64)) -> Figure {
         Figure {
             source: format!("taken from {from}: {}", self.source),

@@ -1,4 +1,5 @@
-//! What frequencies of `[frequency]` must be to each other, and what a machine whose frequencies change must tell.
+//! How the frequencies of `[frequency]` must relate to each other, and what a machine with changing frequencies must
+//! give.
 
 use super::distance_rules::contradiction;
 use super::error::DescriptionError;
@@ -37,7 +38,7 @@ pub(super) fn check_frequencies(machine: &Description) -> Result<(), Description
             Some(_) => own(name),
             None => format!("frequency.{name}"),
         };
-        // What is not its own is the machine's, as far as the kind goes.
+        // Frequencies that the kind does not have of its own are the machine's, as far as the kind reaches.
         below(&either("min"), &either("max"))?;
         below(&either("min"), &own("base"))?;
         below(&own("min"), &either("base"))?;
@@ -79,7 +80,7 @@ pub(super) fn check_frequencies(machine: &Description) -> Result<(), Description
     Ok(())
 }
 
-/// That there are two frequencies a step apart, where there are several.
+/// Requires that the range of frequencies, if it is not a single one, contains two that are a step apart.
 fn check_step(machine: &Description) -> Result<(), DescriptionError> {
     let named = |name: &str| machine.figures.iter().find(|named| named.name == name);
     let Some(step) = named("frequency.step") else { return Ok(()) };
@@ -101,7 +102,7 @@ fn check_step(machine: &Description) -> Result<(), DescriptionError> {
     })
 }
 
-/// That turbo frequencies of a section do not rise with the active cores, nor end below the lowest one.
+/// Requires that turbo frequencies of a section do not rise with the active cores, nor end below the lowest frequency.
 fn turbo_falls(machine: &Description, section: &str, min: &str) -> Result<(), DescriptionError> {
     let prefix = format!("{section}.");
     let mut bins: Vec<(u64, &NamedFigure)> = Vec::new();
@@ -127,7 +128,7 @@ fn turbo_falls(machine: &Description, section: &str, min: &str) -> Result<(), De
     }
 }
 
-/// That the operating points of CPUs whose kind has a highest frequency of its own end there.
+/// Requires that operating points of CPUs whose kind has a highest frequency of its own do not exceed it.
 fn check_operating_points(machine: &Description) -> Result<(), DescriptionError> {
     for domain in machine.energy_domains() {
         let of_kind = |kind: &&CpuKind| kind.cpus.intersects(&domain.cpus);
@@ -160,7 +161,7 @@ mod tests {
 
     const FIXTURE: &str = include_str!("../../tests/fixtures/two-sockets.toml");
 
-    /// The fixture with lines put into its `[frequency]`.
+    /// The fixture with lines inserted into its `[frequency]`.
     fn with(lines: &str) -> String {
         FIXTURE.replacen("[frequency]\n", &format!("[frequency]\n{lines}\n"), 1)
     }
@@ -181,7 +182,7 @@ mod tests {
             let error = refused(&with(&figure(name, value, unit)));
             assert!(error.contains(&format!("found the value {value} {unit}; expected {least} (rule: ")), "{error}");
         }
-        // A range is where `sensitivity` goes.
+        // `sensitivity` goes through the whole range.
         let low = figure("hwp_window", "1", "ms").replace("[1,", "[0,");
         assert!(refused(&with(&low)).contains("expected from 0.01 to 1000 ms"), "{low}");
         parse(&with(&(figure("hwp_window", "10", "us") + &figure("hwp_ramp", "1", "us"))), "m.toml")
@@ -236,7 +237,7 @@ mod tests {
             "{low}"
         );
         parse(&with(&figure("turbo_16", "1.2", "GHz")), "m.toml").unwrap_or_else(|error| panic!("{error}"));
-        // Of a kind, its own lowest one, or the machine's.
+        // For a kind, its own lowest frequency, or the machine's.
         let lowest = "frequency.min = 0.8 GHz";
         for (of_kind, bound) in [("", lowest), (&*figure("min", "0.9", "GHz"), "kind.E-core.min = 0.9 GHz")] {
             let kind = format!("[kind.E-core]\n{of_kind}{}", figure("turbo_8", "0.7", "GHz"));

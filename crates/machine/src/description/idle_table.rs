@@ -1,4 +1,4 @@
-//! `[idle]` in a machine file: how an idle CPU is woken, and its states, shallowest first.
+//! `[idle]` in a machine file: how an idle CPU is woken, and its states, the shallowest first.
 
 use super::Description;
 use super::entry::{Bounds, RULE_COMPLETE, RULE_NAMES, push_figure, read_fact};
@@ -97,8 +97,8 @@ pub(super) fn read_idle_of_kind(kind: &Table, into: &mut Description) -> Result<
     }
 }
 
-/// That a kind's CPUs take longer to wake with their package only in states into which packages go: the last of the machine's `states` or
-/// one before says so.
+/// Requires that a kind's CPUs take longer to wake with their package only in states that packages enter: the last of
+/// the machine's `states`, or an earlier one, must say so.
 fn check_package_wake(
     table: &Table,
     prefix: &str,
@@ -117,7 +117,7 @@ fn check_package_wake(
     Err(table.get("package_wake").expect("it was read").error(&found, &expected, RULE_PACKAGE))
 }
 
-/// One state, whose figures are called after `prefix` and its name, and that name.
+/// Reads one state. The names of its figures begin with `prefix` and its name. Returns that name.
 fn read_state<'t, 'a>(
     idle: &Table<'t, 'a>,
     state: &'t Node<'a>,
@@ -155,8 +155,8 @@ fn read_state<'t, 'a>(
     Ok((named, name))
 }
 
-/// That the last of these states is declared to be no shallower than the one before, keeps no more, and can be none by its wake time: its
-/// value may be less, as the two are found apart, its range not wholly so.
+/// Requires that the last of these states is declared no shallower than the one before, flushes at least as much, and
+/// does not wake sooner. Its wake time may be less, since the two are determined separately, but not its whole range.
 fn check_order(table: &Table, prefix: &str, states: &[String], machine: &Description) -> Result<(), DescriptionError> {
     let flushes = |state: &String| machine.flushes(prefix, state);
     let residency = |state: &String| machine.figure(&format!("{prefix}.{state}.target_residency"));
@@ -182,7 +182,7 @@ fn check_order(table: &Table, prefix: &str, states: &[String], machine: &Descrip
     let wake = |state: &String| machine.figure(&format!("{prefix}.{state}.wake"));
     if let (Some(shallow), Some(deep)) = (wake(before), wake(last))
         && deep.range.1 < shallow.range.0
-        // A loop that polls is as slow as what it does between two looks.
+        // A polling loop is as slow as what it does between two looks.
         && !polls(before)
     {
         let found = format!(
@@ -196,7 +196,7 @@ fn check_order(table: &Table, prefix: &str, states: &[String], machine: &Descrip
     Ok(())
 }
 
-/// An error where a state says what it flushes, else at the state.
+/// An error at the place where a state says what it flushes, or else at the state.
 fn at_flushes(table: &Table, found: &str, expected: &str) -> DescriptionError {
     match table.get(FLUSHES) {
         Some(value) => value.error(found, expected, RULE_FLUSH),
@@ -211,7 +211,7 @@ mod tests {
 
     const FIXTURE: &str = include_str!("../../tests/fixtures/two-sockets.toml");
 
-    /// The fixture with the declared latency or residency of a state replaced, refused.
+    /// The fixture with the declared latency or residency of a state replaced, which must be refused.
     fn refused(state: &str, key: &str, value: &str) -> String {
         let (head, rest) = FIXTURE.split_once(&format!("name = \"{state}\"\n")).expect("a state");
         let (before, rest) = rest.split_once(&format!("{key} = ")).expect("a key");
@@ -289,7 +289,7 @@ mod tests {
 
     #[test]
     fn a_deeper_state_may_not_wake_sooner_by_all_of_its_range() {
-        // C3 is guessed to wake in 15 us, 4 to 33 us.
+        // The guess for C3's wake time is 15 us, with a range of 4 to 33 us.
         let wake = |value: &str, range: &str| {
             let (head, rest) = FIXTURE.split_once("name = \"C6\"\n").expect("a state");
             let (before, rest) = rest.split_once("wake = ").expect("a key");
@@ -308,7 +308,7 @@ mod tests {
         wake("2", "[1, 4]").unwrap_or_else(|(error, _)| panic!("they meet: {error}"));
     }
 
-    /// The fixture with lines put behind the names of states.
+    /// The fixture with lines inserted after the names of states.
     fn fixture(lines: &[(&str, &str)]) -> String {
         lines.iter().fold(FIXTURE.to_string(), |text, (state, line)| {
             let name = format!("name = \"{state}\"\n");
@@ -353,7 +353,7 @@ mod tests {
             format!("package_wake = {{ value = {us}, unit = \"us\", {range}, how = \"guess\", source = \"s\" }}\n")
         };
         let phone = super::super::shipped("snapdragon-845").expect("it ships").text;
-        // Of the two states of that name the kind's comes first.
+        // Of the two states with that name the kind's comes first.
         let name = "name = \"rail-off\"\n";
         let with = |machine: &str, kind: &str| {
             let [head, between, tail] = phone.split(name).collect::<Vec<_>>().try_into().expect("two of the name");
@@ -390,7 +390,7 @@ mod tests {
             "{message}"
         );
         assert!(message.ends_with(rule), "{message}");
-        // A state that says nothing is told of where it stands.
+        // An error about a state that says nothing is reported at the state.
         let message = refused(&[("C3", FLUSHES)], "C6", 0);
         assert!(message.contains("found C6, which flushes nothing, after C3, which does"), "{message}");
         let message = refused(&[("POLL", FLUSHES)], "POLL", 2);
@@ -409,7 +409,7 @@ mod tests {
         assert!(little[0].flushes && !bare.idle_states()[0].flushes, "each kind's is its own");
     }
 
-    /// The phone's file, changed after `[[kind.little.idle.state]]` with that name.
+    /// The phone's file, changed after the `[[kind.little.idle.state]]` of that name.
     fn phone(state: &str, from: &str, to: &str) -> Result<super::Description, String> {
         let file = super::super::shipped("snapdragon-845").expect("it ships");
         let table = format!("[[kind.little.idle.state]]\nname = \"{state}\"");

@@ -1,11 +1,11 @@
-//! `[java]`: a file that does not tell of it has that of the base `linux-x86`, figure by figure.
+//! `[java]`: figures that a file does not give are those of the base `linux-x86`.
 
 use super::usual::usual;
 use super::{Description, Figure};
 use crate::java::Java;
 
 impl Description {
-    /// What a Java server's work takes; what the file does not tell of it, as the base `linux-x86` has it.
+    /// The costs of a Java server. Figures that the file does not give are those of the base `linux-x86`.
     ///
     /// # Panics
     /// If that base does not load, which the tests exclude.

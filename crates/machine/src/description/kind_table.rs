@@ -1,15 +1,16 @@
-//! `[kind]` in a machine file: what tells CPUs of different make apart, by the names that `[topology]` gives them in `kinds`.
+//! `[kind]` in a machine file: how CPUs of different design differ, by the names that `[topology]` gives them in
+//! `kinds`.
 //!
 //! ```toml
 //! [kind.E-core]
 //! speed = { value = 0.5, unit = "ratio", source = "...", how = "...", range = [0.4, 0.6] }
 //! ```
 //!
-//! `min`, `base`, `max` and `turbo_N` are the frequencies of such a CPU, where they are not the machine's: its clock is governed by them.
-//! `[[kind.E-core.idle.state]]` are the machine's idle states as such a CPU has them.
-//! `highest_perf` is what firmware tells of such a CPU's highest performance (CPPC): where it differs Linux ranks the cores by it.
-//! `speed` is how fast a CPU is, whatever the scheduler is told of its capacity: hybrid processors of Intel with their second
-//! threads on have cores of two speeds and one capacity.
+//! `min`, `base`, `max` and `turbo_N` are the frequencies of such a CPU, if they differ from the machine's: its clock
+//! is governed by them. `[[kind.E-core.idle.state]]` are the machine's idle states on such a CPU. `highest_perf` is the
+//! highest performance that firmware reports for such a CPU (CPPC): if it differs, Linux ranks the cores by it. `speed`
+//! is how fast a CPU is, whatever capacity the scheduler is told: Intel's hybrid processors with second threads enabled
+//! have cores of two speeds and one capacity.
 
 use super::entry::{Bounds, push_figure};
 use super::error::DescriptionError;
@@ -75,7 +76,7 @@ pub(super) fn read_kinds(root: &Table, into: &mut Description) -> Result<(), Des
     Ok(())
 }
 
-/// Refuses speeds none of which is the fastest CPU's. A CPU of a kind without one is as fast as its capacity says.
+/// Refuses speeds if none of them is the fastest CPU's. A CPU whose kind has no speed is as fast as its capacity says.
 fn check_fastest(machine: &Description) -> Result<(), DescriptionError> {
     let is_speed = |named: &&NamedFigure| named.name.starts_with("kind.") && named.name.ends_with(".speed");
     let fastest = machine.figures.iter().filter(is_speed).max_by_key(|named| named.figure.value);
@@ -91,7 +92,7 @@ fn check_fastest(machine: &Description) -> Result<(), DescriptionError> {
     })
 }
 
-/// Has the topology know what the figures of a kind say of its CPUs.
+/// Applies the figures of a kind to its CPUs in the topology.
 pub(super) fn apply(into: &mut Description, kind: &CpuKind) {
     let told = |name: &str| into.figure(&format!("kind.{}.{name}", kind.name));
     let (speed, highest_perf) = (told("speed").map(Figure::permille), told("highest_perf").map(Figure::count));
@@ -142,7 +143,7 @@ mod tests {
             error.starts_with("own.toml:10:1: found frequencies and no `speed` in `kind.E`; expected speed"),
             "{error}"
         );
-        // The others have no speed, and are as fast as any.
+        // The other CPUs have no speed of their own, and are as fast as any.
         let fine = [("", format!("speed = {}\n", figure("0.5", "ratio", 1)))];
         let fine = fine.into_iter().chain([("capacity = [{ value = 400, cpus = \"2-3\" }]\n", String::new())]);
         for (topology, kind) in fine {

@@ -1,4 +1,4 @@
-//! What a limit to the power of packages needs beside it, and how low it may be.
+//! What a limit on the power of packages requires, and how low it may be.
 
 use super::error::DescriptionError;
 use super::{Description, NamedFigure};
@@ -9,19 +9,19 @@ const RULE_POWERS: &str = "what packages draw is limited where the file tells wh
 const RULE_WINDOW: &str = "a limit holds for a mean over a window, which is no shorter than a control interval";
 const RULE_LEAST: &str = "a package can keep its limit with all its cores executing at their lowest frequency";
 
-/// MSR_PKG_ENERGY_STATUS "is updated every ~1msec" (Intel's manual, volume 3, 14.9.3): firmware has nothing newer to go by.
+/// MSR_PKG_ENERGY_STATUS "is updated every ~1msec" (Intel's manual, volume 3, 14.9.3): firmware has no newer data.
 const INTERVAL: Ps = Ps(1_000_000_000);
 
 impl Description {
-    /// Packages with a limit look so often at what they drew: no more often than their clocks can follow.
+    /// How often packages with a limit evaluate what they drew: not more often than their clocks can follow.
     pub fn power_interval(&self) -> Ps {
         let time = |name: &str| self.figure(name).map(super::Figure::time);
         let follows = ["frequency.transition_latency", "frequency.hold_off"].map(|name| time(name).unwrap_or(Ps::ZERO));
         time("frequency.power_interval").unwrap_or(INTERVAL).max(follows[0] + follows[1])
     }
 
-    /// What a package draws with all its cores executing at the lowest frequency whose power is told, in microwatts: of packages that
-    /// differ the most. `None` where the file does not tell the power of every state.
+    /// What a package draws with all its cores executing at the lowest frequency whose power is known, in microwatts;
+    /// the most, if packages differ. `None` unless the file gives the power of every state.
     pub fn least_package_power(&self) -> Option<u64> {
         let known = !self.energy.is_empty() && self.energy.iter().all(|domain| !domain.idle.is_empty());
         let lowest = |core: &Part| {
@@ -37,7 +37,7 @@ impl Description {
     }
 }
 
-/// Refuses a limit without powers or a window, and one that cannot be kept.
+/// Refuses a limit without powers or a window, and a limit that cannot be kept.
 pub(super) fn check_power_limit(machine: &Description) -> Result<(), DescriptionError> {
     let named = |name: &str| machine.figures.iter().find(|named| named.name == name);
     let wrong = |of: &NamedFigure, found: String, expected: String, rule: &str| {
@@ -70,7 +70,8 @@ mod tests {
     use super::super::builtin;
     use super::*;
 
-    /// The phone, whose cores draw 4 * 56.5 + 4 * 186.4 = 971.6 mW at their lowest frequencies, with lines in its `[frequency]`.
+    /// The phone, whose cores draw 4 * 56.5 + 4 * 186.4 = 971.6 mW at their lowest frequencies, with these lines in its
+    /// `[frequency]`.
     fn phone(lines: &str) -> Result<Description, String> {
         let (_, text) = builtin().iter().find(|(name, _)| name.starts_with("snapdragon")).expect("it ships");
         let text = text.replacen("[frequency]\n", &format!("[frequency]\n{lines}"), 1);
@@ -91,7 +92,7 @@ mod tests {
         let machine = phone(&limit("2", "W")).unwrap_or_else(|error| panic!("{error}"));
         assert_eq!(machine.figure("frequency.power_limit").map(|figure| figure.value), Some(2_000_000));
         assert_eq!(machine.least_package_power(), Some(971_600));
-        // A transition of 100 us and a hold-off of 500 us are less than the interval that nobody gave.
+        // A transition of 100 us and a hold-off of 500 us are less than the default interval.
         assert_eq!(machine.power_interval(), Ps(1_000_000_000));
         let short = phone(&figure("power_interval", "200", "us")).unwrap_or_else(|error| panic!("{error}"));
         assert_eq!(short.power_interval(), Ps(600_000_000));

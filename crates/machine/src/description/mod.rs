@@ -1,9 +1,11 @@
 //! Machine files: a topology and every number that a simulation of the machine needs, each with its unit, its source,
-//! how it came about and between what bounds it may lie. The files are `machines/*.toml`.
+//! its origin, and the bounds of its plausible values. The files are `machines/*.toml`.
 //!
 //! A file has `name`, `description`, `[topology]` (hwloc's synthetic notation, or lists of CPUs), `[[idle.state]]`, the
-//! figures of [`KEYS`] and the facts of [`FACTS`]; the sections of [`WORK`] take any name; `[energy]`, `[disk]` and `[java]` may be left out. What it does
-//! not say, the file says that it `extends`. Every figure is a table `{ value, unit, source, how, range }`, in one of [`UNITS`]; a
+//! figures of [`KEYS`] and the facts of [`FACTS`]. The sections of [`WORK`] accept any name; `[energy]`, `[disk]` and
+//! `[java]` are optional. What it does not say comes from the file that it `extends`. Every figure is a table `{ value,
+//! unit, source, how, range }`, in one of [`UNITS`]; a file that omits one of the five is refused. `docs/machines.md`
+//! describes this for users.
 //! file that leaves one of the five out is refused. `docs/machines.md` tells users of it.
 //!
 //! Numbers are kept as exact integers: picoseconds, hertz, cycles, bytes, thousandths. Nothing here is a float.
@@ -54,10 +56,10 @@ use crate::smt::SmtPrices;
 use crate::topology::{CpuKind, Distance, Location, Topology};
 use units::{CpuId, CpuMask, Cycles, Ps};
 
-/// Threads of a core that prices are asked for.
+/// Up to how many threads of a core have prices.
 const MOST_THREADS: usize = 8;
 
-/// A fact that is no number.
+/// A fact that is a word rather than a number.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Fact {
     pub value: String,
@@ -79,7 +81,7 @@ pub(crate) struct NamedFigure {
     figure: Figure,
     /// Where it was read, for messages about its name.
     at: Location,
-    /// How many files extend that file on the way from the machine's own.
+    /// How many files of the chain of `extends` lead from the machine's own to that file; 0: it is the machine's own.
     depth: usize,
 }
 
@@ -87,25 +89,25 @@ pub(crate) struct NamedFigure {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct IdleState {
     pub name: String,
-    /// Declared by the driver; the governor reckons with it.
+    /// Declared by the driver; the governor uses it.
     pub exit_latency: Ps,
-    /// Declared by the driver; the governor reckons with it.
+    /// Declared by the driver; the governor uses it.
     pub target_residency: Ps,
-    /// From the wakeup event to the first instruction, as it really is.
+    /// The real time from the wakeup event to the first instruction.
     pub wake: Ps,
-    /// What waking takes longer where the whole package is in this state; 0 if it has no such state.
+    /// How much longer waking takes after the whole package was in this state; 0 if the package has no such state.
     pub package_wake: Ps,
-    /// A core whose threads are all in such states has emptied its own caches.
+    /// A core has emptied its own caches once all its threads are in such states.
     pub flushes: bool,
 }
 
-/// CPUs that share a clock, whose power is told. Its numbers are figures.
+/// CPUs that share a clock and whose power is known. The numbers are figures.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct EnergyDomain {
     pub cpus: CpuMask,
-    /// How many frequencies are told.
+    /// How many frequencies have a known power.
     states: usize,
-    /// The idle states whose power is told, the shallowest first: none, or all that do not poll.
+    /// The idle states with a known power, the shallowest first: none, or all that do not poll.
     idle: Vec<String>,
 }
 
@@ -118,7 +120,7 @@ pub struct Description {
     topology_fact: Fact,
     figures: Vec<NamedFigure>,
     facts: Vec<NamedFact>,
-    /// Names, shallowest first.
+    /// Names, the shallowest first.
     idle_states: Vec<String>,
     energy: Vec<EnergyDomain>,
     file: String,
@@ -138,7 +140,7 @@ impl Description {
         &self.topology
     }
 
-    /// Where the topology is from; its value is the synthetic notation or a summary.
+    /// The origin of the topology; the value is the synthetic notation or a summary.
     pub fn topology_fact(&self) -> &Fact {
         &self.topology_fact
     }
@@ -162,15 +164,15 @@ impl Description {
         self.facts.iter().find(|named| named.name == name).map(|named| &named.fact)
     }
 
-    /// A figure that the loader has required.
+    /// A figure whose presence the loader has checked.
     fn required(&self, name: &str) -> &Figure {
         self.figure(name).unwrap_or_else(|| panic!("the machine {} lacks the figure {name}", self.name))
     }
 
-    /// Puts another figure in the place of the one of this name, or adds it. For experiments on prices.
+    /// Replaces the figure of this name, or adds it. For experiments with prices.
     ///
     /// # Panics
-    /// If the name is known to have another dimension.
+    /// If a figure of this name has another dimension.
     pub fn replace(&mut self, name: &str, figure: Figure) {
         if let Some(known) = key_of(name) {
             assert_eq!(known.dimension, figure.unit.dimension, "{name} is no {}", figure.unit.name);
@@ -192,7 +194,7 @@ impl Description {
         }
     }
 
-    /// Refuses names in a section (`paths`, `os`) that are not among `known`, with place and nearest name.
+    /// Refuses names in a section (`paths`, `os`) that are not among `known`, with the place and the nearest name.
     pub fn check_names(&self, section: &str, known: &[&str]) -> Result<(), DescriptionError> {
         for named in &self.figures {
             let Some(name) = named.name.strip_prefix(section).and_then(|rest| rest.strip_prefix('.')) else { continue };
@@ -209,8 +211,8 @@ impl Description {
         Ok(())
     }
 
-    /// These prices for another machine, whose topology is known from `source`: all figures become guesses with wider ranges that name this
-    /// machine as source.
+    /// These prices for another machine, whose topology comes from `source`: all figures become guesses with wider
+    /// ranges and name this machine as their source.
     pub fn with_topology(self, topology: Topology, source: &str, how: How) -> Description {
         let told_by = Fact { value: topology.summary(), source: source.to_string(), how };
         let (figures_of_kinds, facts_of_kinds) = told_kinds::of_kinds(&self, &topology, &told_by);
@@ -233,7 +235,7 @@ impl Description {
         let distances = distance_table::Told::by_user(&topology, &told_by, &self.file);
         let distances = distances.unwrap_or_else(|| distance_table::Told::nothing(Location::of(&self.file), 0));
         let distances = distance_table::distance_figures(&topology, &distances).into_iter();
-        // These were told of the machine's own CPUs and of no others.
+        // These figures are about the machine's own CPUs only.
         let foreign = |name: &str| of_topology(name) || smt_rules::is_beyond(name, &topology);
         let taken = self.figures.into_iter().filter(|named| !foreign(&named.name)).map(borrowed);
         let mut figures: Vec<NamedFigure> = distances.chain(taken).chain(figures_of_kinds).collect();
@@ -260,8 +262,8 @@ impl Description {
         Description { name: name.to_string(), ..self }
     }
 
-    /// The figure `section.<distance>`, with its name. Where it is not given: that of the next nearer distance that is, else of the
-    /// next farther one. A file gives it for every distance that its topology has.
+    /// The figure `section.<distance>`, with its name. If it is not given: that of the next nearer distance that is, or
+    /// else of the next farther one. A file gives it for every distance that its topology has.
     fn nearest_price(&self, section: &str, distance: Distance) -> Option<(String, &Figure)> {
         let given = |index: usize| {
             let name = format!("{section}.{}", Distance::from_index(index).name());
@@ -275,7 +277,7 @@ impl Description {
         self.nearest_price(section, distance).map_or(Ps::ZERO, |(_, figure)| figure.time())
     }
 
-    /// A modified cache line that another CPU holds, fetched; nothing for the CPU itself.
+    /// Fetching a modified cache line from another CPU; free for the CPU itself.
     pub fn line_transfer(&self, distance: Distance) -> Ps {
         if distance == Distance::Same { Ps::ZERO } else { self.by_distance("line", distance) }
     }
@@ -288,7 +290,7 @@ impl Description {
             .collect()
     }
 
-    /// A clean line in the own last level cache.
+    /// A clean line found in the core's own last level cache.
     pub fn llc_hit(&self) -> Ps {
         self.required("line.llc_hit").time()
     }
@@ -304,19 +306,20 @@ impl Description {
         }
     }
 
-    /// The same by [`Distance::index`], for all distances that there are.
+    /// The same by [`Distance::index`], for all distances of memory.
     pub fn memory_loads(&self) -> Vec<Ps> {
         let farthest = self.topology.memory_distances().last().map_or(0, |distance| distance.index());
         (0..=farthest).map(|index| self.memory_load(Distance::from_index(index))).collect()
     }
 
-    /// What all CPUs run at while frequency is not simulated: no more than a cap lets them.
+    /// The frequency of all CPUs while frequency is not simulated; not above a cap.
     pub fn fixed_hertz(&self) -> u64 {
         let fixed = self.required("frequency.fixed").hertz();
         self.figure("frequency.cap").map_or(fixed, |cap| cap.hertz().min(fixed))
     }
 
-    /// Whose processors they are, where the file says: drivers of others' are not for this machine.
+    /// The vendor of the processors, if the file says so: drivers for other vendors' processors do not work on this
+    /// machine.
     pub fn vendor(&self) -> Option<&str> {
         match self.fact(names::MAKE)?.value.as_str() {
             names::AMD_ZEN => Some("amd"),
@@ -325,7 +328,7 @@ impl Description {
         }
     }
 
-    /// Frequencies are those of a host, of which this guest sees nothing.
+    /// Whether a host governs the frequencies, and this guest sees nothing of them.
     pub fn host_governs_frequencies(&self) -> bool {
         self.fact(names::GOVERNED_BY).is_some_and(|fact| fact.value == names::HOST)
     }
@@ -338,9 +341,10 @@ impl Description {
         self.required("frequency.min").hertz()
     }
 
-    /// The highest frequency with `active_cores` active. A bin holds for up to its number of active cores, as processors' registers have it
-    /// (MSR_TURBO_RATIO_LIMIT and the counts beside it, which Linux 6.1's skx_set_max_freq_ratio() reads so): that of the least number that
-    /// is given and not below; beyond all that are given the last one's; of a single core the highest of all.
+    /// The highest frequency with `active_cores` active. A bin applies up to its number of active cores, as in the
+    /// processors' registers (MSR_TURBO_RATIO_LIMIT and the counts beside it, which Linux 6.1's
+    /// skx_set_max_freq_ratio() reads in this way): the bin with the least number that is not below `active_cores`;
+    /// beyond all bins the last one; for a single core the highest frequency of all.
     pub fn turbo_hertz(&self, active_cores: u32) -> u64 {
         let step = |cores: u32| self.figure(&format!("frequency.turbo_{cores}"));
         let cores = active_cores.clamp(1, 255);
@@ -351,7 +355,8 @@ impl Description {
         known.unwrap_or_else(|| self.required("frequency.max")).hertz()
     }
 
-    /// What threads of a core leave each other. Kinds of work that are not given are as fast as computing beside computing.
+    /// How fast the threads of a core are beside each other. Kinds of work that are not given are as fast as computing
+    /// beside computing.
     pub fn smt(&self) -> SmtPrices {
         let speed = self.required("smt.speed").permille();
         let given = |name: &str| self.figure(name).map(Figure::permille);
@@ -380,13 +385,13 @@ impl Description {
         self.idle_states.iter().map(state).collect()
     }
 
-    /// Whether the idle state `state`, whose names begin with `section`, empties a core's own caches.
+    /// Whether the idle state `state`, the names of whose figures begin with `section`, empties a core's own caches.
     fn flushes(&self, section: &str, state: &str) -> bool {
         let name = format!("{section}.{state}.{}", names::FLUSHES);
         self.fact(&name).is_some_and(|fact| fact.value == names::OWN_CACHES)
     }
 
-    /// The kinds of CPU whose idle states have figures of their own, and those: the same states by name.
+    /// The kinds of CPU whose idle states have figures of their own, with those states; their names are the machine's.
     pub fn idle_states_of_kinds(&self) -> Vec<(CpuMask, Vec<IdleState>)> {
         let section = |kind: &CpuKind| format!("kind.{}.idle", kind.name);
         let has = |section: &String| self.figure(&format!("{section}.{}.wake", self.idle_states[0])).is_some();
@@ -397,7 +402,7 @@ impl Description {
         self.topology.kinds().iter().filter_map(own).collect()
     }
 
-    /// Whose power is told; nothing where nobody knows.
+    /// The domains whose power is known; empty if it is not.
     pub fn energy_domains(&self) -> &[EnergyDomain] {
         &self.energy
     }
@@ -407,24 +412,24 @@ impl Description {
         self.fact("idle.wake_by").is_some_and(|fact| fact.value == "mwait")
     }
 
-    /// The governor of idle states that its driver or its boot brings; `None`: its kernel's default.
+    /// The governor of idle states that its driver or its boot options select; `None`: the kernel's default.
     pub fn idle_governor(&self) -> Option<Governor> {
         self.fact("idle.governor").and_then(|fact| Governor::from_name(&fact.value))
     }
 
-    /// The longest that the governor haltpoll polls on it, in nanoseconds; `None`: its kernel's default.
+    /// The longest time that the governor haltpoll polls on it, in nanoseconds; `None`: the kernel's default.
     pub fn halt_poll_ns(&self) -> Option<u32> {
         let time = self.figure("idle.halt_poll")?.time().ns().0;
         Some(u32::try_from(time).unwrap_or(u32::MAX))
     }
 
-    /// Whether a package enters its own idle state only with all others.
+    /// Whether a package enters its own idle state only together with all others.
     pub fn packages_sleep_together(&self) -> bool {
         self.fact("idle.package_scope").is_some_and(|fact| fact.value == "machine")
     }
 
-    /// Straight-line work of a function that `section`, one of [`WORK`], lists. Instructions are turned into cycles by the
-    /// section's `cycles_per_instruction`, to the nearest cycle, halves to the even one.
+    /// Straight-line work of a function that is listed in `section`, one of [`WORK`]. Instructions are converted into
+    /// cycles by the section's `cycles_per_instruction`, rounded to the nearest cycle, halves to even.
     fn work(&self, section: &str, name: &str) -> Option<Cycles> {
         let figure = self.figure(&format!("{section}.{name}"))?;
         if figure.unit.dimension == Dimension::Cycles {
@@ -437,17 +442,17 @@ impl Description {
         Some(Cycles(whole as u64 + u64::from(up)))
     }
 
-    /// What a function of the scheduler takes, where `[paths]` lists it.
+    /// The work of a function of the scheduler, if `[paths]` lists it.
     pub fn listed_path(&self, name: &str) -> Option<Cycles> {
         self.work("paths", name)
     }
 
-    /// What a function of the rest of the kernel takes, where `[os]`, `[net]`, `[fs]` or `[idle_loop]` lists it.
+    /// The work of a function of the rest of the kernel, if `[os]`, `[net]`, `[fs]` or `[idle_loop]` lists it.
     pub fn listed_os(&self, name: &str) -> Option<Cycles> {
         ["os", "net", "fs", "idle_loop"].into_iter().find_map(|section| self.work(section, name))
     }
 
-    /// What functions take that no section lists.
+    /// The work of functions that no section lists.
     pub fn default_path_cycles(&self) -> Cycles {
         self.required("default_path_cycles").cycles()
     }
@@ -466,23 +471,23 @@ impl Description {
         remote.unwrap_or_else(|| self.required("ipi.delivery")).time()
     }
 
-    /// Share of a read's way that a core cannot hide, in thousandths.
+    /// The share of a load miss that a core cannot hide, in thousandths.
     pub fn read_stall(&self) -> u64 {
         self.required("line.read_stall").permille()
     }
 
-    /// Share of a write's way that a core cannot hide, in thousandths.
+    /// The share of a store miss that a core cannot hide, in thousandths.
     pub fn write_stall(&self) -> u64 {
         self.required("line.write_stall").permille()
     }
 
-    /// Bytes of a core's level-1 data cache, by core: what `cache.l1d_size` is for the biggest cores, for others in the proportion in
-    /// which the topology has them. A cache that several cores share counts as equal parts of it.
+    /// Bytes of a core's level-1 data cache, by core: `cache.l1d_size` for the biggest cores, and for others in the
+    /// proportion that the topology has. A cache that several cores share counts in equal parts.
     pub fn l1d_bytes(&self) -> Vec<u64> {
         self.of_cores("cache.l1d_size", 1)
     }
 
-    /// The same of level 2, by `cache.l2_size`.
+    /// The same for level 2, from `cache.l2_size`.
     pub fn l2_bytes(&self) -> Vec<u64> {
         self.of_cores("cache.l2_size", 2)
     }
@@ -499,7 +504,7 @@ impl Description {
         self.topology.llcs().iter().filter_map(CpuMask::first).map(bytes).collect()
     }
 
-    /// What a figure says of the biggest CPUs' cache, for that of any CPU, by what the topology has of both.
+    /// The size of any CPU's cache, from the figure for the biggest CPUs' and the proportion of both in the topology.
     fn in_proportion(&self, name: &str, size: impl Fn(CpuId) -> Option<u64>) -> impl Fn(CpuId) -> u64 {
         let said = self.required(name).bytes();
         let of_biggest = size(self.topology.biggest_cpu());
@@ -511,17 +516,18 @@ impl Description {
         }
     }
 
-    /// From a load to its value, where the level-2 cache has it.
+    /// From a load to its value, if the level-2 cache has it.
     pub fn l2_load(&self) -> Cycles {
         self.required("cache.l2_load").cycles()
     }
 
-    /// What a node's memory takes to deliver 1024 bytes at its fastest, in picoseconds; 0: nothing is known of a limit.
+    /// How long a node's memory takes to deliver 1024 bytes at its highest bandwidth, in picoseconds; 0: no limit is
+    /// known.
     pub fn memory_ps_per_kib(&self) -> u64 {
         self.figure("memory.delivery").map_or(0, Figure::ps_per_kib)
     }
 
-    /// The same of a node without CPUs.
+    /// The same for a node without CPUs.
     pub fn far_memory_ps_per_kib(&self) -> u64 {
         self.figure("memory.delivery_far").map_or_else(|| self.memory_ps_per_kib(), Figure::ps_per_kib)
     }
@@ -530,12 +536,12 @@ impl Description {
         self.required("cache.line_size").bytes()
     }
 
-    /// Lines a core fetches at once when it refills its caches.
+    /// Lines that a core fetches in parallel when it refills its caches.
     pub fn refill_parallel(&self) -> u64 {
         self.required("cache.refill_parallel").count()
     }
 
-    /// Copying between user and kernel memory, in picoseconds for 1024 bytes.
+    /// Copying between user and kernel memory, in picoseconds per 1024 bytes.
     pub fn copy_ps_per_kib(&self) -> u64 {
         self.required("copy.user").ps_per_kib()
     }

@@ -1,4 +1,4 @@
-//! The figures and facts that a machine file may give, and must.
+//! The figures and facts that a machine file may give, and those that it must give.
 
 use super::figure::Dimension;
 use crate::topology::MOST_HERTZ;
@@ -9,7 +9,7 @@ pub struct Key {
     /// `section.name`; a name that ends in `_N` stands for `_1`, `_2` ...
     pub name: &'static str,
     pub dimension: Dimension,
-    /// Smallest and largest value that is not absurd, in base units.
+    /// The smallest and largest value that is not absurd, in base units.
     pub bounds: (u64, u64),
     pub required: bool,
     /// What it is, and who uses it.
@@ -18,10 +18,11 @@ pub struct Key {
 
 const SECOND: u64 = 1_000_000_000_000;
 const TIME: (u64, u64) = (0, SECOND);
-/// No slower than 100 MB/s: what thousands of CPUs wait for each other is then a time that all sums hold.
+/// At least 100 MB/s: then the time that thousands of CPUs wait for each other fits into all sums.
 const MEMORY: (u64, u64) = (1, 10_240_000);
 const MICROSECOND: u64 = 1_000_000;
-/// A period after which hardware looks again: each is an event, and of a period of nothing there is no next one.
+/// A period after which hardware looks again. Each look is an event, and a period of zero would never reach the next
+/// one.
 const PERIOD: (u64, u64) = (10 * MICROSECOND, SECOND);
 const CYCLES: (u64, u64) = (0, 1_000_000_000);
 const HERTZ: (u64, u64) = (1_000_000, MOST_HERTZ);
@@ -45,8 +46,8 @@ macro_rules! keys {
     (@ optional) => { false };
 }
 
-/// The sections of straight-line work of kernel functions, which take any function's name: those of kernel/sched, those of the
-/// rest of the kernel, those of its network stack and of its file systems, and those of the way into and out of idleness.
+/// The sections with straight-line work of kernel functions, which accept any function's name: kernel/sched, the rest
+/// of the kernel, its network stack, its file systems, and the way into and out of idleness.
 pub const WORK: &[&str] = &["paths", "os", "net", "fs", "idle_loop"];
 
 keys! {
@@ -130,7 +131,7 @@ keys! {
     "tick.rate" required Frequency (1, 100_000), "CONFIG_HZ of the kernels that ran on this machine";
 }
 
-/// The figures that a driver of cpufreq needs beyond those that every machine file has.
+/// The figures that a cpufreq driver needs beyond those of every machine file.
 pub const NEEDED_BY_DRIVERS: &[&str] = &[
     "frequency.step",
     "frequency.transition_latency",
@@ -167,7 +168,7 @@ pub const KIND_KEYS: &[Key] = &[
     Key {
         name: "highest_perf",
         dimension: Dimension::Count,
-        // 255 is what firmware tells when it tells nothing.
+        // 255 is what firmware reports if it does not know.
         bounds: (1, 254),
         required: false,
         meaning: "what firmware tells of its highest performance (CPPC)",
@@ -184,7 +185,7 @@ pub fn is_frequency_of_kind(name: &str) -> bool {
     kind_key_of(name).is_some_and(|key| key.dimension == Dimension::Frequency)
 }
 
-/// Those that one of hardware needs that chooses by itself.
+/// The figures that a driver needs whose hardware chooses by itself.
 pub const NEEDED_BY_HARDWARE: &[&str] = &["frequency.hwp_window", "frequency.hwp_ramp", "frequency.hwp_target"];
 
 /// The figures of an idle state (`[[idle.state]]`), each with whether it must be given.
@@ -199,18 +200,18 @@ pub const IDLE_KEYS: &[(&str, bool, &str)] = &[
     ),
 ];
 
-/// The facts of an idle state that are words. All may be left out.
+/// Facts of an idle state that are words. All are optional.
 pub const IDLE_STATE_FACTS: &[(&str, &[&str], &str)] = &[(
     FLUSHES,
     &[OWN_CACHES, "nothing"],
     "what a core loses of its own caches once all its threads are in states that say so; nothing where not given",
 )];
 
-/// Whether a state empties the core's own caches.
+/// The fact that says whether a state empties the core's own caches.
 pub(super) const FLUSHES: &str = "flushes";
 pub(super) const OWN_CACHES: &str = "own-caches";
 
-/// A fact that is a word and not a number: its name and what it may be.
+/// Facts that are words and not numbers: their names and possible values.
 pub const FACTS: &[(&str, &[&str], &str)] = &[
     (
         "frequency.control",
@@ -224,9 +225,9 @@ pub const FACTS: &[(&str, &[&str], &str)] = &[
     ),
 ];
 
-/// Whose processors they are.
+/// The vendor of the processors.
 pub(super) const MAKE: &str = "processor.make";
-/// cpufreq's drivers, and whose processors each is for: drivers/cpufreq/Kconfig.x86 and Kconfig.arm.
+/// cpufreq's drivers, and the vendors whose processors each drives: drivers/cpufreq/Kconfig.x86 and Kconfig.arm.
 const DRIVERS: &[(&str, &[&str])] = &[
     ("acpi-cpufreq", &["intel", "amd"]),
     ("intel_pstate", &["intel"]),
@@ -238,12 +239,12 @@ const DRIVERS: &[(&str, &[&str])] = &[
     ("cpufreq-dt", &["arm"]),
 ];
 
-/// Whose processors a driver of cpufreq is for; nobody's where it has no such name.
+/// The vendors whose processors a cpufreq driver drives; empty for an unknown name.
 pub fn vendors_of_driver(name: &str) -> &'static [&'static str] {
     DRIVERS.iter().find(|(driver, _)| *driver == name).map_or(&[], |(_, vendors)| vendors)
 }
 
-/// Who governs frequencies.
+/// What governs the frequencies.
 pub(super) const GOVERNED_BY: &str = "frequency.governed_by";
 pub(super) const HOST: &str = "host";
 
@@ -252,7 +253,7 @@ pub(super) const AMD_ZEN: &str = "amd-zen";
 /// amd.c: init_amd_zen_common().
 pub(super) const ZEN_RECLAIM_DISTANCE: u32 = 32;
 
-/// Facts that a machine file may leave out.
+/// Optional facts.
 pub const OPTIONAL_FACTS: &[(&str, &[&str], &str)] = &[
     (
         "frequency.driver",

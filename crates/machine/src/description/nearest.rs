@@ -1,8 +1,8 @@
 //! The name that a user may have meant.
 
-/// The one of `names` that is nearest to `given` in keystrokes (letters added, left out, changed or swapped), if it is
-/// near enough to be meant: at most a third of the letters differ, or a single one of several, or one of the names begins with the other. A name that goes on
-/// where the given one ends comes before others; then the first of equals.
+/// The one of `names` that is nearest to `given` in keystrokes (letters added, omitted, changed or swapped), if it is
+/// near enough to be meant: at most a third of the letters differ, or a single one of several, or one of the names
+/// begins with the other. A name that continues the given one comes before others; among equals the first wins.
 pub fn nearest_name<'a>(given: &str, names: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     let mut best: Option<((bool, usize), &str)> = None;
     for name in names {
@@ -50,7 +50,7 @@ mod tests {
         assert_eq!(nearest_name("val", names), Some("value"));
         assert_eq!(nearest_name("latency", names), None);
         assert_eq!(nearest_name("", names), None);
-        // Half of the letters are others.
+        // Half of the letters differ.
         assert_eq!(nearest_name("time", ["size"]), None);
         assert_eq!(
             nearest_name("hackbench", ["schbench", "hackbench-pipes", "hackbench-sockets"]),

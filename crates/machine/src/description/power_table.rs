@@ -1,5 +1,5 @@
-//! The part of `[energy]` from which no scheduler's model is made: what idle CPUs draw, and what a package draws beside its CPUs. With
-//! it energy is reckoned.
+//! The part of `[energy]` that is not used for the scheduler's model: what idle CPUs draw, and what a package draws
+//! beside its CPUs. With it energy can be counted.
 
 use super::Description;
 use super::entry::{Bounds, push_figure};
@@ -19,7 +19,7 @@ const RULE_PACKAGE: &str =
 const RULE_EVERY: &str = "an energy model tells of every CPU";
 const RULE_WHOLE: &str = "energy is reckoned with the power of every CPU in every state, or not at all";
 
-/// In microwatts. An idle state may be what all other powers are told beyond.
+/// In microwatts. An idle state may draw 0, if all other powers are given as what is drawn beyond it.
 const IDLE_POWER: (u64, u64) = (0, 64_000_000);
 /// In microwatts, up to a kilowatt.
 const PACKAGE_POWER: (u64, u64) = (0, 1_000_000_000);
@@ -77,7 +77,7 @@ pub(super) fn read_idle_power(
     Ok(states)
 }
 
-/// A figure as a reader knows it.
+/// A figure as it is shown to a reader.
 fn shown(machine: &Description, name: &str) -> String {
     machine.figure(name).map_or_else(String::new, ToString::to_string)
 }
@@ -127,8 +127,8 @@ pub(super) fn read_package(energy: &Table, into: &mut Description) -> Result<(),
     Ok(())
 }
 
-/// That every CPU is in a domain; and that energy can be reckoned, where idle states' power is told: every domain tells of idle states,
-/// and its highest frequency is the one that the machine's is.
+/// Requires that every CPU is in a domain. If powers of idle states are given, requires what is needed to count energy:
+/// every domain has idle states, and the highest frequency of the fastest CPUs' domains is the machine's.
 pub(super) fn check_whole(energy: &Table, tables: &[Node], machine: &Description) -> Result<(), DescriptionError> {
     let whole = machine.energy.iter().find(|domain| !domain.idle.is_empty());
     let told: CpuMask = machine.energy.iter().flat_map(|domain| domain.cpus.iter()).collect();
@@ -164,7 +164,7 @@ pub(super) fn check_whole(energy: &Table, tables: &[Node], machine: &Description
     Ok(())
 }
 
-/// The name of what is said of a domain's idle state: `energy.0-3.idle.C1`.
+/// The name of the figures of a domain's idle state: `energy.0-3.idle.C1`.
 pub(super) fn idle_name(cpus: &CpuMask, state: &str) -> String {
     format!("energy.{}.idle.{state}", cpus.list())
 }

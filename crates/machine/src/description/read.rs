@@ -24,13 +24,13 @@ const RULE_WORK: &str = "work in instructions needs to know what an instruction 
 /// In cycles, or thousandths of instructions.
 const AMOUNT: (u64, u64) = (0, 1_000_000_000);
 
-/// Reads a machine file that extends nothing, or what ships. Names in the sections of [`WORK`] are the caller's to check:
-/// [`Description::check_names`].
+/// Reads a machine file that extends nothing, or a built-in file. The caller has to check names in the sections of
+/// [`WORK`]: [`Description::check_names`].
 pub fn parse(text: &str, file_name: &str) -> Result<Description, DescriptionError> {
     parse_over(text, file_name, &bases(text, file_name, &|_, _| None)?)
 }
 
-/// Reads a machine file over the files that it extends, as [`bases`] found them.
+/// Reads a machine file on top of the files that it extends, as found by [`bases`].
 pub fn parse_over(text: &str, file_name: &str, chain: &[Base]) -> Result<Description, DescriptionError> {
     let document = resolve(text, file_name, chain)?;
     let root = Table::new("", &document).expect("a document is a table");
@@ -83,12 +83,12 @@ pub fn parse_over(text: &str, file_name: &str, chain: &[Base]) -> Result<Descrip
     check_tick(&description)?;
     check_threads(&description)?;
     check_caches(&description)?;
-    // A reader of the files expects their order, the machine's own before what it extends.
+    // Readers expect the order of the files, the machine's own before those that it extends.
     description.figures.sort_by_key(|named| (named.depth, named.at.line, named.at.column));
     Ok(description)
 }
 
-/// The sections of what kernel functions take: in cycles, or in instructions, which cost what the machine says of each section.
+/// The sections with the work of kernel functions: in cycles, or in instructions with a price for each section.
 fn read_work(root: &Table, into: &mut Description) -> Result<(), DescriptionError> {
     for section in WORK {
         let Some(table) = root.table(section)? else { continue };
@@ -107,12 +107,12 @@ fn read_work(root: &Table, into: &mut Description) -> Result<(), DescriptionErro
     Ok(())
 }
 
-/// Facts that must be given, and those that may.
+/// Facts that must be given, and optional ones.
 fn facts() -> impl Iterator<Item = &'static (&'static str, &'static [&'static str], &'static str)> {
     FACTS.iter().chain(OPTIONAL_FACTS)
 }
 
-/// The tables that figures and facts stand in.
+/// The tables that contain figures and facts.
 fn sections() -> Vec<&'static str> {
     let names = KEYS.iter().map(|key| key.name).chain(facts().map(|fact| fact.0));
     let mut sections: Vec<&str> = names.filter_map(|name| Some(name.split_once('.')?.0)).collect();
@@ -121,7 +121,7 @@ fn sections() -> Vec<&'static str> {
     sections
 }
 
-/// The figures and facts of a section whose names the tables in `names` know.
+/// Reads the figures and facts of a section; `key_of` and the tables in `names` know their names.
 pub(super) fn read_figures(
     table: &Table,
     into: &mut Description,
@@ -143,7 +143,7 @@ pub(super) fn read_figures(
     Ok(())
 }
 
-/// Every required figure and fact, and a price for every distance of the topology.
+/// Requires every required figure and fact, and a price for every distance of the topology.
 fn require_all(root: &Table, description: &Description) -> Result<(), DescriptionError> {
     let missing = |name: &str, meaning: &str| {
         let found = format!("no `{name}` ({meaning})");

@@ -1,4 +1,5 @@
-//! What `[smt]` of a machine file says of several threads: only of as many as a core has, and no less work of more of them.
+//! Rules for `[smt]` of a machine file about several threads: not more threads than a core has, and more threads do not
+//! do less work.
 
 use super::error::DescriptionError;
 use super::{Description, NamedFigure};
@@ -10,7 +11,7 @@ const RULE_WORK: &str = "threads of a core together do no less than fewer of the
 const PREFIX: &str = "smt.threads_";
 const PAIR: &str = "smt.speed";
 
-/// The number of threads that a figure tells of, if it is one of these.
+/// The number of threads to which a figure applies, if it is one of these figures.
 fn threads(name: &str) -> Option<usize> {
     name.strip_prefix(PREFIX)?.parse().ok()
 }
@@ -19,19 +20,21 @@ fn most_threads(topology: &Topology) -> usize {
     topology.cores().iter().map(|core: &Part| core.cpus.weight()).max().unwrap_or(1)
 }
 
-/// Whether a figure says nothing of a topology whose cores have fewer threads.
+/// Whether a figure does not apply to a topology, because its cores have fewer threads.
 pub(super) fn is_beyond(name: &str, topology: &Topology) -> bool {
     threads(name).is_some_and(|threads| threads > most_threads(topology))
 }
 
-/// Leaves out what an extended file says of more threads than there are, as of other cores. `depth` is the topology's.
+/// Removes an extended file's figures for more threads than there are, since they are about other cores. `depth` is the
+/// topology's.
 pub(super) fn leave_out_beyond(machine: &mut Description, depth: usize) {
     let topology = &machine.topology;
     machine.figures.retain(|named| named.depth <= depth || !is_beyond(&named.name, topology));
 }
 
-/// Refuses figures of threads that there are not, of two, which have another name, and of threads that surely do less than fewer: with all of
-/// the figure's range below. Those of two numbers of threads are measured, or guessed, apart.
+/// Refuses figures for more threads than a core has, for two threads (which have another name), and for threads that
+/// certainly do less work than fewer: the figure's whole range is below. Figures for different numbers of threads are
+/// measured or guessed separately.
 pub(super) fn check_threads(machine: &Description) -> Result<(), DescriptionError> {
     let wrong = |of: &NamedFigure, found: String, expected: String, rule: &str| {
         Err(DescriptionError { at: of.at.clone(), found, expected, rule: rule.to_string() })
@@ -57,7 +60,7 @@ pub(super) fn check_threads(machine: &Description) -> Result<(), DescriptionErro
     for (index, &(threads, more)) in known.iter().enumerate() {
         for &(of_fewer, fewer) in &known[..index] {
             let (together, before) = (threads as u64 * more.figure.range.1, of_fewer as u64 * fewer.figure.value);
-            // Each of them is rounded to a thousandth.
+            // Each figure is rounded to a thousandth.
             if together + threads as u64 <= before {
                 let least = before.div_ceil(threads as u64);
                 let unit = more.figure.unit;
@@ -129,7 +132,7 @@ mod tests {
 
     #[test]
     fn more_threads_do_no_less() {
-        // Of two each does 0.6: 1.2 together; of four 0.42: 1.68.
+        // Each of two does 0.6, which is 1.2 together; each of four 0.42, which is 1.68.
         let with = |rest: String| own("sparc-t4-2", &format!("[smt]\n{rest}"));
         assert_eq!(
             with(figure("threads_4", "0.2", "0.29")).expect_err("less than two"),

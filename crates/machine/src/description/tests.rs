@@ -1,10 +1,10 @@
-//! The machines that ship, files that are refused, and round trips.
+//! The built-in machines, files that are refused, and round trips.
 
 use super::*;
 use crate::topology::{Numbering, from_synthetic};
 use std::collections::BTreeMap;
 
-/// A machine of two sockets whose numbers stay as they are, other than those of the machines that ship.
+/// A machine of two sockets. Unlike those of the built-in machines its numbers never change.
 const XEON: &str = include_str!("../../tests/fixtures/two-sockets.toml");
 
 fn shipped(name: &str) -> Description {
@@ -29,7 +29,7 @@ fn the_machines_that_ship_load_and_bear_their_names() {
         assert!(machine.figures().count() > 40, "{name}");
         for (figure_name, figure) in machine.figures() {
             assert!(figure.range.0 <= figure.value && figure.value <= figure.range.1, "{name} {figure_name}");
-            // What was fitted was free to be something else.
+            // A fitted number could have been another one.
             assert!(figure.range.0 < figure.range.1 || figure.how != How::Fitted, "{name} {figure_name}");
         }
         let states = machine.idle_states();
@@ -76,7 +76,7 @@ fn the_machines_have_the_shape_of_their_studies() {
     assert_eq!(big.topology().distance(cpu(0), cpu(30)), Distance::Remote(2));
     assert_eq!(big.topology().distance(cpu(0), cpu(240)), Distance::Smt);
     assert_eq!(declared(&big), ("C6".to_string(), Ps::from_ns(88_000), Ps::from_ns(700_000)));
-    // Beyond what is priced: as the farthest that is.
+    // Beyond the distances that have prices: the price of the farthest that has one.
     assert_eq!(big.line_transfer(Distance::Remote(9)), big.line_transfer(Distance::Remote(2)));
 
     for name in ["core-i7-3770", "skylake-uma-8"] {
@@ -128,13 +128,13 @@ fn a_users_topology_borrows_prices_as_guesses() {
     assert_eq!(default_prices(&topology("pack:8 core:2 pu:1")).0, "ivybridge-ex-16s");
     assert_eq!(default_prices(&topology("core:4 pu:2")).0, "skylake-uma-8");
     assert_eq!(default_prices(&topology("l3:1 core:32 pu:2")).0, "xeon-e5-2670v3-2s");
-    // The shape of a machine that ships is that machine's; of a desktop's there are two.
+    // The shape of a built-in machine leads to that machine; a desktop's shape occurs twice.
     for (name, text) in builtin() {
         let machine = parse(text, name).unwrap_or_else(|error| panic!("{error}"));
         let desktop = ["core-i7-3770", "skylake-uma-8"].contains(name);
         assert_eq!(prices_of_shape(machine.topology()), Some(if desktop { "skylake-uma-8" } else { name }));
     }
-    // Eight cores of one kind are no phone's, and a server whose cores' frequencies differ is no desktop hybrid.
+    // Eight cores of one kind are no phone, and a server whose cores' frequencies differ is no desktop hybrid.
     assert_eq!(prices_of_shape(&topology("pack:1 l3:1 core:8 pu:1")), None);
     let mixed = |text: &str, capacity: u32| {
         let topology = topology(text);
@@ -171,7 +171,7 @@ fn a_users_topology_borrows_prices_as_guesses() {
     let theirs = shipped("xeon-e5-2670v3-2s").figure("line.llc").unwrap().clone();
     assert_eq!(llc.source, format!("taken from xeon-e5-2670v3-2s: {}", theirs.source));
     assert_eq!((llc.value, llc.range), (theirs.value, (theirs.range.0 / 2, theirs.range.1 * 2)));
-    // Sizes that the topology knows are its own.
+    // Sizes that the topology knows are kept.
     assert_eq!((mine.l2_bytes(), mine.llc_bytes()), (vec![1 << 20; 8], vec![16 << 20; 4]));
     assert_eq!(mine.line_transfers()[Distance::Package.index()], mine.figure("line.package").unwrap().time());
 }
@@ -219,7 +219,7 @@ fn prices_are_those_of_the_machine_with_the_same_processor() {
     assert_eq!(rome("pack:1 group:3 [numa] l3:2 core:4 pu:2"), "epyc-7742-2s-nps1", "none has three");
 }
 
-/// Whatever of a processor's CPUs somebody has: a virtual machine has few.
+/// However many of a processor's CPUs a user has: a virtual machine has few of them.
 #[test]
 fn every_machines_prices_fit_other_topologies() {
     for (prices, _) in builtin() {
@@ -291,7 +291,8 @@ fn prices_can_be_replaced_and_names_checked() {
     assert_eq!(machine.check_names("paths", &["shedule"]), Ok(()));
 }
 
-/// The Xeon's file with one text replaced by another, refused: the message without place and rule, and the line's text.
+/// The Xeon's file with one text replaced by another, which must be refused. Returns the message without place and
+/// rule, and the line's text.
 fn edited(from: &str, to: &str) -> (String, String) {
     assert!(XEON.contains(from), "the file has no {from}");
     let text = XEON.replacen(from, to, 1);
@@ -456,7 +457,7 @@ fn toml_and_topology_errors_keep_their_place() {
     assert_eq!((machine.topology().node_distance(0, 1), machine.topology().node_distance(1, 0)), (21, 22));
     let again = parse(&machine.to_toml(), "again.toml").unwrap_or_else(|error| panic!("{error}"));
     assert_eq!(again.topology(), machine.topology());
-    // Nothing is nearer than a node is to itself, whatever a range says.
+    // No distance is shorter than a node's to itself, whatever a range says.
     assert_eq!(
         edited("range = [20, 31]", "range = [9, 31]").0,
         "found the number 9; expected a whole number from 11 to 254"
@@ -549,7 +550,7 @@ fn caches_are_as_large_as_the_figures_say_and_small_cores_have_their_own() {
         let machine = parse(text, name).unwrap_or_else(|error| panic!("{error}"));
         let (topology, biggest) = (machine.topology(), machine.topology().biggest_cpu());
         let figure = |name: &str| machine.figure(name).expect("required").bytes();
-        // What is said twice is the same: a figure varied alone moves the caches in proportion.
+        // What is given twice agrees: a figure that is varied alone changes the caches in proportion.
         for (name, level) in [("cache.l1d_size", 1), ("cache.l2_size", 2)] {
             let told = topology.cache_bytes(biggest, level);
             assert!(told.is_none_or(|told| told == figure(name)), "{}: {name}, {told:?}", machine.name());
@@ -559,7 +560,7 @@ fn caches_are_as_large_as_the_figures_say_and_small_cores_have_their_own() {
     assert_eq!(shipped("snapdragon-845").l2_bytes(), [[128 << 10; 4], [256 << 10; 4]].concat());
     let hybrid = shipped("core-i9-12900k").l2_bytes();
     assert_eq!((hybrid[0], hybrid[8]), (1280 << 10, 512 << 10), "four small cores share 2 MiB");
-    // A figure in a file that takes all else from another is not ignored.
+    // A figure in a file that inherits all else from another is not ignored.
     let larger = "name = \"x\"\nextends = \"xeon-gold-6148-2s\"\ndescription = \"x\"\n[cache]\nllc_size = { value = 500, unit = \"MiB\", range = [500, 500], how = \"guess\", source = \"x\" }\n";
     assert_eq!(parse(larger, "x.toml").expect("valid").llc_bytes(), [500 << 20; 2]);
 }

@@ -1,4 +1,4 @@
-//! What `[tick]` of a machine file must be.
+//! Rules for `[tick]` of a machine file.
 
 use super::Description;
 use super::error::DescriptionError;

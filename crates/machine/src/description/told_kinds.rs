@@ -1,10 +1,12 @@
-//! What is known of the kinds of CPUs of a topology that borrows its prices: what the lender has for the same CPUs, else what the computer
-//! itself tells of frequencies and of highest performance, else what the lender has for kinds of such names.
+//! The kinds of CPUs of a topology that borrows its prices: their figures come from the lender if it has the same CPUs,
+//! or else from the frequencies and highest performances that the computer itself reports, or else from the lender's
+//! kinds of such names.
 //!
-//! - Firmware's highest performance (CPPC) is taken for speed, as Linux does where it needs capacities of such processors (v6.12,
-//!   drivers/cpufreq/intel_pstate.c: hybrid_set_cpu_capacity()).
-//! - Of frequencies alone the speed is a guess: as if all kinds did as much in a cycle, but for Intel's smaller cores.
-//! - Capacities, where they differ, are speeds already.
+//! - Firmware's highest performance (CPPC) counts as speed, as in Linux where it needs capacities of such processors
+//!   (v6.12, drivers/cpufreq/intel_pstate.c: hybrid_set_cpu_capacity()).
+//! - From frequencies alone the speed is a guess: as if all kinds did the same work in a cycle, except for Intel's
+//!   smaller cores.
+//! - Capacities, if they differ, are already speeds.
 
 use super::figure::{Figure, How, Unit};
 use super::names::kind_key_of;
@@ -12,20 +14,21 @@ use super::{Description, Fact, NamedFact, NamedFigure};
 use crate::topology::{CpuKind, Location, Topology, apart};
 use std::cmp::Ordering;
 
-/// Thousandths of a performance core's work in a cycle that an efficiency core does: Intel's levels of performance are steps of 78.741 MHz for
-/// the one and of 100 MHz for the other (Linux v6.1, drivers/cpufreq/intel_pstate.c: HYBRID_SCALING_FACTOR; of later processors 80 and 86.957).
+/// How much of a performance core's work per cycle an efficiency core does, in thousandths: Intel's performance levels
+/// are steps of 78.741 MHz for the one and of 100 MHz for the other (Linux v6.1, drivers/cpufreq/intel_pstate.c:
+/// HYBRID_SCALING_FACTOR; for later processors 80 and 86.957).
 const PERMILLE_IN_A_CYCLE: u64 = 787;
 
-/// What Linux and hwloc call Intel's biggest cores.
+/// Linux's and hwloc's names of Intel's biggest cores.
 const BIGGEST: [&str; 2] = ["cpu_core", "IntelCore"];
-/// The same of the smaller ones.
+/// Their names of the smaller cores.
 const SMALLER: [&str; 4] = ["cpu_atom", "cpu_lowpower", "IntelAtom", "IntelLowPower"];
 
-/// How far a speed may be off that is taken from highest performances, in percent: the scale is made for the driver's steps, not for any one
-/// work. Of the 12900K the file believes 0.4 to 0.75, where these say 0.59.
+/// The error of a speed derived from highest performances, in percent: the scale is made for the driver's steps, not
+/// for any particular work. For the 12900K the file's range is 0.4 to 0.75, and highest performances say 0.59.
 const OFF_PERCENT: u64 = 30;
 
-/// The figures and facts `kind.NAME...` of a topology that `told_by` tells, for prices that are `lender`'s.
+/// The figures and facts `kind.NAME...` of a topology that comes from `told_by`, for prices of `lender`.
 pub(super) fn of_kinds(lender: &Description, topology: &Topology, told_by: &Fact) -> Lent {
     if topology.kinds().len() < 2 {
         return (Vec::new(), Vec::new());
@@ -41,7 +44,7 @@ pub(super) fn of_kinds(lender: &Description, topology: &Topology, told_by: &Fact
         figures.retain(|known| known.name != told.name);
         figures.push(told);
     }
-    // A ranking is of all CPUs: where there are capacities, or some CPU is of no kind, Linux has none.
+    // A ranking must cover all CPUs: if there are capacities, or some CPU belongs to no kind, Linux has no ranking.
     let of_kinds: usize = topology.kinds().iter().map(|kind| kind.cpus.weight()).sum();
     let ranked = |kind: &CpuKind| figures.iter().any(|named| named.name == format!("kind.{}.highest_perf", kind.name));
     let all = of_kinds == topology.nr_cpus() && topology.has_one_capacity() && topology.kinds().iter().all(ranked);
@@ -49,7 +52,8 @@ pub(super) fn of_kinds(lender: &Description, topology: &Topology, told_by: &Fact
     (figures, facts)
 }
 
-/// The lender's own, where the CPUs of each kind are of one kind there too, and any two kinds are to each other what those are.
+/// The lender's own figures, if the CPUs of each kind are of one kind there too, and any two kinds relate to each other
+/// as those do.
 fn of_same_cpus(lender: &Description, topology: &Topology) -> Option<Lent> {
     let theirs = &lender.topology;
     if theirs.nr_cpus() != topology.nr_cpus() {
@@ -63,7 +67,8 @@ fn of_same_cpus(lender: &Description, topology: &Topology) -> Option<Lent> {
     if all_agree { lent(lender, topology, same) } else { None }
 }
 
-/// Which of two kinds does more, by what tells them apart first: capacities, firmware, Intel's names, frequencies.
+/// Which of two kinds does more work, by the first thing that distinguishes them: capacities, firmware, Intel's names,
+/// frequencies.
 fn told_order(topology: &Topology, a: &CpuKind, b: &CpuKind) -> Ordering {
     let capacity = |kind: &CpuKind| kind.cpus.iter().map(|cpu| u64::from(topology.cpu(cpu).capacity)).max();
     let by = |a: Option<u64>, b: Option<u64>| match (a, b) {
@@ -80,7 +85,7 @@ fn speed_of(machine: &Description, kind: &CpuKind) -> u32 {
     kind.cpus.first().map_or(0, |cpu| machine.topology.cpu(cpu).speed)
 }
 
-/// The lender's own of its slowest kind for Intel's smaller cores and of its fastest for the others.
+/// The lender's figures: those of its slowest kind for Intel's smaller cores, and of its fastest for the others.
 fn of_same_names(lender: &Description, topology: &Topology) -> Option<Lent> {
     let smaller = topology.kinds().iter().filter(|kind| is_smaller(kind)).count();
     let theirs = lender.topology.kinds();
@@ -90,7 +95,7 @@ fn of_same_names(lender: &Description, topology: &Topology) -> Option<Lent> {
     if mixed { lent(lender, topology, |kind| if is_smaller(kind) { slowest } else { fastest }) } else { None }
 }
 
-/// Whether Linux or hwloc name a kind as Intel's.
+/// Whether Linux or hwloc name a kind as one of Intel's.
 pub(super) fn is_intels(kind: &CpuKind) -> bool {
     is_smaller(kind) || BIGGEST.iter().any(|name| kind.name.starts_with(name))
 }
@@ -101,7 +106,7 @@ fn is_smaller(kind: &CpuKind) -> bool {
 
 type Lent = (Vec<NamedFigure>, Vec<NamedFact>);
 
-/// The lender's figures and facts of the kind that is the `same` as each; capacities are speeds already.
+/// The lender's figures and facts of the kind that is the `same` as each; capacities are already speeds.
 fn lent<'a>(
     lender: &'a Description,
     topology: &Topology,
@@ -131,7 +136,7 @@ fn lent<'a>(
     Some((figures, facts))
 }
 
-/// Speeds and highest frequencies, as far as the computer tells of them.
+/// Speeds and highest frequencies, as far as the computer reports them.
 fn told(lender: &Description, topology: &Topology, told_by: &Fact) -> Vec<NamedFigure> {
     let mut figures = Vec::new();
     let perfs = of_all(topology, |kind| kind.highest_perf.map(u64::from));
@@ -149,7 +154,7 @@ fn told(lender: &Description, topology: &Topology, told_by: &Fact) -> Vec<NamedF
     let most = most(hertz.iter().flatten());
     let (max, min) = (lender.turbo_hertz(1), lender.min_hertz());
     for (kind, of_kind) in hertz.into_iter().flatten() {
-        // Where the fastest kind's is borrowed, the others are in proportion to it.
+        // If the fastest kind's frequency is borrowed, the others are in proportion to it.
         let value = u128::from(max) * u128::from(of_kind) / u128::from(most);
         let value = (value as u64 / MHZ * MHZ).clamp(min, max);
         let why = format!("highest frequency of {} MHz, the fastest kind's is {}", of_kind / MHZ, most / MHZ);
@@ -161,7 +166,7 @@ fn told(lender: &Description, topology: &Topology, told_by: &Fact) -> Vec<NamedF
 
 const MHZ: u64 = 1_000_000;
 
-/// What a kind does in the time of the fastest.
+/// How much a kind does in the time of the fastest one.
 struct Speed<'a> {
     kind: &'a CpuKind,
     permille: u64,
@@ -170,7 +175,7 @@ struct Speed<'a> {
     why: String,
 }
 
-/// A figure of each kind, if all have it.
+/// A figure of each kind, if all kinds have it.
 fn of_all(topology: &Topology, figure: impl Fn(&CpuKind) -> Option<u64>) -> Option<Vec<(&CpuKind, u64)>> {
     topology.kinds().iter().map(|kind| Some((kind, figure(kind)?))).collect()
 }
@@ -211,7 +216,7 @@ fn by_frequency<'a>(hertz: &[(&'a CpuKind, u64)]) -> Vec<Speed<'a>> {
     hertz.iter().map(speed).collect()
 }
 
-/// What firmware tells, if it does of every kind.
+/// Highest performances from firmware, if it reports them for every kind.
 fn highest_perfs(lender: &Description, topology: &Topology, told_by: &Fact) -> Vec<NamedFigure> {
     let perfs = of_all(topology, |kind| kind.highest_perf.map(u64::from));
     let figure = |(kind, perf): (&CpuKind, u64)| {
@@ -243,7 +248,7 @@ mod tests {
     use crate::topology::{Numbering, from_synthetic};
     use units::{CpuId, CpuMask};
 
-    /// Six cores of which the last two are of another kind, with these highest frequencies in MHz and highest performances.
+    /// Six cores, the last two of another kind, with these highest frequencies in MHz and highest performances.
     fn of_two_kinds(names: [&str; 2], mhz: [u64; 2], perfs: [u32; 2]) -> Topology {
         let mut topology = from_synthetic("pack:1 l3:1 core:6 pu:1", "t", Numbering::AsListed).expect("valid");
         let kind = |index: usize| CpuKind {
@@ -273,7 +278,7 @@ mod tests {
         [0, 5].map(|cpu| machine.topology().cpu(CpuId(cpu)).speed)
     }
 
-    /// The values of a figure of the two kinds, if both have it.
+    /// The values of a figure for the two kinds, if both have it.
     fn figures(machine: &Description, name: &str) -> Option<[u64; 2]> {
         let of = |kind: &CpuKind| machine.figure(&format!("kind.{}.{name}", kind.name)).map(|figure| figure.value);
         let kinds = machine.topology().kinds();
@@ -286,7 +291,7 @@ mod tests {
         // 39 of 67 are 582 thousandths.
         assert_eq!((speeds(&machine), figures(&machine, "speed")), ([1024, 596], Some([1_000, 582])));
         assert_eq!(figures(&machine, "highest_perf"), Some([67, 39]));
-        // The lender's highest is 4 GHz, of which the slower kind has three quarters.
+        // The lender's highest frequency is 4 GHz; the slower kind has three quarters of it.
         assert_eq!(figures(&machine, "max"), Some([4_000 * MHZ, 3_000 * MHZ]));
         let speed = machine.figure("kind.cpu_atom.speed").expect("as above");
         let source = "the computer: highest performance of 39, the best kind's is 67 (CPPC)";
@@ -300,12 +305,12 @@ mod tests {
         let of = |names, mhz| borrow(of_two_kinds(names, mhz, [0, 0]));
         let zen = of(["5100-MHz", "3500-MHz"], [5_100, 3_500]);
         assert_eq!((figures(&zen, "speed"), figures(&zen, "highest_perf")), (Some([1_000, 686]), None));
-        // An efficiency core of the same frequency does less.
+        // An efficiency core of the same frequency does less work.
         let lake = of(["IntelCore", "IntelAtom 2"], [5_200, 3_900]);
         assert_eq!(figures(&lake, "speed"), Some([1_000, 590]));
         let speed = lake.figure("kind.IntelAtom 2.speed").expect("as above");
         assert_eq!((speed.how, speed.range), (How::Guess, (295, 1_000)));
-        // All are small: nothing tells them apart but their frequencies.
+        // All are small: only their frequencies distinguish them.
         assert_eq!(figures(&of(["IntelAtom", "IntelLowPower"], [4_000, 2_000]), "speed"), Some([1_000, 500]));
     }
 
@@ -314,7 +319,7 @@ mod tests {
         let machine = borrow(of_two_kinds(["IntelCore", "IntelAtom"], [5_200, 0], [67, 0]));
         assert!(["speed", "max", "highest_perf"].iter().all(|name| figures(&machine, name).is_none()));
         assert_eq!(speeds(&machine), [1024, 1024]);
-        // But Intel's names are known to a machine that has such kinds.
+        // But a machine with such kinds knows Intel's names.
         let of_names = |lender: &str, names| {
             let topology = of_two_kinds(names, [0, 0], [0, 0]);
             speeds(&with_prices(lender, "mine", topology, "the computer", How::Measured))
@@ -323,7 +328,7 @@ mod tests {
         assert_eq!(of_names("core-i9-12900k", ["cpu_lowpower", "cpu_core"]), [564, 1024]);
         assert_eq!(of_names("core-i9-12900k", ["AMDPerformance", "AMDEfficiency"]), [1024, 1024]);
         assert_eq!(of_names("skylake-uma-8", ["IntelCore", "IntelAtom"]), [1024, 1024]);
-        // Capacities are speeds, and Linux does not rank where it knows them.
+        // Capacities are speeds, and Linux does not rank cores if it knows capacities.
         let small: CpuMask = [4, 5].map(CpuId).into_iter().collect();
         let arm = of_two_kinds(["3900-MHz", "2808-MHz"], [3_900, 2_808], [150, 108]).with_capacity(&small, 718);
         let machine = borrow(arm);
@@ -334,7 +339,7 @@ mod tests {
         );
     }
 
-    /// The topology of a machine that ships, as a computer would tell it.
+    /// The topology of a built-in machine, as a computer would report it.
     fn shipped(name: &str) -> Topology {
         let (name, text) = builtin().iter().find(|it| it.0 == name).expect("it ships");
         topology_of(name, text)
@@ -373,7 +378,7 @@ mod tests {
 
     #[test]
     fn kinds_that_contradict_the_lenders_are_not_the_same() {
-        // By number alone each CPU below is of the 12900K's P-cores or E-cores, which are 16-23.
+        // By number alone, the CPUs below would be the 12900K's P-cores or E-cores, which are 16-23.
         let told = |kinds: [(&str, std::ops::Range<usize>, u64); 2]| {
             let mut topology = shipped("core-i9-12900k");
             topology.kinds = kinds
@@ -384,14 +389,14 @@ mod tests {
             [0, 15, 23].map(|cpu| machine.topology().cpu(CpuId(cpu)).speed)
         };
         assert_eq!(told([("IntelCore", 0..16, 5_200), ("IntelAtom", 16..24, 3_900)]), [1024, 1024, 564]);
-        // 0.787 of 39 of 52, though the file says 0.55.
+        // 0.787 of 39 / 52, though the file says 0.55.
         let reversed = told([("IntelAtom", 0..16, 3_900), ("IntelCore", 16..24, 5_200)]);
         assert_eq!(reversed, [605, 605, 1024]);
-        // Both are P-cores there, but differ here; CPUs of no kind are as fast as any.
+        // There both are P-cores, but here they differ; CPUs of no kind are as fast as any.
         assert_eq!(told([("cpu_core", 0..8, 5_200), ("cpu_atom", 8..16, 3_900)]), [1024, 605, 1024]);
         // Alike here, but not there.
         assert_eq!(told([("a", 0..16, 5_000), ("b", 16..24, 4_900)]), [1024, 1024, 1004]);
-        // Capacities come first, and are speeds already.
+        // Capacities come first, and are already speeds.
         let small = renamed("", 16..24).cpus;
         let mut topology = shipped("core-i9-12900k").with_capacity(&small, 800);
         topology.kinds = vec![renamed("cpu_core", 0..16), renamed("cpu_atom", 16..24)];
@@ -405,7 +410,7 @@ mod tests {
     fn a_machine_of_the_same_kinds_lends_theirs() {
         let name = "core-i9-12900k";
         let mut topology = shipped(name);
-        // hwloc makes two kinds of performance cores, of which some are favoured.
+        // hwloc makes two kinds of performance cores, because some are favoured.
         topology.kinds =
             vec![renamed("IntelAtom", 16..24), renamed("IntelCore", 0..12), renamed("IntelCore 2", 12..16)];
         let lend = |topology: &Topology| with_prices(name, "mine", topology.clone(), "XML", How::Measured);
@@ -417,7 +422,7 @@ mod tests {
         assert_eq!([0, 15, 16].map(|cpu| machine.topology().cpu(CpuId(cpu)).speed), [1024, 1024, 564]);
         let range = machine.figure("kind.IntelAtom.speed").map(|figure| figure.range);
         assert_eq!(range, Some((200, 1_000)), "twice the room, inside of the bounds");
-        // What the computer itself tells comes first.
+        // What the computer itself reports comes first.
         for (kind, perf) in topology.kinds.iter_mut().zip([40, 64, 67]) {
             kind.highest_perf = Some(perf);
         }

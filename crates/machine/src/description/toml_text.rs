@@ -1,4 +1,4 @@
-//! Parsed TOML documents that know where everything stands, one laid over another, and complain of what nobody asked for.
+//! Parsed TOML documents that know the place of each value, can be laid one over another, and report unknown names.
 
 use super::error::DescriptionError;
 use super::nearest::nearest_name;
@@ -9,14 +9,14 @@ use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
 const RULE_ONCE: &str = "a machine file is TOML, where each name of a table stands once";
-/// What the reader of TOML says of a name that stands twice; it points at the second one.
+/// The TOML parser's message for a name that occurs twice; its place is the second one.
 const DUPLICATE: &str = "duplicate key";
 
 /// The text of a machine file and its name.
 #[derive(Clone)]
 pub(super) struct Text<'a> {
     pub file: &'a str,
-    /// How many files extend this one on the way from the machine: 0 is the machine's own.
+    /// How many files of the chain of `extends` lead from the machine's own to this one; 0: it is the machine's own.
     pub depth: usize,
     lines: Rc<Lines<'a>>,
 }
@@ -45,7 +45,7 @@ impl<'a> Text<'a> {
                 let found = format!("`{}` for the second time", excerpt(name, 24));
                 return self.error(&span, &found, "each name once", RULE_ONCE);
             }
-            // At the end of a truncated file there is nothing to point at.
+            // At the end of a truncated file there is no text to point at.
             let found = match pointed_at {
                 Some(text) => format!("`{}` ({})", excerpt(text, 24), excerpt(error.message(), 160)),
                 None => format!("TOML that does not parse ({})", excerpt(error.message(), 160)),
@@ -57,7 +57,7 @@ impl<'a> Text<'a> {
     }
 }
 
-/// A value of a document, and where it stands.
+/// A value of a document, with its place.
 pub(super) struct Node<'a> {
     pub source: Text<'a>,
     pub span: Range<usize>,
@@ -66,7 +66,7 @@ pub(super) struct Node<'a> {
 
 pub(super) enum Value<'a> {
     Text(String),
-    /// As written; `decimal` unless in another base.
+    /// As written; `decimal` unless it is in another base.
     Number {
         text: String,
         decimal: bool,
@@ -148,7 +148,7 @@ impl<'a> Node<'a> {
         }
     }
 
-    /// What it is, with its text where it has a short one.
+    /// What it is, with its text if that is short.
     pub fn kind(&self) -> String {
         match &self.value {
             Value::Text(text) => format!("the text \"{}\"", excerpt(text, 40)),
@@ -161,8 +161,9 @@ impl<'a> Node<'a> {
         }
     }
 
-    /// This document over the one that it extends: what it says holds, section by section, in sections within one too, and there name by
-    /// name; what it does not say is as below. `alone` sections and names come from one document only.
+    /// This document laid over the one that it extends: what it says is kept, name by name, in sections and sections
+    /// within these; what it does not say comes from `below`. The sections and names in `alone` come from one document
+    /// only.
     pub fn over(self, below: Node<'a>, alone: &[&str]) -> Node<'a> {
         let Node { source, span, value } = self;
         let (Value::Table(mut own), Value::Table(below)) = (value, below.value) else {
@@ -173,7 +174,7 @@ impl<'a> Node<'a> {
     }
 }
 
-/// As [`Node::over`] says, of two tables' entries.
+/// As [`Node::over`] says, for the entries of two tables.
 fn lay_over<'a>(own: &mut Vec<Entry<'a>>, below: Vec<Entry<'a>>, alone: &[&str]) {
     for entry in below {
         let Some(mine) = own.iter_mut().find(|mine| mine.name == entry.name) else {
@@ -189,12 +190,12 @@ fn lay_over<'a>(own: &mut Vec<Entry<'a>>, below: Vec<Entry<'a>>, alone: &[&str])
     }
 }
 
-/// `{ value = ..., ... }`, which is one thing and no section.
+/// `{ value = ..., ... }`, which is replaced as a whole, unlike a section.
 fn is_figure(entries: &[Entry]) -> bool {
     entries.iter().any(|entry| entry.name == "value")
 }
 
-/// One table and its place.
+/// A table and its place.
 pub(super) struct Table<'t, 'a> {
     pub source: Text<'a>,
     /// Its dotted name, empty for the document.
@@ -228,7 +229,7 @@ impl<'t, 'a> Table<'t, 'a> {
         self.entries.iter().find(|entry| entry.name == name).map(|entry| &entry.node)
     }
 
-    /// What it is in this document, for messages.
+    /// What messages call it.
     pub fn title(&self) -> String {
         if self.path.is_empty() { "the file".to_string() } else { format!("`{}`", self.path) }
     }
@@ -238,7 +239,7 @@ impl<'t, 'a> Table<'t, 'a> {
         self.source.error(&self.span, found, expected, rule)
     }
 
-    /// Refuses entries that are not among `known`, naming the nearest.
+    /// Refuses entries that are not among `known`, and suggests the nearest name.
     pub fn only(&self, known: &[&str], rule: &str) -> Result<(), DescriptionError> {
         match self.entries.iter().find(|entry| !known.contains(&entry.name.as_str())) {
             None => Ok(()),
@@ -260,7 +261,7 @@ impl<'t, 'a> Table<'t, 'a> {
         entry.node.source.error(&entry.name_span, &found, &expected, rule)
     }
 
-    /// A text that must be there and not be blank.
+    /// A text that must be present and not blank.
     pub fn string(&self, name: &str, rule: &str) -> Result<&'t str, DescriptionError> {
         let expected = format!("{name} = \"...\"");
         let Some(value) = self.get(name) else {
@@ -273,7 +274,7 @@ impl<'t, 'a> Table<'t, 'a> {
         }
     }
 
-    /// A table among its entries, if it is there.
+    /// The table `name` among its entries, if it is present.
     pub fn table(&self, name: &str) -> Result<Option<Table<'t, 'a>>, DescriptionError> {
         self.get(name).map(|value| self.as_table(name, value)).transpose()
     }
@@ -284,7 +285,7 @@ impl<'t, 'a> Table<'t, 'a> {
             .ok_or_else(|| value.error(&value.kind(), &format!("a table `{path}`"), "each section is a table"))
     }
 
-    /// The elements of an array, if it is there.
+    /// The elements of an array, if it is present.
     pub fn array(&self, name: &str, expected: &str) -> Result<Option<&'t [Node<'a>]>, DescriptionError> {
         let Some(value) = self.get(name) else { return Ok(None) };
         match value.as_array() {

@@ -34,7 +34,7 @@ const LISTED: &[&str] = &[
     "how",
 ];
 
-/// The topology and where it is from, and its distances.
+/// The topology, its origin, and its distances.
 pub(super) fn read_topology(table: &Table) -> Result<(Topology, Fact, Vec<NamedFigure>), DescriptionError> {
     let synthetic = table.get("synthetic").is_some();
     table.only(if synthetic { SYNTHETIC } else { LISTED }, "a topology is synthetic or listed, in known names")?;
@@ -142,7 +142,8 @@ pub(super) fn set(value: &Node, all: &CpuMask) -> Result<CpuMask, DescriptionErr
     }
 }
 
-/// The place of a text's character `column`; that of the text where escapes make it differ from what is written.
+/// The place of the text's character `column`; the place of the text if escapes make its columns differ from the
+/// file's.
 fn inside(value: &Node, text: &str, column: Option<u32>) -> Location {
     let at = value.at();
     let plain = value.span.len() == text.len() + 2;
@@ -180,7 +181,7 @@ fn read_caches(table: &Table, draft: &mut Draft) -> Result<(), DescriptionError>
     Ok(())
 }
 
-/// `kinds` and `capacity`: names and capacities, each with its CPUs, which are among `all`.
+/// `kinds` and `capacity`: names and capacities, each with its CPUs, which must be among `all`.
 #[allow(clippy::type_complexity)]
 fn read_kinds(table: &Table, all: &CpuMask) -> Result<(Vec<CpuKind>, Vec<(CpuMask, u32)>), DescriptionError> {
     let (mut kinds, mut capacities) = (Vec::new(), Vec::new());
@@ -197,7 +198,7 @@ fn read_kinds(table: &Table, all: &CpuMask) -> Result<(Vec<CpuKind>, Vec<(CpuMas
             let found = format!("the kind `{}` for the second time", excerpt(name, 60));
             return Err(kind.get("name").unwrap_or(value).error(&found, "each kind once", RULE_KINDS));
         }
-        // Dots divide the names of figures: kind.NAME.speed.
+        // Dots separate the parts of figures' names: kind.NAME.speed.
         if name.contains('.') {
             let found = format!("the kind `{}`", excerpt(name, 60));
             return Err(kind.get("name").unwrap_or(value).error(&found, "a name without dots", RULE_KINDS));
@@ -228,7 +229,7 @@ fn read_kinds(table: &Table, all: &CpuMask) -> Result<(Vec<CpuKind>, Vec<(CpuMas
     Ok((kinds, capacities))
 }
 
-/// That none of an entry's CPUs is in an entry `before`; then all of them are.
+/// Requires that none of an entry's CPUs is in an entry `before`, and adds them to those.
 fn once(entry: &Table, cpus: &CpuMask, before: &mut CpuMask, what: &str, rule: &str) -> Result<(), DescriptionError> {
     if let Some(cpu) = cpus.iter().find(|&cpu| before.contains(cpu)) {
         let found = format!("CPU {cpu} in two {what}");
@@ -241,7 +242,7 @@ fn once(entry: &Table, cpus: &CpuMask, before: &mut CpuMask, what: &str, rule: &
     Ok(())
 }
 
-/// A text of one line or several, without other control characters.
+/// A text of one or more lines, without other control characters.
 pub(super) fn lines<'t>(table: &Table<'t, '_>, name: &str, rule: &str) -> Result<&'t str, DescriptionError> {
     let text = table.string(name, rule)?;
     let control = |c: char| c.is_control() && !matches!(c, '\n' | '\t');
@@ -251,7 +252,7 @@ pub(super) fn lines<'t>(table: &Table<'t, '_>, name: &str, rule: &str) -> Result
     }
 }
 
-/// A name that fits on a line of what is printed.
+/// A name that fits on one line of output.
 pub(super) fn one_line<'t>(table: &Table<'t, '_>, name: &str, rule: &str) -> Result<&'t str, DescriptionError> {
     let text = table.string(name, rule)?;
     match (text.contains(char::is_control), table.get(name)) {

@@ -1,4 +1,4 @@
-//! What a machine file has without saying so: sections of the base `linux-x86` that are of no processor.
+//! What a machine file has by default: sections of the base `linux-x86` that are not about processors.
 
 use super::builtin::BASES;
 use super::figure::How;
@@ -10,7 +10,7 @@ use crate::topology::{Numbering, from_synthetic};
 
 pub(super) const BASE: &str = "linux-x86";
 
-/// A machine of which nothing is known but what [`BASE`] says in one of its sections.
+/// A machine that has only what [`BASE`] says in one of its sections.
 ///
 /// # Panics
 /// If that base does not load or lacks the section, which the tests exclude.

@@ -1,4 +1,4 @@
-//! Writes a machine as a machine file, which reads back as the same machine: for `machines import` and `show`.
+//! Writes a machine as a machine file that reads back as the same machine: for `machines import` and `show`.
 
 use super::distance_table::{Told, told_of};
 use super::figure::{Figure, How};
@@ -27,7 +27,7 @@ fn quoted(text: &str) -> String {
     out
 }
 
-/// A TOML key, in quotes where it must be.
+/// A TOML key, in quotes if necessary.
 fn key(name: &str) -> String {
     let bare = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '-';
     if !name.is_empty() && name.chars().all(bare) { name.to_string() } else { quoted(name) }
@@ -64,7 +64,7 @@ impl AsRef<CpuMask> for Set<'_> {
     }
 }
 
-/// A `[topology]` section with every set listed, for a machine file that somebody writes piece by piece.
+/// A `[topology]` section with every set listed, for machine files that are written piece by piece.
 pub fn topology_section(topology: &Topology, source: &str, how: How) -> String {
     let fact = Fact { value: topology.summary(), source: source.to_string(), how };
     let mut out = String::new();
@@ -73,7 +73,7 @@ pub fn topology_section(topology: &Topology, source: &str, how: How) -> String {
     out
 }
 
-/// `[topology]` with every set listed. What a file cannot say is lost: OS numbers, memory sizes, notices.
+/// `[topology]` with every set listed. What a machine file cannot express is lost: OS numbers, memory sizes, notices.
 fn topology_text(topology: &Topology, fact: &Fact, told: Option<&Told>, out: &mut String) -> std::fmt::Result {
     writeln!(out, "[topology]")?;
     writeln!(out, "source = {}\nhow = \"{}\"", quoted(&fact.source), fact.how.name())?;
@@ -85,7 +85,7 @@ fn topology_text(topology: &Topology, fact: &Fact, told: Option<&Told>, out: &mu
     }
     writeln!(out, "nodes = {}", list(topology.nodes().iter().map(|node| Set(&node.cpus))))?;
     writeln!(out, "clusters = {}", list(topology.clusters().iter().map(Set)))?;
-    // Single CPUs that nobody has listed are cores anyway.
+    // Single CPUs that are in no listed core are cores anyway.
     if topology.cores().iter().any(|core| core.os_index.is_some() || core.cpus.weight() > 1) {
         writeln!(out, "cores = {}", parts(topology.cores()))?;
     }
@@ -111,7 +111,7 @@ fn topology_text(topology: &Topology, fact: &Fact, told: Option<&Told>, out: &mu
     if topology.distances_told { distances_text(topology, fact, told, out) } else { Ok(()) }
 }
 
-/// The table as whoever told it has it; as the topology's own where nothing else is known of it.
+/// The table of distances with its own origin, or with the topology's if nothing else is known.
 fn distances_text(topology: &Topology, fact: &Fact, told: Option<&Told>, out: &mut String) -> std::fmt::Result {
     let classes = topology.node_distances();
     let ends = [classes.first(), classes.last()].map(|end| end.map_or(0, |&end| u64::from(end)));
@@ -161,7 +161,7 @@ fn kinds_text(topology: &Topology, out: &mut String) -> std::fmt::Result {
 }
 
 impl Description {
-    /// This machine as the text of a machine file, its topology listed.
+    /// This machine as the text of a machine file, with its topology listed.
     pub fn to_toml(&self) -> String {
         let mut out = String::new();
         // Writing to a String cannot fail.
@@ -187,7 +187,7 @@ impl Description {
             writeln!(out, "\n[{section}]")?;
             let here =
                 |name: &str| name.split_once('.').filter(|(of, _)| *of == section).map(|(_, name)| name.to_string());
-            // Those of idle states stand with them.
+            // Facts of idle states are written with the states.
             let facts = self.facts().filter_map(|(name, fact)| Some((here(name)?, fact)));
             for (name, fact) in facts.filter(|(name, _)| !name.contains('.')) {
                 writeln!(out, "{name} = {}", fact_text(fact))?;
@@ -251,7 +251,7 @@ impl Description {
         Ok(())
     }
 
-    /// The states whose figures are called after `section`, as tables of that path.
+    /// The states whose figures' names begin with `section`, as tables at that path.
     fn write_idle(&self, out: &mut String, path: &str, section: &str) -> std::fmt::Result {
         if let Some(figure) = self.figure(&format!("{section}.halt_poll")) {
             writeln!(out, "halt_poll = {}", figure_text(figure))?;

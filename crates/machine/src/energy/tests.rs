@@ -11,7 +11,8 @@ fn states() -> Vec<IdleState> {
     [("POLL", 0), ("C1", 2), ("C6", 400)].map(|(name, us)| IdleState::declared(name, us, us)).to_vec()
 }
 
-/// One kind of CPU: 100 mW at 1 GHz, 400 mW at 2 GHz, 20 mW in C1 and 1 mW in C6; a package 500 mW awake and 50 mW asleep.
+/// One kind of CPU: 100 mW at 1 GHz, 400 mW at 2 GHz, 20 mW in C1 and 1 mW in C6. A package draws 500 mW awake and 50
+/// mW asleep.
 fn power(topology: &Topology) -> Power {
     let domain = DomainPower {
         cpus: topology.cpus().map(|(cpu, _)| cpu).collect(),
@@ -29,7 +30,7 @@ fn meter(topology: &Topology) -> Meter {
     Meter::new(topology, power(topology), &states(), |_| 2_000_000)
 }
 
-/// Milliwatts for microseconds.
+/// The energy of milliwatts drawn for microseconds.
 fn nanojoules(mw: u64, us: u64) -> u128 {
     u128::from(mw * 1_000) * u128::from(us * US)
 }
@@ -89,7 +90,7 @@ fn a_core_is_as_deep_as_its_shallowest_thread() {
     let topology = topology("core:1 pu:2");
     let mut meter = meter(&topology);
     meter.idle(CpuId(0), at(100), 2);
-    // The other thread executes until then.
+    // Until then the other thread executes.
     meter.idle(CpuId(1), at(200), 1);
     meter.resume(CpuId(1), at(250));
     meter.idle(CpuId(1), at(300), 2);
@@ -124,7 +125,7 @@ fn a_clock_that_changes_behind_a_path_counts_from_its_end() {
     meter.resume(CpuId(0), at(200));
     meter.clock(CpuId(0), at(190), 1_000_000);
     meter.idle(CpuId(0), at(300), 1);
-    // What is told late of the time before changes nothing.
+    // A change that is reported after later ones were counted changes nothing.
     meter.clock(CpuId(0), at(290), 2_000_000);
     meter.clock(CpuId(0), at(295), 1_000_000);
     // An interrupt from outside took 5 us of that.

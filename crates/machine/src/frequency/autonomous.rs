@@ -1,41 +1,44 @@
-//! Hardware that chooses frequencies by itself (Intel's HWP, AMD's autonomous CPPC). A model: vendors publish its inputs, and how long
-//! it takes to reach the highest frequency, not its rule.
+//! Hardware that chooses frequencies by itself (Intel's HWP, AMD's autonomous CPPC). This is a model: vendors publish
+//! the inputs of the choice and how long it takes to reach the highest frequency, but not the rule.
 //!
-//! Once in a window it looks how busy a core was, whichever of its threads was, over a moving history (Intel's manual, volume 3, 14.4.4: "moving
-//! workload history observation window", whose length the hardware chooses unless told). Busier than the target: faster, by as much of
-//! the whole range as the window is of the time that a full ramp takes. Otherwise: as fast as makes the same work fill the target, but
-//! no slower than where it works most efficiently, if it says where that is (`Most_Efficient_Performance` of the same manual).
-//! The energy-performance preference moves the target: 0 goes to the highest frequency at once, 128 has the machine's own target, 255
-//! runs fuller before it ramps.
+//! At the end of each window the hardware looks how busy a core was, whichever of its threads was busy, over a moving
+//! history (Intel's manual, volume 3, 14.4.4: "moving workload history observation window", whose length the hardware
+//! chooses unless told). If the core was busier than the target, the frequency rises by the fraction of the whole range
+//! that the window is of a full ramp's time. Otherwise it goes to where the same work would just fill the target, but
+//! no lower than the most efficient frequency, if the hardware declares one (`Most_Efficient_Performance` of the same
+//! manual). The energy-performance preference moves the target: at 0 a busy core goes to the highest frequency at once,
+//! at 128 the target is the machine's own, at 255 a core has to be fuller before it ramps.
 //!
-//! It sees time in idle states, and nothing of the scheduler: a task that comes with a history of load finds the core as it was left.
-//! Windows without work count into the history once somebody runs there again. Windows of all cores are multiples of one period.
+//! The hardware sees time in idle states, and nothing of the scheduler: a task that arrives with a history of load
+//! finds the core as it was left. Windows without work enter the history once something runs on the core again. The
+//! windows of all cores are multiples of one period.
 
 use super::{Autonomous, Frequency, What};
 use units::{CpuId, Ps};
 
-/// Where autonomous hardware stands with a core.
+/// The state of the autonomous hardware for one core.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Window {
     began: Ps,
-    /// Unhalted time of all threads until then.
+    /// Unhalted time of all threads until `began`.
     unhalted: Ps,
-    /// It will look at the end of the window.
+    /// Whether the hardware will look at the end of the window.
     due: bool,
-    /// How busy the core was in the history before that, in permille of [`PERMILLE`].
+    /// How busy the core was in the history before `began`, in permille of [`PERMILLE`].
     busy: u64,
 }
 
-/// The preference in the middle, where the target is the machine's own.
+/// The middle preference, at which the target is the machine's own.
 const MIDDLE: u32 = 128;
 const HIGHEST: u32 = 255;
-/// Permille. Who is busy all the time ramps at any preference.
+/// The highest target, in permille. A core that is busy all the time ramps at any preference.
 const FULLEST: u32 = 950;
 const PERMILLE: u64 = 1_000;
-/// So many windows without work are seen of any history.
+/// After this many windows without work any history is as good as forgotten.
 const FORGOTTEN: u64 = 200;
-/// So many histories without work, where these are more windows. A window takes one part of n of what a history of n windows holds,
-/// so that n of them leave less than 1/e of it, and these less than a permille.
+/// The same as a number of histories, for histories that are long in windows. In a history of n windows each window
+/// replaces one n-th, so n windows leave less than 1/e of what was before, and this many histories leave less than a
+/// permille.
 const HISTORIES: u64 = 7;
 
 /// The share of time, in permille, for which a CPU is to be busy.
@@ -49,13 +52,13 @@ fn target(own: u32, preference: u32) -> u32 {
 }
 
 impl Autonomous {
-    /// The length of a window, and of the history, no shorter.
+    /// The lengths of a window and of the history, which is at least a window.
     fn lengths(&self) -> (u64, u64) {
         let window = self.window.0.max(1);
         (window, self.history.0.max(window))
     }
 
-    /// So many windows without work leave less than a permille of what was before.
+    /// This many windows without work leave less than a permille of what was before.
     fn forgotten(&self) -> u64 {
         let (window, history) = self.lengths();
         FORGOTTEN.max(history.div_ceil(window).saturating_mul(HISTORIES))
@@ -63,7 +66,7 @@ impl Autonomous {
 }
 
 impl Frequency {
-    /// `cpu` executes: if hardware chooses its frequency, it looks at the end of the window.
+    /// `cpu` executes: if the hardware chooses its frequency, it looks at the end of the window.
     pub(super) fn watch(&mut self, cpu: CpuId, now: Ps) {
         let Some(rule) = self.model.autonomous.filter(|_| self.policy.is_autonomous()) else { return };
         let core = self.cpus[cpu.index()].core;
@@ -73,10 +76,10 @@ impl Frequency {
         }
         let (period, _) = rule.lengths();
         let began = Ps(now.0 / period * period);
-        // Windows without work, unseen until now.
+        // Windows without work, which nobody looked at until now.
         for _ in 0..(began.0.saturating_sub(window.began.0) / period).min(rule.forgotten()) {
             self.window_seen(core, 0, now);
-            // Where nothing is left, more such windows choose the same.
+            // Once nothing is left of the history, more such windows choose the same.
             if self.windows[core].busy == 0 {
                 break;
             }
@@ -91,18 +94,19 @@ impl Frequency {
         self.threads[core].iter().fold(Ps::ZERO, |sum, cpu| sum + self.cpus[cpu.index()].clock.read(now).unhalted)
     }
 
-    /// Some thread of a core executes, or is known to from some time on.
+    /// Whether some thread of a core executes, or is known to execute from some time on.
     fn executes(&self, core: usize) -> bool {
         self.threads[core].iter().any(|cpu| !self.cpus[cpu.index()].clock.halted())
     }
 
-    /// The end of a window. Of who comes as late as that it shows nothing, and nothing but the next window's end would find who stays.
+    /// A window ends. A thread that resumes just before the end shows no busy time yet, but only the end of the next
+    /// window would find it; so a core that executes is looked at again.
     pub(super) fn window_ends(&mut self, core: usize, at: Ps) {
         let Some(rule) = self.model.autonomous else { return };
         let unhalted = self.unhalted(core, at);
         let executes = self.executes(core);
         let window = &mut self.windows[core];
-        // Threads beside each other are counted twice, but a core is no more than busy.
+        // Time of threads beside each other is counted twice, but a core cannot be more than busy.
         let busy = unhalted.saturating_sub(window.unhalted).0 * PERMILLE / rule.window.0.max(1);
         let due = busy > 0 || executes;
         *window = Window { began: at, unhalted, due, ..*window };
@@ -112,7 +116,7 @@ impl Frequency {
         }
     }
 
-    /// A window in which a core was so busy, in permille, comes to its history, and the hardware chooses.
+    /// Adds to a core's history a window in which it was busy for `busy` permille. Then the hardware chooses.
     fn window_seen(&mut self, core: usize, busy: u64, at: Ps) {
         let Some(rule) = self.model.autonomous else { return };
         let window = &mut self.windows[core];
@@ -162,14 +166,14 @@ mod tests {
         for windows in (1..60).chain([100, 333, 1_000, 20_000]) {
             for (window, history) in [(10, windows * 10), (10, windows * 10 + 9)] {
                 let rule = rule(window, history);
-                // Rounded up, so that it is no less than what is left.
+                // Rounded up, so that it is no less than what is really left.
                 let step = |left: u128, _| (left * u128::from(history - window)).div_ceil(history.into());
                 let whole = 1_u128 << 90;
                 let left = (0..rule.forgotten()).fold(whole, step);
                 assert!(left < whole / 1_000, "{} windows of {history}", rule.forgotten());
             }
         }
-        // As it always was, as far as that is enough.
+        // The old constant, where that is enough.
         assert_eq!([0, 1, 20, 28].map(|windows| rule(1, windows).forgotten()), [200; 4]);
         assert_eq!(rule(1_000, 100_000).forgotten(), 700);
     }

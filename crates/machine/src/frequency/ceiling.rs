@@ -1,22 +1,23 @@
-//! What a package's power allows its clocks: a ceiling, one frequency for all of them, which each obeys as far as it goes so low.
+//! The ceiling that a package's power limit puts on its clocks: one frequency for all of them. A clock that cannot go
+//! so low goes to its lowest.
 //!
-//! Who finds it is [`crate::power_limit`]; here it comes to the clocks as turbo limits do.
+//! [`crate::power_limit`] finds the ceiling. Here it is applied to the clocks, as turbo limits are.
 
 use super::{Frequency, What};
 use units::{CpuId, Ps};
 
 impl Frequency {
-    /// A package looks at what it drew at that time: [`Frequency::step`] will say so.
+    /// A package is to look at `at` at what it drew: [`Frequency::step`] will say when.
     pub fn plan_power(&mut self, package: usize, at: Ps) {
         self.plan(at, What::Power(package));
     }
 
-    /// The package that a CPU is in.
+    /// The package of a CPU.
     pub fn package_of(&self, cpu: CpuId) -> usize {
         self.cpus[cpu.index()].package
     }
 
-    /// The domain that a CPU's clock is in.
+    /// The domain of a CPU's clock.
     pub fn domain_of(&self, cpu: CpuId) -> usize {
         self.cpus[cpu.index()].domain
     }
@@ -25,7 +26,7 @@ impl Frequency {
         self.domains.len()
     }
 
-    /// What a domain's clock would show if no power held it back: its votes, within the turbo limits.
+    /// The frequency that a domain would have without a power limit: its votes, within the turbo limits.
     pub fn unheld_khz(&self, domain: usize) -> u32 {
         let this = &self.domains[domain];
         let turbo = self.policy.limits.turbo;
@@ -34,13 +35,14 @@ impl Frequency {
         self.voted(domain).min(limit).max(self.model.bands[this.band].min_khz)
     }
 
-    /// What it shows then under a ceiling.
+    /// The frequency that it would have under a ceiling.
     pub fn held_khz(&self, domain: usize, ceiling_khz: u32) -> u32 {
         let band = self.domains[domain].band;
         self.unheld_khz(domain).min(self.ceiling_of_band(band, ceiling_khz))
     }
 
-    /// What a ceiling leaves to a band: the highest that its clocks can be set to and that is not above it, else their lowest.
+    /// What a ceiling means for a band: the highest frequency up to it to which the band's clocks can be set, or else
+    /// their lowest.
     fn ceiling_of_band(&self, band: usize, ceiling_khz: u32) -> u32 {
         let of = &self.model.bands[band];
         if ceiling_khz == u32::MAX {
@@ -51,8 +53,8 @@ impl Frequency {
         highest.unwrap_or(if points.is_empty() { ceiling_khz } else { of.min_khz }).max(of.min_khz)
     }
 
-    /// Every ceiling that makes a difference to a package, ascending, without the one above all: where a driver has a table its
-    /// frequencies, elsewhere multiples of the step.
+    /// Every ceiling that makes a difference to a package, ascending, without the unlimited one: the frequencies of the
+    /// driver's table, or multiples of the step where the driver has none.
     pub fn ceilings(&self, package: usize) -> Vec<u32> {
         let mut all = Vec::new();
         for &domain in &self.packages[package].domains {
@@ -70,7 +72,8 @@ impl Frequency {
         all
     }
 
-    /// A package's power allows no more from `now` on ([`u32::MAX`]: everything): its clocks follow as they follow turbo limits.
+    /// From `now` on a package's power allows no more than this ([`u32::MAX`]: everything). Its clocks follow as they
+    /// follow turbo limits.
     pub fn set_ceiling(&mut self, package: usize, ceiling_khz: u32, now: Ps) {
         let bands: Vec<u32> = (0..self.model.bands.len()).map(|band| self.ceiling_of_band(band, ceiling_khz)).collect();
         self.packages[package].ceiling_khz = bands;

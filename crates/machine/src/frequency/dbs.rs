@@ -1,6 +1,6 @@
 //! drivers/cpufreq/cpufreq_governor.c with its two governors, ondemand and conservative: they sample how long CPUs idled.
 //!
-//! Whoever notices that it is time leaves the sample to a kworker of its CPU, which asks the driver.
+//! Code that notices that a sample is due leaves it to a kworker of its CPU, which asks the driver.
 
 use super::governed::Wish;
 use super::policy::Relation;
@@ -18,25 +18,26 @@ pub(super) struct CpuDbsInfo {
     prev_load: u64,
 }
 
-/// cpufreq_governor.h: struct policy_dbs_info, with what each governor has beside it.
+/// cpufreq_governor.h: struct policy_dbs_info, and what each of the governors keeps beside it.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct PolicyDbsInfo {
     last_sample_time: Ns,
-    /// `sample_delay_ns`, in microseconds; before the first sample the sampling rate.
+    /// `sample_delay_ns`, in microseconds; `None` before the first sample: the sampling rate.
     sample_delay_us: Option<u64>,
-    /// The jiffy of the next sample, by timer.
+    /// The jiffy of the next sample, where timers take samples.
     expires: u64,
     /// A sample is left to a kworker (until v4.5 `skip_work`).
     work_in_progress: bool,
-    /// ondemand at the highest frequency waits so many periods for its next sample.
+    /// At the highest frequency ondemand waits for this many periods before its next sample.
     rate_mult: u64,
-    /// Two frequencies that are between them what ondemand wants, with `powersave_bias`: the lower one, and how long each.
+    /// With `powersave_bias`, ondemand alternates between two frequencies that average to what it wants: the lower one,
+    /// and how long each lasts.
     freq_lo: Option<Lower>,
-    /// The next sample is no sample, but the turn of the lower one (`OD_SUB_SAMPLE`).
+    /// Instead of a sample, the lower frequency's turn comes next (`OD_SUB_SAMPLE`).
     sub_sample: bool,
-    /// Samples for which conservative has not looked whether to go down.
+    /// Samples for which conservative has not considered a step down.
     down_skip: u32,
-    /// What conservative has reached, in kHz.
+    /// The frequency that conservative has reached by its own count, in kHz.
     requested_freq: u32,
 }
 
@@ -57,10 +58,11 @@ impl Default for PolicyDbsInfo {
 }
 
 impl PolicyDbsInfo {
-    /// The lower of two frequencies between which ondemand takes turns, in kHz.
+    /// The lower of the two frequencies between which ondemand alternates, in kHz, and for how many microseconds it stays
+    /// at the upper one.
     #[cfg(test)]
-    pub fn turns(&self) -> Option<u32> {
-        self.freq_lo.map(|lower| lower.khz)
+    pub fn turns(&self) -> Option<(u32, u64)> {
+        self.freq_lo.map(|lower| (lower.khz, lower.hi_us))
     }
 }
 
@@ -71,25 +73,26 @@ struct Lower {
     lo_us: u64,
 }
 
-/// A frequency that a governor wants, and which one the driver may take for it.
+/// A frequency that a governor wants, and how the driver may round it.
 type Target = (u32, Relation);
 
-/// What a sample says of a policy's CPUs, in percent, the busiest one's.
+/// What a sample says about a policy: the load of its busiest CPU, in percent.
 #[derive(Clone, Copy)]
 struct Load {
-    /// Of a CPU that slept long, that before the sleep.
+    /// A CPU that slept long counts with its load before the sleep.
     max: u64,
-    /// `max_sample_load`: of this sample alone.
+    /// `max_sample_load`: from this sample alone.
     of_sample: u64,
-    /// How many periods the shortest sleep took.
+    /// How many periods the shortest sleep of a CPU lasted.
     idle_periods: u64,
 }
 
-/// cpufreq_conservative.c: DEF_FREQUENCY_STEP, where a step would be nothing.
+/// cpufreq_conservative.c: DEF_FREQUENCY_STEP, in case a step would be zero.
 const DEF_FREQUENCY_STEP: u32 = 5;
 
 impl Frequency {
-    /// cpufreq_governor.c: dbs_update_util_handler(). The policy whose sample `by` is to leave to a kworker, by an interrupt to itself.
+    /// cpufreq_governor.c: dbs_update_util_handler(). Returns the policy whose sample `by` is to leave to a kworker, by
+    /// an interrupt to itself.
     pub(super) fn dbs_update_util_handler(&mut self, by: CpuId, cpu: CpuId, time: Ns) -> Option<u16> {
         let number = self.cpus[cpu.index()].policy;
         let policy = &mut self.policies[number];
@@ -107,7 +110,8 @@ impl Frequency {
         Some(number as u16)
     }
 
-    /// cpufreq_governor.c: dbs_timer_handler(), until v4.5: at a tick of `cpu`. The policy whose sample it leaves to a kworker.
+    /// cpufreq_governor.c: dbs_timer_handler(), until v4.5: at a tick of `cpu`. Returns the policy whose sample it
+    /// leaves to a kworker.
     pub(super) fn dbs_timer_handler(&mut self, cpu: CpuId, now: Ps) -> Option<u16> {
         let number = self.cpus[cpu.index()].policy;
         let dbs = &mut self.policies[number].dbs;
@@ -115,8 +119,8 @@ impl Frequency {
         (due && !std::mem::replace(&mut dbs.work_in_progress, true)).then_some(number as u16)
     }
 
-    /// cpufreq_governor.c: dbs_work_handler(), of a policy by its number, up to where it asks the driver: for what, if for another frequency than
-    /// it has. `iowait`: CPUs whose tasks wait for a device.
+    /// cpufreq_governor.c: dbs_work_handler(), of policy `number`, up to where it asks the driver. Returns what it asks
+    /// for, if that is another frequency than the policy has. `iowait`: CPUs whose tasks wait for a device.
     pub fn dbs_work_handler(&mut self, number: usize, iowait: &[CpuId], now: Ps) -> Option<Wish> {
         for index in 0..self.policies[number].cpus.len() {
             let cpu = self.policies[number].cpus[index];
@@ -130,8 +134,8 @@ impl Frequency {
         target.and_then(|(khz, relation)| self.another(number, khz, relation))
     }
 
-    /// The rest of it: the next sample may come. Until v4.5 gov_add_timers(), with delay_for_sampling_rate(): all CPUs sample in the same
-    /// jiffies.
+    /// The rest of it, after which the next sample may come. Until v4.5 gov_add_timers(), with
+    /// delay_for_sampling_rate(): all CPUs sample in the same jiffies.
     pub fn dbs_work_done(&mut self, number: usize, now: Ps) {
         let jiffies = now.0 / self.policy.tick.0;
         let dbs = &self.policies[number].dbs;
@@ -178,7 +182,7 @@ impl Frequency {
                 _ => 100 * elapsed.saturating_sub(idle).0 / elapsed.0,
             };
             let load = if elapsed != Ps::ZERO && slept.0 > 2 * sampling_rate.0 && info.prev_load != 0 {
-                // Once: then it counts again.
+                // Only once: after that it counts again.
                 std::mem::take(&mut info.prev_load)
             } else {
                 info.prev_load = of_sample;
@@ -192,7 +196,8 @@ impl Frequency {
         told
     }
 
-    /// cpufreq_ondemand.c: od_dbs_update(). In how many microseconds it is to be called again, and what it wants.
+    /// cpufreq_ondemand.c: od_dbs_update(). Returns in how many microseconds it is to be called again, and what it
+    /// wants.
     fn od_dbs_update(&mut self, number: usize, now: Ps) -> (u64, Option<Target>) {
         let dbs = &mut self.policies[number].dbs;
         let sub_sample = std::mem::take(&mut dbs.sub_sample);
@@ -206,7 +211,8 @@ impl Frequency {
         (dbs.freq_lo.map_or(period_us, |lower| lower.hi_us), Some(target))
     }
 
-    /// cpufreq_ondemand.c: od_update(), with dbs_freq_increase(). The highest frequency above the threshold, else in proportion.
+    /// cpufreq_ondemand.c: od_update(), with dbs_freq_increase(). Above the threshold the highest frequency, otherwise
+    /// one in proportion to the load.
     #[doc(alias = "dbs_freq_increase")]
     fn od_update(&mut self, number: usize, now: Ps) -> Target {
         let load = self.dbs_update(number, now).max;
@@ -233,8 +239,8 @@ impl Frequency {
         (next, Relation::ClosestEfficient)
     }
 
-    /// cpufreq_ondemand.c: generic_powersave_bias_target(). The upper one of two frequencies that come to somewhat less than `khz`. Whole
-    /// numbers of 32 bits, as there: what overflows wraps.
+    /// cpufreq_ondemand.c: generic_powersave_bias_target(). Returns the upper one of two frequencies whose mean is
+    /// somewhat below `khz`. Integers have 32 bits and wrap on overflow, as in the kernel.
     fn generic_powersave_bias_target(&mut self, number: usize, khz: u32, relation: Relation) -> u32 {
         let driver = self.policy.driver;
         if !driver.has_table() {
@@ -249,7 +255,7 @@ impl Frequency {
         if lo == hi {
             return lo;
         }
-        // A timer counts in jiffies.
+        // Timers count in jiffies.
         let (rate, unit_us) = match self.policy.rules.sampling {
             Sampling::Callbacks => (self.policy.sampling_rate_us, 1),
             Sampling::Timers => {
@@ -262,7 +268,8 @@ impl Frequency {
         hi
     }
 
-    /// cpufreq_conservative.c: cs_dbs_update(). A step up, a step down, or neither; the same.
+    /// cpufreq_conservative.c: cs_dbs_update(). It wants a step up, a step down, or neither. Returns the same as
+    /// od_dbs_update().
     fn cs_dbs_update(&mut self, number: usize, now: Ps) -> (u64, Option<Target>) {
         let load = self.dbs_update(number, now);
         let target = if self.policy.freq_step > 0 { self.cs_step(number, load) } else { None };
@@ -325,7 +332,7 @@ impl Frequency {
         Some((requested, relation))
     }
 
-    /// Whether a governor of this file chooses, and by which of the two ways it is called.
+    /// Whether a governor of this file chooses, and is called in this way.
     pub(super) fn dbs_chooses(&self, by: Sampling) -> bool {
         self.policy.samples_idle_time() && self.policy.rules.sampling == by
     }

@@ -1,36 +1,37 @@
-//! How governors come to be called, and how what they choose comes to the hardware.
+//! How governors are called, and how their choices reach the hardware.
 
 use super::model::Band;
 use super::policy::{Limits, Relation};
 use super::rules::Sampling;
 use super::{Driver, Frequency, FullSpeed};
+use sched::cpu_topology::SCHED_CAPACITY_SCALE;
 use sched::cpufreq_schedutil::CpufreqPolicy;
 use units::{Capacity, CpuId, Ns, Ps};
 
-/// 1024 = as fast as it can for long.
-const FULL: u64 = 1024;
+/// Full speed: as fast as the CPU can be for long.
+const FULL: u64 = SCHED_CAPACITY_SCALE as u64;
 
-/// What a driver is asked for, in kHz, and which way it may round.
+/// A frequency that a driver is asked for, in kHz, and how it may round it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Wish {
     pub khz: u32,
     pub relation: Relation,
 }
 
-/// CPUs that are governed together.
+/// CPUs that are governed together: a cpufreq policy.
 pub(super) struct Group {
     pub cpus: Vec<CpuId>,
-    /// The number of its CPUs' band, and what was written to its files, as it stands there.
+    /// The number of its CPUs' band, and the limits that its files show.
     pub band: usize,
     pub limits: Limits,
-    /// `scaling_cur_freq`: what was asked for last, in kHz.
+    /// `scaling_cur_freq`: the frequency asked for last, in kHz.
     pub cur: u32,
     pub dbs: super::dbs::PolicyDbsInfo,
 }
 
 impl Frequency {
-    /// The scheduler tells of a CPU's utilization ([`sched::arch::Arch::cpufreq_update_util`]). The policy whose sample `by` is to leave
-    /// to a kworker, by an interrupt to itself.
+    /// The scheduler reports a CPU's utilization ([`sched::arch::Arch::cpufreq_update_util`]). Returns the policy whose
+    /// sample `by` is to leave to a kworker, by an interrupt to itself.
     pub fn update_util(&mut self, by: CpuId, cpu: CpuId, time: Ns, iowait: bool, now: Ps) -> Option<u16> {
         if self.pstate_chooses(Sampling::Callbacks) {
             self.intel_pstate_update_util(by, cpu, time, iowait, now);
@@ -42,8 +43,8 @@ impl Frequency {
         None
     }
 
-    /// A tick of `cpu`, and the timers that it looks at; `nice`: it interrupts a task with a nice level above 0, in user mode. The policy
-    /// whose sample is left to a kworker of `cpu`.
+    /// A tick of `cpu`, which drives the timers of samples. `nice`: it interrupts a task with a nice level above 0, in
+    /// user mode. Returns the policy, if any, whose sample is left to a kworker of `cpu`.
     pub fn tick(&mut self, cpu: CpuId, nice: bool, now: Ps) -> Option<u16> {
         if nice {
             // account_user_time()
@@ -57,41 +58,43 @@ impl Frequency {
         None
     }
 
-    /// The CPUs of a policy, by its number.
+    /// The CPUs of policy `number`.
     pub fn policy_cpus(&self, number: usize) -> &[CpuId] {
         &self.policies[number].cpus
     }
 
-    /// Whether kworkers take samples for a governor.
+    /// Whether a governor leaves its samples to kworkers.
     pub fn leaves_samples(&self) -> bool {
         self.policy.samples_idle_time()
     }
 
-    /// Whether the scheduler is to call [`Frequency::update_util`].
+    /// Whether the scheduler has to call [`Frequency::update_util`].
     pub fn wants_updates(&self) -> bool {
         self.pstate_chooses(Sampling::Callbacks) || self.dbs_chooses(Sampling::Callbacks) || self.boosts_hardware()
     }
 
-    /// cpufreq.c: what __cpufreq_driver_target() makes of a wish: another frequency than the policy has.
+    /// cpufreq.c: what __cpufreq_driver_target() makes of a request. `None` if the policy already has that frequency.
     ///
-    /// Differs: drivers that want to hear of limits that changed (CPUFREQ_NEED_UPDATE_LIMITS) are asked for what they have, too.
+    /// Differs: in the kernel, drivers that need to know of changed limits (CPUFREQ_NEED_UPDATE_LIMITS) are asked even
+    /// for the frequency that they already have.
     pub(super) fn another(&self, number: usize, khz: u32, relation: Relation) -> Option<Wish> {
         let khz = self.resolve_of(number, khz, relation);
         (self.policies[number].cur != khz).then_some(Wish { khz, relation })
     }
 
-    /// What a thread asks the driver for that schedutil wants `khz` of the policy of `cpu`: the policy's number, and if that is another frequency.
+    /// A thread asks the driver for the frequency that schedutil wants for the policy of `cpu`. Returns the policy's
+    /// number, and the request if it is for another frequency.
     pub fn wanted(&self, cpu: CpuId, khz: u32) -> (usize, Option<Wish>) {
         let number = self.cpus[cpu.index()].policy;
         (number, self.another(number, khz, Relation::Lowest))
     }
 
-    /// `scaling_cur_freq` of a policy, by its number.
+    /// `scaling_cur_freq` of policy `number`.
     pub fn cur(&self, number: usize) -> u32 {
         self.policies[number].cur
     }
 
-    /// The driver's `target_index()` or `target()`, of all CPUs of a policy: until when it waits.
+    /// The driver's `target_index()` or `target()`, for all CPUs of a policy. Returns until when it waits.
     pub fn driver_target(&mut self, number: usize, wish: Wish, now: Ps) -> Ps {
         self.switch(number, wish, now);
         if self.policy.driver.waits() { self.changes_at(self.policies[number].cpus[0], now) } else { now }
@@ -109,8 +112,8 @@ impl Frequency {
         self.arch_set_freq_scale(number);
     }
 
-    /// arch_topology.c: topology_set_freq_scale(): where no counters tell how fast CPUs are, what was asked for last does, as a share of the
-    /// highest of the policy. So it is where the driver has a listed table.
+    /// arch_topology.c: topology_set_freq_scale(): where no counters show how fast CPUs are, the scale is the frequency
+    /// asked for last, as a share of the policy's highest. This is the case where the driver has a listed table.
     #[doc(alias = "topology_set_freq_scale")]
     pub(super) fn arch_set_freq_scale(&mut self, number: usize) {
         let band = self.band_of(number);
@@ -137,7 +140,7 @@ impl Frequency {
         self.resolve_of(self.cpus[cpu.index()].policy, khz, Relation::LowestEfficient)
     }
 
-    /// cpufreq.c: what cpufreq_driver_fast_switch() does. What the policy has then.
+    /// cpufreq.c: what cpufreq_driver_fast_switch() does. Returns the frequency that the policy then has.
     pub fn fast_switch(&mut self, cpu: CpuId, khz: u32, now: Ps) -> u32 {
         let khz = self.resolve(cpu, khz);
         let number = self.cpus[cpu.index()].policy;
@@ -145,7 +148,7 @@ impl Frequency {
         self.policies[number].cur
     }
 
-    /// cpufreq.c: cpufreq_driver_adjust_perf(): shares of a CPU's capacity instead of frequencies.
+    /// cpufreq.c: cpufreq_driver_adjust_perf(): the request is in shares of a CPU's capacity instead of frequencies.
     ///
     /// Differs: under amd-pstate of v6.1 `boost` = 0 does not bound them.
     #[doc(alias = "intel_cpufreq_adjust_perf")]
@@ -153,7 +156,7 @@ impl Frequency {
     pub fn adjust_perf(&mut self, cpu: CpuId, min: u64, target: u64, capacity: u64, now: Ps) {
         let band = self.band_of(self.cpus[cpu.index()].policy);
         let highest = match self.policy.driver {
-            // HWP_GUARANTEED_PERF, where that is the highest of the policy.
+            // HWP_GUARANTEED_PERF, if that is the policy's highest.
             Driver::IntelCpufreq => self.policy.cpuinfo_max_khz(&self.model, band),
             _ => band.max_khz(),
         };
@@ -161,7 +164,7 @@ impl Frequency {
         self.fast_switch(cpu, share as u32, now);
     }
 
-    /// The policies, as schedutil starts with them.
+    /// The policies as schedutil begins with them.
     pub fn cpufreq_policies(&self) -> Vec<CpufreqPolicy> {
         let hardware = self.policy.hardware && self.policy.driver == Driver::IntelCpufreq;
         let policy = |group: &Group| CpufreqPolicy {
@@ -186,7 +189,8 @@ impl Frequency {
         let (ratio, base) = self.max_freq_ratio(cpu);
         let this = &mut self.cpus[cpu.index()];
         let counters = this.clock.read(now);
-        // A path reads ahead of the changes that come before its end: what it took for cycles may be more than there were.
+        // A path reads the counters at its end, ahead of frequency changes that come before its end. So an earlier
+        // reading may have counted more cycles than there were.
         let cycles = counters.cycles.saturating_sub(this.scaled_at.cycles);
         let mperf = counters.unhalted.saturating_sub(this.scaled_at.unhalted).ns().0 * base / 1_000_000;
         this.scaled_at = counters;
@@ -195,9 +199,10 @@ impl Frequency {
         }
     }
 
-    /// The frequency that counts as full speed, 1024 the base frequency: arch/x86/kernel/cpu/aperfmperf.c: intel_set_max_freq_ratio(),
-    /// arch/x86/kernel/acpi/cppc.c: amd_set_max_freq_ratio(). What the hardware declares, whatever holds it back; and that base frequency.
-    /// On x86 both are the boot CPU's, of which all kinds of cores are measured; elsewhere each CPU's own.
+    /// The frequency that counts as full speed, where 1024 is the base frequency; and that base frequency.
+    /// arch/x86/kernel/cpu/aperfmperf.c: intel_set_max_freq_ratio(), arch/x86/kernel/acpi/cppc.c:
+    /// amd_set_max_freq_ratio(). It is what the hardware declares, whatever limits it at the moment. On x86 both are
+    /// the boot CPU's, and measure all kinds of cores; elsewhere each CPU has its own.
     fn max_freq_ratio(&self, cpu: CpuId) -> (u64, u64) {
         let full_speed = self.policy.driver.full_speed(&self.model);
         let own = self.band_of(self.cpus[cpu.index()].policy);

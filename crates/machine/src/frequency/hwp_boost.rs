@@ -6,7 +6,7 @@ use units::{CpuId, Ns};
 /// hwp_boost_hold_time_ns
 const HOLD: Ns = Ns::from_ms(3);
 
-/// intel_pstate.c: struct cpudata, where the hardware chooses.
+/// intel_pstate.c: struct cpudata, as far as it is used where the hardware chooses.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct HwpBoost {
     /// In kHz; 0: no boost.
@@ -17,12 +17,12 @@ pub(super) struct HwpBoost {
 }
 
 impl Frequency {
-    /// Whether the driver listens for waits.
+    /// Whether the driver raises that floor for tasks that waited for a device.
     pub(super) fn boosts_hardware(&self) -> bool {
         self.policy.is_autonomous() && self.policy.hwp_dynamic_boost
     }
 
-    /// The lowest that the hardware may choose for `cpu`.
+    /// The lowest frequency that the hardware may choose for `cpu`.
     pub(super) fn floor_of(&self, cpu: CpuId) -> u32 {
         self.hardware_floor(cpu).max(self.cpus[cpu.index()].boost.boost_min)
     }
@@ -32,7 +32,7 @@ impl Frequency {
         self.policy.hardware_floor(self.band_of(number), self.policies[number].limits)
     }
 
-    /// The highest that may be asked for.
+    /// The highest frequency that it may be asked for.
     pub(super) fn ceiling_of(&self, cpu: CpuId) -> u32 {
         let number = self.cpus[cpu.index()].policy;
         self.policy.hardware_ceiling(self.band_of(number), self.policies[number].limits)
@@ -54,7 +54,7 @@ impl Frequency {
             return;
         }
         if std::mem::take(&mut boost.iowait) {
-            // One wait may be chance: two within two ticks are not.
+            // One wait may be chance; two within two ticks are not.
             let again = time.0 < boost.last_io_update.0 + 2 * tick.0;
             boost.last_io_update = time;
             if again {
@@ -68,7 +68,8 @@ impl Frequency {
         }
     }
 
-    /// intel_pstate.c: intel_pstate_hwp_boost_up(): halfway to the base frequency, then that, then the highest.
+    /// intel_pstate.c: intel_pstate_hwp_boost_up(): first halfway to the base frequency, then the base, then the
+    /// highest.
     fn intel_pstate_hwp_boost_up(&mut self, cpu: CpuId, time: Ns, now: units::Ps) {
         let (floor, ceiling) = (self.hardware_floor(cpu), self.ceiling_of(cpu));
         let guaranteed = self.band_of(self.cpus[cpu.index()].policy).base_khz;

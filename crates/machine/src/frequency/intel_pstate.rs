@@ -1,6 +1,7 @@
-//! drivers/cpufreq/intel_pstate.c, active, where the hardware does not choose by itself. P-states are multiples of the bus clock.
+//! drivers/cpufreq/intel_pstate.c in active mode, where the hardware does not choose by itself. P-states are multiples
+//! of the bus clock.
 //!
-//! Numbers with 8 and with 14 binary digits behind the point are the driver's.
+//! The fixed-point formats with 8 and 14 fractional bits are the driver's.
 
 use super::rules::{PstateIowait, PstateTarget, Sampling};
 use super::{Counters, Frequency};
@@ -8,7 +9,7 @@ use units::{CpuId, Ns, Ps};
 
 const FRAC_BITS: u32 = 8;
 const EXT_FRAC_BITS: u32 = FRAC_BITS + 6;
-/// One.
+/// The number one in fixed point.
 const ONE: i64 = 1 << FRAC_BITS;
 const SAMPLING_INTERVAL: Ns = Ns::from_ms(10);
 /// `core_params.pid_policy`: setpoint 97, proportional gain 20%, no other gains, no deadband.
@@ -19,19 +20,19 @@ const P_GAIN: i64 = (20 << FRAC_BITS) / 100;
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct CpuData {
     current_pstate: i64,
-    /// When the last sample was taken, by the run queue's clock where the scheduler told of it; zero before the first.
+    /// When the last sample was taken, by the run queue's clock if the scheduler triggered it; zero before the first.
     sample_time: Ns,
     prev: Counters,
-    /// The same, by the counter that never stops.
+    /// The time of that sample by the counter that never stops.
     prev_tsc: Ps,
     busy_scaled: i64,
     iowait_boost: i64,
     last_update: Ns,
-    /// The jiffy of the next sample, by timer.
+    /// The jiffy of the next sample, where timers take samples.
     expires: u64,
 }
 
-/// What a sample says: cycles at the frequency it had, at the base frequency, and of the clock that never stops.
+/// A sample: cycles at the actual frequency, at the base frequency, and of the clock that never stops.
 #[derive(Clone, Copy)]
 struct Sample {
     aperf: i64,
@@ -102,7 +103,7 @@ impl Frequency {
         }
     }
 
-    /// intel_pstate.c: intel_pstate_sample(). `None` for the first one, which has nothing to be compared with.
+    /// intel_pstate.c: intel_pstate_sample(). `None` for the first sample, which has no earlier one to compare with.
     fn intel_pstate_sample(&mut self, cpu: CpuId, time: Ns, now: Ps) -> Option<Sample> {
         let base = u64::from(self.band_of(self.cpus[cpu.index()].policy).base_khz);
         let this = &mut self.cpus[cpu.index()];
@@ -115,7 +116,8 @@ impl Frequency {
         }
         let at_base = |time: Ps| (u128::from(time.ns().0) * u128::from(base) / 1_000_000) as i64;
         let sample = Sample {
-            // A path reads ahead of the changes that come before its end: what it took for cycles may be more than there were.
+            // A path reads the counters at its end, ahead of frequency changes that come before its end. So an earlier
+            // reading may have counted more cycles than there were.
             aperf: counters.cycles.saturating_sub(data.prev.cycles) as i64,
             mperf: at_base(unhalted).max(1),
             tsc: at_base(tsc).max(1),
@@ -144,12 +146,13 @@ impl Frequency {
         i64::from(khz / self.model.step_khz)
     }
 
-    /// intel_pstate.c: get_target_pstate_use_performance(), until v4.13: how fast it was, of what was asked for.
+    /// intel_pstate.c: get_target_pstate_use_performance(), until v4.13: how fast the CPU was compared to what was
+    /// asked for.
     fn get_target_pstate_use_performance(&mut self, cpu: CpuId, sample: Sample) -> i64 {
         let band = self.band_of(self.cpus[cpu.index()].policy);
         let (max_pstate, lowest) = (self.pstate_of(band.base_khz), self.pstate_of(band.min_khz));
         let data = &mut self.cpus[cpu.index()].pstate;
-        // The driver starts at the lowest.
+        // The driver starts at the lowest P-state.
         let current = data.current_pstate.max(lowest);
         let core_pct_busy = (sample.aperf << FRAC_BITS) * 100 / sample.mperf;
         let mut core_busy = mul_fp(core_pct_busy, div_fp(max_pstate << FRAC_BITS, current << FRAC_BITS));
@@ -158,13 +161,13 @@ impl Frequency {
             core_busy = mul_fp(core_busy, div_fp(sample_us, duration_us));
         }
         data.busy_scaled = core_busy;
-        // pid_calc(), whose gains but one are zero.
+        // pid_calc(), with all gains but one zero.
         let error = (SETPOINT << FRAC_BITS) - core_busy;
         let result = mul_fp(P_GAIN, error) + (1 << (FRAC_BITS - 1));
         current - (result >> FRAC_BITS)
     }
 
-    /// intel_pstate.c: get_target_pstate(), since v4.14: the busy share of the highest, and a quarter.
+    /// intel_pstate.c: get_target_pstate(), since v4.14: the busy share of the highest P-state, plus a quarter.
     fn get_target_pstate(&mut self, cpu: CpuId, sample: Sample) -> i64 {
         let band = self.band_of(self.cpus[cpu.index()].policy);
         let highest = if self.policy.limits.turbo { band.max_khz() } else { band.base_khz };
@@ -186,7 +189,7 @@ impl Frequency {
         target
     }
 
-    /// Whether intel_pstate chooses, and by which of the two ways it is called.
+    /// Whether intel_pstate chooses, and is called in this way.
     pub(super) fn pstate_chooses(&self, by: Sampling) -> bool {
         self.policy.pstate_chooses() && self.policy.rules.sampling == by
     }

@@ -8,16 +8,16 @@
 //! intel_pstate.rs  Intel's driver where it chooses     autonomous.rs hardware that chooses by itself
 //! ```
 //!
-//! Each CPU *votes* for a frequency: its governor's choice, or what autonomous hardware finds right. CPUs that share a clock are a
-//! *domain*, which runs at the highest vote of those that are not in a deep idle state, but no faster than the turbo limits, for
-//! the cores that are active, and the ceilings, by what they draw, of the packages that it has CPUs in. A change is seen `transition` after it was asked for, and
-//! `hold_off` after the last one.
+//! Each CPU *votes* for a frequency: its governor's choice, or that of autonomous hardware. CPUs that share a clock are
+//! a *domain*. A domain runs at the highest vote of its CPUs that are not in a deep idle state. It runs no faster than
+//! the turbo limits for the number of active cores, nor than the power ceilings, of all packages in which it has CPUs.
+//! A change takes effect `transition` after the request, but no sooner than `hold_off` after the last change.
 //!
-//! Nothing happens in a domain whose votes stay as they are, and nothing at all on CPUs that idle: a change is one event, and
-//! autonomous hardware looks once in a window at CPUs that were busy in it, or run at its end.
+//! The simulation spends nothing on a domain whose votes stay as they are, nor on CPUs that idle: a change is one
+//! event, and autonomous hardware looks once per window, only at CPUs that were busy in it or run at its end.
 //!
-//! Times may lie behind what was counted already: a path is charged as a whole, and its CPU's clock stands at its end. Such a piece
-//! counts at the frequency that it began with.
+//! Times may lie before what was already counted, because a path is charged as a whole and its CPU's clock stands at
+//! the path's end. Such a piece counts at the frequency with which it began.
 
 mod autonomous;
 mod ceiling;
@@ -49,7 +49,7 @@ use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use units::{Capacity, CpuId, Ps};
 
-/// Something that happens by itself, at a time, in the order of being planned.
+/// Something that happens at a planned time, ordered by time, then by when it was planned.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 struct Event {
     at: Ps,
@@ -59,13 +59,13 @@ struct Event {
 
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 enum What {
-    /// A domain looks at its votes.
+    /// A domain evaluates its votes.
     Domain(usize),
-    /// A package looks at its active cores.
+    /// A package counts its active cores.
     Package(usize),
-    /// Autonomous hardware looks at a core.
+    /// Autonomous hardware evaluates a core's window.
     Window(usize),
-    /// A package looks at what it drew.
+    /// A package evaluates what it drew.
     Power(usize),
 }
 
@@ -74,56 +74,56 @@ struct Domain {
     cpus: Vec<CpuId>,
     /// The package of its first CPU.
     package: usize,
-    /// Those of its other CPUs, without that one.
+    /// The other packages in which it has CPUs.
     other_packages: Vec<usize>,
     /// The number of its band.
     band: usize,
     khz: u32,
     changed: Ps,
-    /// It will look at its votes.
+    /// Whether it will evaluate its votes.
     due: bool,
     time: FrequencyTime,
 }
 
 /// CPUs that share turbo limits.
 struct Package {
-    /// All that have CPUs in it.
+    /// All domains that have CPUs in it.
     domains: Vec<usize>,
-    /// By the number of their kind ([`Band::kind`]).
+    /// By the number of the cores' kind ([`Band::kind`]).
     active_cores: Vec<u32>,
     /// By band.
     limit_khz: Vec<u32>,
-    /// What its power allows, by band; [`u32::MAX`]: everything.
+    /// What its power limit allows, by band; [`u32::MAX`]: everything.
     ceiling_khz: Vec<u32>,
     reviewed: Ps,
     due: bool,
 }
 
-/// One CPU's part.
+/// One CPU's state.
 struct Cpu {
     domain: usize,
     package: usize,
     core: usize,
     /// The number of its kind in its package's count of active cores.
     kind: usize,
-    /// The frequency that it asks for.
+    /// The frequency for which it votes.
     vote: u32,
-    /// Not in an idle state that is deep enough to lose its vote.
+    /// Not in an idle state that is deep enough for it to lose its vote.
     awake: bool,
     clock: Clock,
-    /// The policy that it is in.
+    /// The policy to which it belongs.
     policy: usize,
     pstate: intel_pstate::CpuData,
     dbs: dbs::CpuDbsInfo,
     /// `CPUTIME_NICE`: user-mode time of tasks with a nice level above 0, by ticks.
     nice: Ps,
     boost: hwp_boost::HwpBoost,
-    /// What load tracking is told of its speed, and the counters by which it was found.
+    /// Its speed as load tracking is told it, and the counters from which that was computed.
     scale: Capacity,
     scaled_at: Counters,
 }
 
-/// Picoseconds of a cycle, times kHz.
+/// What a cycle takes in picoseconds, times the kHz that it is at.
 const PS_AT_KHZ: u64 = 1_000_000_000;
 
 /// A domain whose frequency changes now.
@@ -138,7 +138,7 @@ pub struct Frequency {
     pub model: Model,
     policy: Policy,
     cpus: Vec<Cpu>,
-    /// Threads of each core, how many of them are awake, and where autonomous hardware stands with it.
+    /// The threads of each core, how many of them are awake, and the state of the autonomous hardware for it.
     threads: Vec<Vec<CpuId>>,
     awake_threads: Vec<u32>,
     windows: Vec<Window>,
@@ -150,13 +150,13 @@ pub struct Frequency {
 }
 
 impl Domain {
-    /// One without CPUs, at a frequency.
+    /// A domain without CPUs.
     fn new(package: usize, band: usize, khz: u32) -> Domain {
         let (cpus, other_packages, time) = (Vec::new(), Vec::new(), FrequencyTime::default());
         Domain { cpus, package, other_packages, band, khz, changed: Ps::ZERO, due: false, time }
     }
 
-    /// A CPU of a package comes to it.
+    /// Adds a CPU of a package.
     fn add(&mut self, cpu: CpuId, package: usize) {
         self.cpus.push(cpu);
         if !self.is_in(package) {
@@ -164,12 +164,12 @@ impl Domain {
         }
     }
 
-    /// It has CPUs in a package.
+    /// Whether it has CPUs in a package.
     fn is_in(&self, package: usize) -> bool {
         self.package == package || self.other_packages.contains(&package)
     }
 
-    /// What the packages that it has CPUs in allow, all of them.
+    /// The least of what the packages in which it has CPUs allow.
     fn limit_khz(&self, packages: &[Package]) -> u32 {
         let limit = |package: usize| packages[package].limit_khz[self.band];
         self.other_packages.iter().fold(limit(self.package), |least, &other| least.min(limit(other)))
@@ -177,19 +177,19 @@ impl Domain {
 }
 
 impl Package {
-    /// One without CPUs.
+    /// A package without CPUs.
     fn new(nr_kinds: usize, nr_bands: usize) -> Package {
         let (active_cores, ceiling_khz) = (vec![0; nr_kinds], vec![u32::MAX; nr_bands]);
         let (domains, limit_khz) = (Vec::new(), Vec::new());
         Package { domains, active_cores, limit_khz, ceiling_khz, reviewed: Ps::ZERO, due: false }
     }
 
-    /// What its active cores allow in a band.
+    /// The turbo limit of a band for the number of cores that are active.
     fn by_cores(&self, model: &Model, band: usize, turbo: bool) -> u32 {
         model.limit_khz(band, self.active_cores[model.bands[band].kind], turbo)
     }
 
-    /// What its active cores and its power allow, by band.
+    /// What its active cores and its power limit allow, by band.
     fn limits(&self, model: &Model, turbo: bool) -> impl Iterator<Item = u32> {
         let limit = move |band| self.by_cores(model, band, turbo).min(self.ceiling_khz[band]);
         (0..model.bands.len()).map(limit)
@@ -197,7 +197,7 @@ impl Package {
 }
 
 impl Cpu {
-    /// One that has just booted; its places are its domain, its package and its core.
+    /// A CPU that has just booted, in this domain, package and core.
     fn new((domain, package, core): (usize, usize, usize), kind: usize, policy: usize, vote: u32) -> Cpu {
         Cpu {
             domain,
@@ -223,7 +223,7 @@ impl Frequency {
     pub fn new(topology: &Topology, model: Model, policy: Policy) -> Frequency {
         let limits: Vec<Limits> = model.bands.iter().map(|band| policy.limits_of(&model, band)).collect();
         let mut domains: Vec<Domain> = Vec::new();
-        // CPUs of two bands have two clocks, whatever they share otherwise.
+        // CPUs of two bands have two clocks, whatever else they share.
         let mut numbers: Vec<(usize, usize)> = Vec::new();
         let nr_kinds = 1 + model.bands.iter().map(|band| band.kind).max().unwrap_or(0);
         let nr_packages = topology.packages().len().max(1);
@@ -283,7 +283,7 @@ impl Frequency {
         frequency
     }
 
-    /// Clocks, scales and looks as at boot.
+    /// Sets clocks, scales and planned evaluations as at boot.
     fn start(&mut self) {
         for index in 0..self.domains.len() {
             let khz = self.target(index);
@@ -303,20 +303,20 @@ impl Frequency {
         &self.policy
     }
 
-    /// When something happens next; [`Ps::NEVER`]: not before somebody asks for something.
+    /// When something happens next; [`Ps::NEVER`]: not before somebody asks for another frequency.
     #[inline]
     pub fn next(&self) -> Ps {
         self.events.peek().map_or(Ps::NEVER, |event| event.0.at)
     }
 
-    /// What `cpu` runs at, in kHz.
+    /// The frequency of `cpu`, in kHz.
     #[inline]
     pub fn khz(&self, cpu: CpuId) -> u32 {
         self.domains[self.cpus[cpu.index()].domain].khz
     }
 
-    /// Picoseconds in which `cpu` does a cycle of the fastest CPUs' work at what it runs at, if it were as fast as they are at its highest
-    /// frequency.
+    /// Picoseconds that `cpu`, at its present frequency, takes for one cycle of the fastest CPUs' work, if it were as
+    /// fast as they are when it is at its highest frequency.
     pub fn ps_per_cycle(&self, cpu: CpuId) -> u64 {
         let domain = &self.domains[self.cpus[cpu.index()].domain];
         let (khz, whole) = (u64::from(domain.khz), u64::from(self.model.max_khz()));
@@ -348,8 +348,8 @@ impl Frequency {
         self.cpus[cpu.index()].clock.read(now)
     }
 
-    /// Does what is due first, and says which domains change their frequency with it. They have not yet: see [`Frequency::apply`]. Returns
-    /// the package that is to look at what it drew until then.
+    /// Does what is due first, and adds to `changes` the domains that change their frequency with it. The changes take
+    /// effect with [`Frequency::apply`]. Returns the package, if any, that is to evaluate what it drew until then.
     pub fn step(&mut self, changes: &mut Vec<Change>) -> Option<(usize, Ps)> {
         let Reverse(event) = self.events.pop()?;
         match event.what {
@@ -365,7 +365,7 @@ impl Frequency {
                 for index in 0..self.packages[package].domains.len() {
                     let domain = self.packages[package].domains[index];
                     let (band, due) = (self.domains[domain].band, self.domains[domain].due);
-                    // A domain that is about to look will see the new limit.
+                    // A domain that is about to evaluate its votes will see the new limit then.
                     if before[band] != self.packages[package].limit_khz[band] && !due {
                         self.look(domain, changes);
                     }
@@ -394,13 +394,14 @@ impl Frequency {
         (domain.khz, domain.changed) = (change.khz, at);
     }
 
-    /// What a domain's votes and limits make of it.
+    /// The frequency that follows from a domain's votes and limits.
     fn target(&self, domain: usize) -> u32 {
         let this = &self.domains[domain];
         self.voted(domain).min(this.limit_khz(&self.packages)).max(self.model.bands[this.band].min_khz)
     }
 
-    /// The highest of a domain's votes. Where all sleep, the clock stands: what it shows does not matter.
+    /// The highest of a domain's votes. If all its CPUs sleep its clock stands still, and what it shows does not
+    /// matter.
     fn voted(&self, domain: usize) -> u32 {
         let this = &self.domains[domain];
         let votes = this.cpus.iter().map(|cpu| &self.cpus[cpu.index()]).filter(|cpu| cpu.awake).map(|cpu| cpu.vote);
@@ -412,7 +413,7 @@ impl Frequency {
         self.events.push(Reverse(Event { at, sequence: self.sequence, what }));
     }
 
-    /// Something about a domain's votes is new: it looks at them, as soon as it may.
+    /// A domain's votes have changed: it evaluates them as soon as it may.
     fn votes_changed(&mut self, domain: usize, now: Ps) {
         if self.domains[domain].due || self.target(domain) == self.domains[domain].khz {
             return;
@@ -422,17 +423,17 @@ impl Frequency {
         self.plan(at, What::Domain(domain));
     }
 
-    /// When a domain has what it is asked for at `now`.
+    /// When a domain gets a frequency that is asked for at `now`.
     fn domain_changes_at(&self, domain: usize, now: Ps) -> Ps {
         (now + self.model.transition).max(self.domains[domain].changed + self.model.hold_off)
     }
 
-    /// The same of the domain of `cpu`.
+    /// The same for the domain of `cpu`.
     fn changes_at(&self, cpu: CpuId, now: Ps) -> Ps {
         self.domain_changes_at(self.cpus[cpu.index()].domain, now)
     }
 
-    /// The number of a package's active cores is new.
+    /// The number of a package's active cores, or its ceiling, has changed.
     fn active_changed(&mut self, package: usize, now: Ps) {
         let this = &self.packages[package];
         if this.due || this.limits(&self.model, self.policy.limits.turbo).eq(this.limit_khz.iter().copied()) {
@@ -443,7 +444,7 @@ impl Frequency {
         self.plan(at, What::Package(package));
     }
 
-    /// `cpu` asks for a frequency.
+    /// `cpu` votes for a frequency.
     pub fn vote(&mut self, cpu: CpuId, khz: u32, now: Ps) {
         let this = &mut self.cpus[cpu.index()];
         if std::mem::replace(&mut this.vote, khz) != khz {
@@ -459,40 +460,42 @@ impl Frequency {
         }
     }
 
-    /// It idles up to `now`, and beyond, if it does; `iowait`: while tasks wait for a device that ran there last.
+    /// Counts idle time of `cpu` up to `now`, while it may go on; `iowait`: while tasks that last ran there wait for a
+    /// device.
     pub(super) fn account_idle(&mut self, cpu: CpuId, now: Ps, iowait: bool) {
         self.cpus[cpu.index()].clock.account_idle(now, iowait);
     }
 
-    /// It does no longer.
+    /// `cpu` stops idling.
     pub fn stop_idle(&mut self, cpu: CpuId, now: Ps, iowait: bool) {
         if self.policy.rules.idle_time == IdleTime::Measured {
             self.cpus[cpu.index()].clock.stop_idle(now, iowait);
         }
     }
 
-    /// cputime.c: kcpustat_dyntick_start(): the tick of `cpu`, which idles `since` then, stops.
+    /// cputime.c: kcpustat_dyntick_start(): the tick of `cpu` stops; the CPU has been idle since `since`.
     pub fn kcpustat_dyntick_start(&mut self, cpu: CpuId, since: Ps) {
         if self.policy.rules.idle_time == IdleTime::WithoutTick {
             self.cpus[cpu.index()].clock.idles(since);
         }
     }
 
-    /// cputime.c: kcpustat_dyntick_stop(): it leaves the idle loop, where it had no tick.
+    /// cputime.c: kcpustat_dyntick_stop(): `cpu` leaves the idle loop, in which it had no tick.
     pub fn kcpustat_dyntick_stop(&mut self, cpu: CpuId, now: Ps, iowait: bool) {
         if self.policy.rules.idle_time == IdleTime::WithoutTick {
             self.cpus[cpu.index()].clock.stop_idle(now, iowait);
         }
     }
 
-    /// cputime.c: account_idle_time(), of a tick that finds `cpu` idle.
+    /// cputime.c: account_idle_time(), by a tick that finds `cpu` idle.
     pub fn account_idle_time(&mut self, cpu: CpuId, iowait: bool) {
         if self.policy.rules.idle_time == IdleTime::WithoutTick {
             self.cpus[cpu.index()].clock.account_idle_time(self.policy.tick, iowait);
         }
     }
 
-    /// `cpu` stops to execute; `deep`: in a state that is left slowly enough for its core to lose its vote and its turbo share.
+    /// `cpu` stops executing. `deep`: in a state whose exit latency is so long that its core loses its vote and its
+    /// turbo share.
     pub fn halt(&mut self, cpu: CpuId, now: Ps, deep: bool) {
         let this = &mut self.cpus[cpu.index()];
         this.clock.stop(now);

@@ -1,4 +1,4 @@
-//! What a machine's hardware does with frequencies, as plain integers: `[frequency]` of its machine file.
+//! How a machine's hardware handles frequencies, as plain integers: `[frequency]` of its machine file.
 
 use crate::description::{Description, Figure, NEEDED_BY_DRIVERS, is_frequency_of_kind};
 use crate::topology::{CpuKind, Topology};
@@ -6,11 +6,11 @@ use sched::cpu_topology::SCHED_CAPACITY_SCALE;
 use sched::topology::EnergyAware;
 use units::{CpuId, CpuMask, Ps};
 
-/// Which CPUs always run at one frequency, the highest that any of them asks for.
+/// Which CPUs always run at one frequency, the highest for which any of them asks.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Sharing {
     Core,
-    /// CPUs of one performance domain, else of one kind, else of one cluster.
+    /// CPUs of one performance domain; without those, of one kind; without those, of one cluster.
     Cluster,
     Package,
     Machine,
@@ -19,48 +19,50 @@ pub enum Sharing {
 /// Hardware that chooses frequencies by itself: Intel's HWP, AMD's CPPC in active mode.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Autonomous {
-    /// Over so long it looks at how busy a CPU was.
+    /// The interval over which it measures how busy a CPU was.
     pub window: Ps,
-    /// How long what it saw counts: the time constant of a moving mean; no shorter than a window.
+    /// How long a measurement counts: the time constant of a moving mean; at least a window.
     pub history: Ps,
     /// From the lowest to the highest frequency under full load.
     pub ramp: Ps,
-    /// It chooses no lower frequency by itself.
+    /// By itself it chooses no lower frequency.
     pub efficient_khz: u32,
-    /// The share of time, in permille, for which a CPU is to be busy at the frequency chosen, at the middle preference.
+    /// The share of time, in permille, for which a CPU is to be busy at the chosen frequency, at the middle preference.
     pub target: u32,
 }
 
 /// What the kernel takes for full speed when it tells load tracking how fast a CPU is.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum FullSpeed {
-    /// Intel's: turbo with four cores, in a package of fewer with one; the base frequency where turbo is off.
+    /// Intel: the turbo frequency with four active cores, or with one in a package of fewer cores; the base frequency
+    /// if turbo is off.
     FourCores,
-    /// AMD's: halfway from the base to the highest frequency, whether boost is on or off.
+    /// AMD: halfway from the base to the highest frequency, whether boost is on or off.
     Halfway,
     Highest,
 }
 
-/// An operating point: a frequency that a driver's table has.
+/// An operating point: a frequency in a driver's table.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct OperatingPoint {
     pub khz: u32,
-    /// CPUFREQ_INEFFICIENT_FREQ: a faster one takes no more for the same work.
+    /// CPUFREQ_INEFFICIENT_FREQ: a faster point takes no more energy for the same work.
     pub inefficient: bool,
 }
 
 /// The frequencies of CPUs of one kind, in kHz, as their clocks show them.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Band {
-    /// Of the first band of a machine: those of no other.
+    /// Empty in a machine's first band, which has all CPUs of no other band.
     pub cpus: CpuMask,
-    /// Bands of one number count their active cores together; 0 is that of CPUs whose kind has no frequencies of its own.
+    /// Bands of the same number count their active cores together. 0 is for CPUs whose kind has no frequencies of its
+    /// own.
     pub kind: usize,
     pub min_khz: u32,
     pub base_khz: u32,
-    /// The highest frequency by active cores of a package, from one on; never rising.
+    /// The highest frequency by the number of active cores in a package, from one on; never rising.
     pub turbo_khz: Vec<u32>,
-    /// Ascending; none: nobody has listed them.
+    /// Ascending; empty if the machine file lists none.
     pub points: Vec<OperatingPoint>,
 }
 
@@ -76,23 +78,24 @@ impl Band {
 pub struct Model {
     pub sharing: Sharing,
     pub autonomous: Option<Autonomous>,
-    /// The fastest CPUs' first.
+    /// The band of the fastest CPUs comes first.
     pub bands: Vec<Band>,
-    /// Power or temperature allow no more than this for long.
+    /// The highest frequency that power or temperature allow for long.
     pub cap_khz: Option<u32>,
-    /// Distance between two frequencies that can be asked for, where no table has them.
+    /// The distance between two frequencies that can be asked for, where no table lists them.
     pub step_khz: u32,
-    /// From a request to the new frequency.
+    /// From a request until the new frequency.
     pub transition: Ps,
     /// The least time between two changes of one domain.
     pub hold_off: Ps,
-    /// What firmware declares a change to take (`cpuinfo_transition_latency`).
+    /// The duration of a change that the firmware declares (`cpuinfo_transition_latency`).
     pub declared_latency_us: u32,
-    /// A core whose threads are in idle states that take as long to leave leaves its share of turbo to others.
+    /// A core leaves its turbo share to others while all its threads are in idle states with at least this exit
+    /// latency.
     pub turbo_exit_latency_us: u32,
-    /// Where the machine file says so; otherwise it goes by the driver.
+    /// If the machine file says so; otherwise it follows from the driver.
     pub full_speed: Option<FullSpeed>,
-    /// Whether firmware lets the driver switch in the middle of the scheduler, where the machine file says so.
+    /// Whether firmware lets the driver switch in the middle of the scheduler, if the machine file says so.
     pub fast_switch: Option<bool>,
 }
 
@@ -102,7 +105,8 @@ fn khz(hertz: u64) -> u32 {
     u32::try_from(hertz / PER_KHZ).expect("at most 20 GHz, as the loader has checked")
 }
 
-/// The bands of a machine: one for all, and one for each kind with frequencies of its own and each domain of `[energy]`.
+/// The bands of a machine: one for all CPUs, and one for each kind with frequencies of its own and for each domain of
+/// `[energy]`.
 fn bands(machine: &Description) -> Vec<Band> {
     let topology = machine.topology();
     let cores = topology.packages().iter().map(|package| cores_of(topology, &package.cpus));
@@ -116,7 +120,7 @@ fn bands(machine: &Description) -> Vec<Band> {
         points: Vec::new(),
     };
     let mut bands = vec![whole.clone()];
-    // Of each CPU the number of its kind, if that has frequencies, and of its domain of [energy], if it is in one.
+    // For each CPU the number of its kind, if that has frequencies, and of its domain of [energy], if it has one.
     let mut parts: Vec<((usize, usize), CpuMask)> = Vec::new();
     for (cpu, _) in topology.cpus() {
         let kind = topology.kinds().iter().position(|kind| kind.cpus.contains(cpu) && has_frequencies(machine, kind));
@@ -136,7 +140,7 @@ fn bands(machine: &Description) -> Vec<Band> {
     bands
 }
 
-/// One kind's band, where the machine's is `whole`.
+/// The band of one kind; `whole` is the machine's.
 fn band(
     machine: &Description,
     whole: &Band,
@@ -167,7 +171,8 @@ fn band(
     }
 }
 
-/// What a turbo register's bins say of so many active cores: that of the least number that is given and not below, else the last one's.
+/// What a turbo register's bins give for this many active cores: the bin with the least number that is at least
+/// `cores`, or else the last bin.
 pub(crate) fn bin<T>(cores: u32, of: impl Fn(u32) -> Option<T>) -> Option<T> {
     (cores..=255).find_map(&of).or_else(|| (1..cores).rev().find_map(&of))
 }
@@ -178,7 +183,7 @@ fn has_frequencies(machine: &Description, kind: &CpuKind) -> bool {
     machine.figures().any(|(name, _)| of(name))
 }
 
-/// The frequencies of an energy domain.
+/// The operating points of an energy domain.
 fn points(machine: &Description, domain: usize) -> Vec<OperatingPoint> {
     let point = |name: String| {
         let hertz = machine.figure(&format!("{name}.frequency"))?.hertz();
@@ -187,8 +192,8 @@ fn points(machine: &Description, domain: usize) -> Vec<OperatingPoint> {
     machine.energy_domains()[domain].state_names().filter_map(point).collect()
 }
 
-/// What the clocks of a machine show, each CPU's, while its frequencies are not simulated: `fixed` is of the fastest, that of a smaller kind
-/// in proportion to what it reaches.
+/// Each CPU's frequency, as its clock shows it, while frequencies are not simulated. The machine file's figure is for
+/// the fastest CPUs; a smaller kind has less, in proportion to the highest frequency that it reaches.
 pub fn fixed_khz(machine: &Description) -> Vec<u32> {
     let (bands, fixed) = (bands(machine), u64::from(khz(machine.fixed_hertz())));
     let full = u64::from(bands[0].max_khz());
@@ -202,10 +207,10 @@ fn band_of(bands: &[Band], cpu: CpuId) -> usize {
 }
 
 impl Autonomous {
-    /// How a machine's hardware chooses, where it is let; otherwise the name of a figure that its file lacks.
+    /// The rule by which a machine's autonomous hardware chooses.
     ///
     /// # Errors
-    /// As said.
+    /// The name of a figure that the machine file lacks.
     pub fn of(machine: &Description) -> Result<Autonomous, &'static str> {
         let figure = |name: &'static str| machine.figure(name).ok_or(name);
         Ok(Autonomous {
@@ -219,10 +224,10 @@ impl Autonomous {
 }
 
 impl Model {
-    /// The frequencies of a machine; otherwise the name of a figure that its file lacks.
+    /// The frequencies of a machine.
     ///
     /// # Errors
-    /// As said.
+    /// The name of a figure that the machine file lacks.
     pub fn of(machine: &Description) -> Result<Model, &'static str> {
         let control = machine.fact("frequency.control").map_or("core", |fact| fact.value.as_str());
         let figure = |name: &'static str| machine.figure(name).ok_or(name);
@@ -280,7 +285,7 @@ impl Model {
         band_of(&self.bands, cpu)
     }
 
-    /// The highest frequency of a band while so many cores of a package are active.
+    /// The highest frequency of a band while this many cores of a package are active.
     pub fn limit_khz(&self, band: usize, active_cores: u32, turbo: bool) -> u32 {
         let band = &self.bands[band];
         let index = (active_cores.max(1) as usize).min(band.turbo_khz.len()) - 1;
@@ -288,7 +293,8 @@ impl Model {
         by_cores.min(self.cap_khz.unwrap_or(u32::MAX)).max(band.min_khz)
     }
 
-    /// The number of the domain that a CPU is in. Those of performance domains, of kinds and of clusters are apart.
+    /// The number of the domain to which a CPU belongs. Performance domains, kinds and clusters are numbered
+    /// separately.
     pub(super) fn domain(&self, topology: &Topology, cpu: CpuId) -> usize {
         let of = topology.cpu(cpu);
         match self.sharing {
@@ -308,4 +314,17 @@ impl Model {
 
 fn cores_of(topology: &Topology, cpus: &units::CpuMask) -> usize {
     topology.cores().iter().filter(|core| core.cpus.intersects(cpus)).count()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_bin_is_of_the_least_number_of_cores_that_is_given_and_not_below() {
+        let given = |cores: u32| [(2, 30), (4, 28), (8, 25)].iter().find(|bin| bin.0 == cores).map(|bin| bin.1);
+        assert_eq!([1, 2, 3, 4, 5, 8].map(|cores| bin(cores, given)), [30, 30, 28, 28, 25, 25].map(Some));
+        assert_eq!(bin(9, given), Some(25), "beyond all of them the last one");
+        assert_eq!(bin(3, |_| None::<u32>), None);
+    }
 }

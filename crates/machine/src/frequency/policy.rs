@@ -14,7 +14,7 @@ macro_rules! named {
         impl $type {
             pub const ALL: &'static [$type] = &[$($type::$variant,)+];
 
-            /// As sysfs calls it.
+            /// Its name in sysfs.
             pub fn name(self) -> &'static str {
                 match self { $($type::$variant => $name,)+ }
             }
@@ -59,7 +59,7 @@ named! {
 }
 
 impl Driver {
-    /// Whose processors it is for, by what `processor.make` says.
+    /// The vendors whose processors it drives, as in `processor.make`.
     pub fn vendors(self) -> &'static [&'static str] {
         vendors_of_driver(self.name())
     }
@@ -69,17 +69,19 @@ impl Driver {
         matches!(self, Driver::IntelPstate | Driver::AmdPstateEpp)
     }
 
-    /// The governors that it works with.
+    /// The governors that can be used with it.
     pub fn governors(self) -> &'static [Governor] {
         if self.is_active() { &[Governor::Performance, Governor::Powersave] } else { Governor::ALL }
     }
 
-    /// Whether CPUs that share a clock are one policy. On x86 each CPU has its own, and hardware takes the highest vote.
+    /// Whether CPUs that share a clock are one policy. On x86 each CPU has its own policy, and the hardware takes the
+    /// highest vote.
     pub fn shares_policies(self) -> bool {
         matches!(self, Driver::CppcCpufreq | Driver::Scmi | Driver::CpufreqDt)
     }
 
-    /// The frequencies of a policy's table, where the driver has one that somebody has listed: the operating points of the firmware.
+    /// The frequencies of a policy's table, if the driver has one and the machine file lists it: the operating points
+    /// of the firmware.
     pub(super) fn freq_table(self, band: &Band) -> &[OperatingPoint] {
         if matches!(self, Driver::Scmi | Driver::CpufreqDt) { &band.points } else { &[] }
     }
@@ -89,22 +91,22 @@ impl Driver {
         self.freq_table(band).first().map_or(band.min_khz, |point| point.khz)
     }
 
-    /// What a policy may be set to at most, in kHz: `cpuinfo_max_freq`, where the kernel does not reckon with another
+    /// The highest frequency to which a policy can be set, in kHz: `cpuinfo_max_freq`, unless the kernel uses another
     /// ([`Policy::cpuinfo_max_khz`]).
     pub fn max_khz(self, band: &Band) -> u32 {
         match self {
-            // What the table's highest entry is called: one MHz above the base frequency stands for everything above it.
+            // The table's highest entry: one MHz above the base frequency stands for everything above it.
             Driver::AcpiCpufreq if band.max_khz() > band.base_khz => band.base_khz + 1_000,
             Driver::AcpiCpufreq => band.base_khz,
             _ => self.freq_table(band).last().map_or(band.max_khz(), |point| point.khz),
         }
     }
 
-    /// cpufreq.c: __resolve_freq(), within a policy's limits. Where nobody has listed the table, frequencies are multiples of a step; a
-    /// driver without one gets what was wanted.
+    /// cpufreq.c: __resolve_freq(), within a policy's limits. If the machine file does not list the table, frequencies
+    /// are multiples of a step; a driver without a table gets what was wanted.
     #[doc(alias = "cpufreq_driver_resolve_freq")]
     pub fn resolve(self, model: &Model, band: &Band, limits: Limits, khz: u32, relation: Relation) -> u32 {
-        // The highest counts where they contradict each other.
+        // If the limits contradict each other, the highest counts.
         let khz = khz.clamp(limits.min_khz.min(limits.max_khz), limits.max_khz);
         match self.freq_table(band) {
             [] if !self.has_table() => khz,
@@ -113,10 +115,11 @@ impl Driver {
         }
     }
 
-    /// What a driver that was asked for `khz` asks the hardware for, and what it says it has set then (`policy->cur`).
+    /// What a driver that was asked for `khz` asks the hardware for, and the frequency that it then reports
+    /// (`policy->cur`).
     ///
-    /// Differs: amd-pstate and cppc_cpufreq have levels of performance, which are taken for multiples of the step here; amd-pstate takes the
-    /// nearest of its levels.
+    /// Differs: the performance levels of amd-pstate and cppc_cpufreq count as multiples of the step here; amd-pstate
+    /// takes the nearest of its levels.
     #[doc(alias = "intel_pstate_freq_to_hwp_rel")]
     pub(super) fn granted(
         self,
@@ -147,7 +150,7 @@ impl Driver {
         if khz >= max {
             return max;
         }
-        // Counted from the lowest: tables of firmware begin there.
+        // Counted from the lowest frequency: tables of firmware begin there.
         let (min, step) = (band.min_khz, model.step_khz.max(1));
         let above = khz.saturating_sub(min);
         let low = min + above / step * step;
@@ -160,7 +163,7 @@ impl Driver {
         }
     }
 
-    /// Whether any CPU may ask for the frequencies of another (`dvfs_possible_from_any_cpu`).
+    /// Whether any CPU may request a frequency for another one (`dvfs_possible_from_any_cpu`).
     pub(super) fn any_cpu_asks(self, rules: FrequencyRules) -> bool {
         match self {
             Driver::CppcCpufreq => rules.cppc_switch == CppcSwitch::Fast,
@@ -168,12 +171,13 @@ impl Driver {
         }
     }
 
-    /// `fast_switch_possible`: it asks the hardware by a register of the CPU that executes, or a store, and can do so in the middle of the
-    /// scheduler. Where that is a matter of firmware, the machine file says so (`fast_switch`), and nothing said is yes.
+    /// `fast_switch_possible`: the driver asks the hardware by a register of the executing CPU, or by a store, so it
+    /// can do so in the middle of the scheduler. Where that depends on firmware, the machine file may tell
+    /// (`fast_switch`); otherwise the answer is yes.
     pub(super) fn switches_fast(self, model: &Model, rules: FrequencyRules) -> bool {
         let told = model.fast_switch.unwrap_or(true);
         match self {
-            // A policy has one CPU on x86, and is not shared.
+            // On x86 a policy has one CPU and is not shared.
             Driver::AcpiCpufreq | Driver::IntelPstate | Driver::IntelCpufreq => true,
             // X86_FEATURE_CPPC; fast channels.
             Driver::AmdPstate | Driver::AmdPstateEpp | Driver::Scmi => told,
@@ -183,7 +187,8 @@ impl Driver {
         }
     }
 
-    /// What load tracking takes for full speed: by the processor's vendor, whom the machine file names, or the driver tells.
+    /// The frequency that load tracking takes for full speed. It depends on the processor's vendor, which the machine
+    /// file names, or else on the driver.
     pub(super) fn full_speed(self, model: &Model) -> FullSpeed {
         let by_driver = match self {
             Driver::AcpiCpufreq | Driver::IntelPstate | Driver::IntelCpufreq => FullSpeed::FourCores,
@@ -193,21 +198,21 @@ impl Driver {
         model.full_speed.unwrap_or(by_driver)
     }
 
-    /// Whether it has a table of frequencies (`policy->freq_table`).
+    /// Whether the driver has a table of frequencies (`policy->freq_table`).
     pub(super) fn has_table(self) -> bool {
         matches!(self, Driver::AcpiCpufreq | Driver::Scmi | Driver::CpufreqDt)
     }
 
-    /// Whether a thread that asks it for a frequency sleeps until the hardware has it: for a message's answer, a clock and a regulator.
-    /// Others lay down what they want and go.
+    /// Whether a thread that asks it for a frequency sleeps until the hardware has it, because it waits for a message's
+    /// answer, or for a clock and a regulator. With other drivers the thread leaves its request and goes on.
     pub(super) fn waits(self) -> bool {
         matches!(self, Driver::Scmi | Driver::CpufreqDt)
     }
 
-    /// cpufreq.c: cpufreq_policy_transition_delay_us(): governors wait so long between two changes.
+    /// cpufreq.c: cpufreq_policy_transition_delay_us(): how long governors wait between two changes.
     ///
-    /// Differs: what v6.12 is told by firmware under `scmi` (scmi_get_rate_limit()) and by processors that have fast CPPC under
-    /// `amd-pstate`, 600 microseconds, is not known.
+    /// Differs: v6.12 is told the delay by firmware under `scmi` (scmi_get_rate_limit()), and uses 600 microseconds
+    /// under `amd-pstate` on processors with fast CPPC; neither is known here.
     fn transition_delay_us(self, model: &Model, rules: FrequencyRules, hardware: bool) -> u32 {
         let latency = model.declared_latency_us;
         match (self, rules.transition_delay) {
@@ -223,7 +228,7 @@ impl Driver {
         }
     }
 
-    /// What the hardware is asked for: the table's last entry is as fast as it can.
+    /// The frequency that the hardware is asked for: the table's last entry means as fast as it can be.
     pub fn vote(self, band: &Band, khz: u32) -> u32 {
         if khz >= self.max_khz(band) && self == Driver::AcpiCpufreq { band.max_khz() } else { khz }
     }
@@ -232,11 +237,11 @@ impl Driver {
 /// cpufreq.h: CPUFREQ_RELATION_L, _H, _C and, with CPUFREQ_RELATION_E from v5.16 on, _LE, _HE and _CE.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Relation {
-    /// The lowest frequency that is not below.
+    /// The lowest frequency that is not below the target.
     Lowest,
-    /// The highest that is not above.
+    /// The highest frequency that is not above the target.
     Highest,
-    /// Of those that are not inefficient, where such a one is within the limits.
+    /// Among the points that are not inefficient, if one of them is within the limits.
     LowestEfficient,
     HighestEfficient,
     ClosestEfficient,
@@ -257,7 +262,7 @@ fn cpufreq_frequency_table_target(table: &[OperatingPoint], limits: Limits, khz:
     }
 }
 
-/// Of ascending frequencies; the nearest where none is on that side.
+/// In a table of ascending frequencies; the nearest entry if none is on that side.
 fn index_of<'a>(
     table: impl DoubleEndedIterator<Item = &'a OperatingPoint> + Clone,
     khz: u32,
@@ -278,7 +283,7 @@ fn index_of<'a>(
 pub struct Preference(pub u8);
 
 impl Preference {
-    /// As the driver names them.
+    /// By their names in sysfs.
     pub const NAMES: &'static [(&'static str, Preference)] = &[
         ("default", Preference(128)),
         ("performance", Preference(0)),
@@ -292,8 +297,8 @@ impl Preference {
     }
 }
 
-/// `scaling_min_freq`, `scaling_max_freq` in kHz, and whether turbo is allowed (`no_turbo`, `boost`): as they are written, to every policy,
-/// or as they stand in one of them.
+/// `scaling_min_freq`, `scaling_max_freq` in kHz, and whether turbo is allowed (`no_turbo`, `boost`): either as
+/// written, to every policy, or as one policy shows them.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Limits {
     pub min_khz: u32,
@@ -301,16 +306,17 @@ pub struct Limits {
     pub turbo: bool,
 }
 
-/// How the frequencies of a machine are governed. All CPUs alike.
+/// How the frequencies of a machine are governed, the same for all CPUs.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Policy {
     pub driver: Driver,
     pub governor: Governor,
     pub limits: Limits,
-    /// `scaling_setspeed`, for the governor userspace, in kHz; `None`: nobody has written it, and a policy is at its base frequency.
+    /// `scaling_setspeed`, for the governor userspace, in kHz. `None`: nothing was written to it, and a policy is at
+    /// its base frequency.
     pub setspeed_khz: Option<u32>,
     pub preference: Preference,
-    /// The hardware chooses (HWP).
+    /// Whether the hardware chooses (HWP).
     pub hardware: bool,
     /// intel_pstate raises the hardware's lowest choice for tasks that waited for a device.
     pub hwp_dynamic_boost: bool,
@@ -319,26 +325,26 @@ pub struct Policy {
     pub tick: Ps,
     /// schedutil's `rate_limit_us`.
     pub rate_limit_us: u32,
-    /// `sampling_rate` of ondemand and conservative, in microseconds; and below what it cannot be set.
+    /// `sampling_rate` of ondemand and conservative, in microseconds, and the least value that it can have.
     pub sampling_rate_us: u32,
     pub min_sampling_rate_us: u32,
     /// Their `up_threshold`, in percent.
     pub up_threshold: u32,
-    /// Time of tasks with a nice level above 0 is idle time to them.
+    /// They count the time of tasks with a nice level above 0 as idle time.
     pub ignore_nice_load: bool,
-    /// Waits for devices are none to ondemand.
+    /// ondemand does not count waits for devices as idle time.
     pub io_is_busy: bool,
-    /// Periods without a look: ondemand's at the highest frequency, conservative's before it goes down.
+    /// Periods without an evaluation: ondemand's at the highest frequency, conservative's before it steps down.
     pub sampling_down_factor: u32,
-    /// ondemand takes so much less, in thousandths.
+    /// By how much less ondemand takes than it otherwise would, in thousandths.
     pub powersave_bias: u32,
-    /// Of conservative, in percent: below which load a step down, and the step.
+    /// conservative's, in percent: the load below which it steps down, and the size of a step.
     pub down_threshold: u32,
     pub freq_step: u32,
 }
 
 impl Policy {
-    /// A driver and a governor with everything as after boot, under a kernel that ticks `hz` times in a second.
+    /// A driver and a governor with all settings as after boot, under a kernel with `hz` ticks per second.
     pub fn new(model: &Model, driver: Driver, governor: Governor, rules: FrequencyRules, hz: u32) -> Policy {
         let hardware = match driver {
             Driver::IntelPstate => model.autonomous.is_some(),
@@ -372,10 +378,10 @@ impl Policy {
                 Sampling::Timers => least_us.max(model.declared_latency_us * 1_000),
                 Sampling::Callbacks => least_us.max(delay_us),
             },
-            // MICRO_FREQUENCY_UP_THRESHOLD, where idle time is known to the microsecond; DEF_FREQUENCY_UP_THRESHOLD.
+            // MICRO_FREQUENCY_UP_THRESHOLD, because idle time is known to the microsecond; DEF_FREQUENCY_UP_THRESHOLD.
             up_threshold: if governor == Governor::Conservative { 80 } else { 95 },
             ignore_nice_load: false,
-            // should_io_be_busy(): on Intel's processors. Their full speed is nobody else's.
+            // should_io_be_busy(): true on Intel's processors, which are recognised here by their rule of full speed.
             io_is_busy: governor == Governor::Ondemand && driver.full_speed(model) == FullSpeed::FourCores,
             sampling_down_factor: 1,
             powersave_bias: 0,
@@ -385,26 +391,26 @@ impl Policy {
         }
     }
 
-    /// Whether intel_pstate chooses by itself.
+    /// Whether intel_pstate chooses in software.
     pub(super) fn pstate_chooses(&self) -> bool {
         self.driver == Driver::IntelPstate && self.governor == Governor::Powersave && !self.hardware
     }
 
-    /// Whether a governor chooses by how long CPUs idled.
+    /// Whether the governor chooses by how long CPUs idled.
     pub(super) fn samples_idle_time(&self) -> bool {
         !self.driver.is_active() && matches!(self.governor, Governor::Ondemand | Governor::Conservative)
     }
 
-    /// Whether hardware chooses, and not just obeys.
+    /// Whether the hardware chooses by itself, rather than obeying.
     pub fn is_autonomous(&self) -> bool {
         self.hardware && self.driver.is_active()
     }
 
-    /// cpufreq.c: cpufreq_set_policy(), with the driver's verify(): what is written to every policy comes to this in one whose CPUs have
-    /// that band.
+    /// cpufreq.c: cpufreq_set_policy(), with the driver's verify(): what the limits that are written to every policy
+    /// become in a policy whose CPUs have this band.
     ///
-    /// Differs: kernels of 4.x refuse a lowest frequency above the highest that a policy has; where no entry of a table lies within the
-    /// limits v6.1 takes the next higher one, not the next lower.
+    /// Differs: kernels of 4.x refuse a lowest frequency above a policy's highest one. If no table entry lies within
+    /// the limits, v6.1 takes the next higher entry, not the next lower.
     #[doc(alias = "cpufreq_frequency_table_verify")]
     #[doc(alias = "cpufreq_verify_within_cpu_limits")]
     pub(super) fn limits_of(&self, model: &Model, band: &Band) -> Limits {
@@ -428,18 +434,20 @@ impl Policy {
         Limits { min_khz: min_khz.min(max_khz), max_khz, turbo }
     }
 
-    /// What governors may ask for at most where nothing is written to files but `no_turbo` and `boost`.
+    /// The highest frequency for which governors may ask if nothing was written to the files but `no_turbo` and
+    /// `boost`.
     fn highest_khz(&self, band: &Band) -> u32 {
         let lowered = !self.limits.turbo && !self.driver.has_table();
         if lowered { band.base_khz } else { self.driver.max_khz(band) }
     }
 
-    /// Whether firmware tells acpi-cpufreq and intel_pstate what the processor can do (_CPC): AMD's, and Intel's with hardware P-states.
+    /// Whether firmware tells acpi-cpufreq and intel_pstate the processor's performance levels (_CPC): on AMD's, and on
+    /// Intel's with hardware P-states.
     fn firmware_tells(&self, model: &Model) -> bool {
         model.autonomous.is_some() || self.driver.full_speed(model) == FullSpeed::Halfway
     }
 
-    /// `cpuinfo_max_freq`, which governors reckon with, in kHz.
+    /// `cpuinfo_max_freq`, which governors use, in kHz.
     pub(super) fn cpuinfo_max_khz(&self, model: &Model, band: &Band) -> u32 {
         match self.driver {
             // acpi-cpufreq.c: get_max_boost_ratio()
@@ -451,7 +459,7 @@ impl Policy {
         }
     }
 
-    /// Whether load tracking takes the base frequency for full speed (`arch_set_max_freq_ratio(true)`).
+    /// Whether load tracking takes the base frequency as full speed (`arch_set_max_freq_ratio(true)`).
     pub(super) fn base_is_full_speed(&self, model: &Model) -> bool {
         match self.driver {
             Driver::IntelPstate | Driver::IntelCpufreq => !self.limits.turbo,
@@ -461,7 +469,7 @@ impl Policy {
         }
     }
 
-    /// The lowest that may be asked for.
+    /// The lowest frequency that the hardware may be asked for.
     pub(super) fn hardware_floor(&self, band: &Band, limits: Limits) -> u32 {
         match self.governor {
             Governor::Performance => self.hardware_ceiling(band, limits),
@@ -469,19 +477,19 @@ impl Policy {
         }
     }
 
-    /// The highest that may be asked for.
+    /// The highest frequency that the hardware may be asked for.
     pub(super) fn hardware_ceiling(&self, band: &Band, limits: Limits) -> u32 {
         let most = if limits.turbo { self.driver.max_khz(band) } else { band.base_khz };
         self.driver.vote(band, limits.max_khz.min(most)).max(limits.min_khz)
     }
 
-    /// What the hardware is asked for where the driver is for `khz`: without turbo, no more than the base frequency.
+    /// What the hardware is asked for when the driver is asked for `khz`: without turbo, at most the base frequency.
     pub(super) fn as_vote(&self, band: &Band, khz: u32) -> u32 {
         let vote = self.driver.vote(band, khz);
         if self.limits.turbo { vote } else { vote.min(band.base_khz) }
     }
 
-    /// What a policy is at when the governor has started and nothing has run.
+    /// The frequency of a policy when its governor has started and nothing has run.
     pub(super) fn first_choice(&self, model: &Model, band: &Band, limits: Limits) -> u32 {
         let all = Limits { min_khz: 0, max_khz: u32::MAX, ..limits };
         let base = || self.driver.resolve(model, band, all, band.base_khz, Relation::Highest);
@@ -493,7 +501,7 @@ impl Policy {
         self.driver.resolve(model, band, limits, khz, relation)
     }
 
-    /// The same, as every CPU asks for it.
+    /// The same, as each CPU's vote.
     pub(super) fn first_vote(&self, model: &Model, band: &Band, limits: Limits) -> u32 {
         match self.governor {
             Governor::Performance => self.hardware_ceiling(band, limits),

@@ -1,4 +1,4 @@
-//! What differs between kernels in drivers/cpufreq and in what the architecture tells of frequencies.
+//! What differs between kernels in drivers/cpufreq, and in what the architecture code says about frequencies.
 
 use super::{Driver, Governor};
 use sched::behaviour;
@@ -155,14 +155,14 @@ pub struct FrequencyRules {
     pub no_turbo: NoTurbo,
     pub drivers: &'static [Driver],
     pub governors: &'static [Governor],
-    /// Where the driver has no policy of its own. Kernels of 4.x are built as distributions did; from v6.1 on it is the choice that
-    /// drivers/cpufreq/Kconfig makes where nobody does.
+    /// The default governor for drivers without a policy of their own. Kernels of 4.x are built as distributions did;
+    /// from v6.1 on it is the default of drivers/cpufreq/Kconfig.
     pub default_governor: Governor,
-    /// `energy_performance_preference` is a file.
+    /// Whether the file `energy_performance_preference` exists.
     pub preference: bool,
-    /// Of intel_pstate it takes numbers, and refuses what the policy `performance` would override.
+    /// Whether that of intel_pstate accepts numbers, and refuses what the policy `performance` would override.
     pub preference_numbers: bool,
-    /// `hwp_dynamic_boost` is one.
+    /// Whether the file `hwp_dynamic_boost` exists.
     pub hwp_boost: bool,
 }
 
@@ -255,7 +255,7 @@ impl FrequencyRules {
         ..FrequencyRules::V6_12
     };
 
-    /// Every behaviour, as this kernel has it.
+    /// Every behaviour, with this kernel's choice.
     pub fn settings(&self) -> [sched::versions::Setting; 15] {
         [
             self.sampling.setting(),

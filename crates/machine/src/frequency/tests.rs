@@ -46,7 +46,7 @@ fn frequency(model: Model, driver: Driver, governor: Governor) -> Frequency {
     Frequency::new(&topology(FOUR), model, policy)
 }
 
-/// Lets everything happen up to `until`; the changes, with their times in microseconds.
+/// Lets everything happen up to `until`. Returns the changes, with their times in microseconds.
 fn run(frequency: &mut Frequency, until: Ps) -> Vec<(u64, usize, u32)> {
     let mut told = Vec::new();
     while frequency.next() <= until {
@@ -83,18 +83,24 @@ fn turbo_follows_the_cores_that_are_active() {
         frequency.halt(CpuId(cpu), us(1_000), true);
     }
     assert_eq!(frequency.next(), us(1_020), "once the hardware has seen the first of them");
-    // Of core 3 one thread is awake: two cores.
+    // One thread of core 3 is awake, so two cores are active.
     assert_eq!(run(&mut frequency, us(10_000)), [(1_020, 0, 2_800_000), (1_020, 3, 2_800_000)]);
     frequency.halt(CpuId(7), us(10_000), true);
     assert_eq!(run(&mut frequency, us(20_000)), [(10_020, 0, 3_000_000)]);
+    // Turbo limits change as seldom as frequencies do: 80 us after the last time is too soon, and who wakes runs by those that are.
+    frequency.resume(CpuId(7), us(10_100));
+    let told = run(&mut frequency, us(20_000));
+    assert_eq!(told, [(10_120, 3, 3_000_000), (10_520, 0, 2_800_000), (10_520, 3, 2_800_000)]);
+    frequency.halt(CpuId(7), us(20_000), true);
+    assert_eq!(run(&mut frequency, us(30_000)), [(20_020, 0, 3_000_000)]);
     // A shallow state leaves turbo as it is.
-    frequency.resume(CpuId(1), us(20_000));
-    frequency.halt(CpuId(1), us(20_001), false);
-    assert_eq!(run(&mut frequency, us(30_000)), [(20_020, 0, 2_800_000), (20_020, 1, 2_800_000)]);
+    frequency.resume(CpuId(1), us(30_000));
+    frequency.halt(CpuId(1), us(30_001), false);
+    assert_eq!(run(&mut frequency, us(40_000)), [(30_020, 0, 2_800_000), (30_020, 1, 2_800_000)]);
 }
 
-/// Two packages of four cores, of which two are of either kind: of what `cpu` reaches while so many cores of each package are active,
-/// in MHz, and again once all of package 1 are.
+/// Two packages of four cores, two of each kind. Returns the frequency that `cpu` reaches while this many cores of each
+/// package are active, in MHz, and the same once all of package 1 are.
 fn of_two_packages(sharing: Sharing, cpu: u16, active: [usize; 2]) -> (u32, u32) {
     let mut topology = topology("pack:2 core:4 pu:1");
     for name in ["big", "little"] {
@@ -182,7 +188,7 @@ fn residency_sums_up_and_counters_count_cycles() {
 #[test]
 fn counters_lose_no_part_of_a_cycle() {
     let mut frequency = frequency(model(Sharing::Core), Driver::AcpiCpufreq, Governor::Userspace);
-    // 1.3 ns of each 10 ns: 2.6 cycles at 2 GHz.
+    // 1.3 ns in each 10 ns: 2.6 cycles at 2 GHz.
     for nth in 0..1_000_000 {
         frequency.resume(CpuId(0), Ps(nth * 10_000));
         frequency.halt(CpuId(0), Ps(nth * 10_000 + 1_300), false);
@@ -196,7 +202,7 @@ fn cycles_that_a_path_took_too_many_of_are_none() {
     let mut frequency = frequency(model(Sharing::Core), Driver::AcpiCpufreq, Governor::Userspace);
     frequency.scale_freq_tick(CpuId(0), us(4_000));
     assert_eq!(frequency.scale(CpuId(0)), 853, "2.0 of 2.4 GHz");
-    // A change that came while the path of that tick was under way, after which the CPU is halted for all but a moment.
+    // A change that came while the path of that tick was under way. After it the CPU is halted for all but a moment.
     frequency.apply(Change { domain: 0, khz: 1_000_000 }, us(3_900));
     frequency.halt(CpuId(0), us(4_001), false);
     frequency.resume(CpuId(0), us(8_000));
@@ -204,7 +210,7 @@ fn cycles_that_a_path_took_too_many_of_are_none() {
     assert_eq!(frequency.scale(CpuId(0)), 0);
 }
 
-/// Looks at the last window alone, and goes down to the lowest.
+/// Hardware that looks at the last window alone, and goes down to the lowest frequency.
 const LAST_WINDOW: Autonomous =
     Autonomous { window: us(4_000), history: us(4_000), ramp: us(30_000), efficient_khz: 0, target: 800 };
 
@@ -225,7 +231,7 @@ fn chooses(hardware: Autonomous, preference: u8) -> Frequency {
     frequency
 }
 
-/// When a CPU that is busy from 100 ms on reaches the highest frequency, in microseconds from then.
+/// When a CPU that is busy from 100 ms on reaches the highest frequency, in microseconds from that time.
 fn time_to_ramp(preference: u8) -> Option<u64> {
     let mut frequency = autonomous(preference);
     frequency.resume(CpuId(0), us(100_000));
@@ -279,8 +285,8 @@ fn a_task_that_visits_every_core_in_turn_never_ramps_and_one_that_stays_does() {
 
 #[test]
 fn who_comes_at_the_end_of_a_window_is_looked_at_in_the_next() {
-    // The core visits for a moment, so that the hardware looks at 104 ms, and comes to stay around then. A path is charged as a whole,
-    // so that who comes after the window's end is known before it.
+    // A task visits the core for a moment, so that the hardware looks at 104 ms, and comes back to stay at about that
+    // time. A path is charged as a whole, so an arrival after the window's end is known before it.
     for comes in [us(103_999), us(104_000), us(104_002)] {
         let mut frequency = autonomous(128);
         frequency.resume(CpuId(0), us(102_000));
@@ -294,7 +300,8 @@ fn who_comes_at_the_end_of_a_window_is_looked_at_in_the_next() {
     }
 }
 
-/// The highest frequency of each core, in MHz, where somebody is on CPU after CPU of `round` for 500 us each from 100 ms to 1.1 s.
+/// The highest frequency of each core, in MHz, while a task moves through the CPUs of `round`, 500 us on each, from 100
+/// ms to 1.1 s.
 fn visited(hardware: Autonomous, round: &[u16]) -> Vec<u32> {
     let mut frequency = chooses(hardware, 128);
     for visit in 0..2_000 {
@@ -323,7 +330,7 @@ fn a_history_tells_who_visits_often_from_who_visits_seldom() {
     let hardware = |history| Autonomous { target: 400, history: us(history), ..LAST_WINDOW };
     let (two, four) = (visited(hardware(100_000), &stays(2)), visited(hardware(100_000), &stays(4)));
     assert!(two[0] > 2_500 && four[0] < 1_500, "{two:?} and {four:?}");
-    // By their last windows they are the same: busy all the time while somebody is there.
+    // By their last windows the two cases are the same: a core is busy all the time while a task is there.
     let (two, four) = (visited(hardware(4_000), &stays(2)), visited(hardware(4_000), &stays(4)));
     assert!(two[0] < 2_500 && two[0] == four[0], "{two:?} and {four:?}");
 }
@@ -360,6 +367,8 @@ fn requests_are_rounded_as_relations_say() {
     assert_eq!(resolve(1_449_000, Relation::Lowest), 1_500_000);
     assert_eq!(resolve(1_449_000, Relation::Highest), 1_400_000);
     assert_eq!(resolve(1_449_000, Relation::ClosestEfficient), 1_400_000);
+    assert_eq!(resolve(1_450_000, Relation::ClosestEfficient), 1_400_000, "the lower one of two that are as close");
+    assert_eq!(resolve(1_451_000, Relation::ClosestEfficient), 1_500_000);
     assert_eq!(resolve(900_000, Relation::Lowest), 1_000_000);
     // Above the base there is one entry for all of turbo.
     assert_eq!(resolve(2_000_500, Relation::Lowest), 2_001_000);
@@ -401,16 +410,34 @@ fn waits_for_devices_raise_the_floor_of_hardware_where_the_driver_is_told_to() {
         seen
     };
     assert_eq!(wakes(false, 200), [1_000; 4], "hardware alone has not seen a window yet");
-    // Of 1.0 to 3.0 GHz with a base of 2.0: the second wait within two ticks is halfway, then the base, then the highest.
+    // With 1.0 to 3.0 GHz and a base of 2.0: the second wait within two ticks goes halfway, the next to the base, the
+    // next to the highest.
     assert_eq!(wakes(true, 400), [1_000, 1_500, 2_000, 3_000]);
-    // No wait for more than 3 ms: hardware is alone again.
+    // No wait for more than 3 ms: the boost ends.
     frequency.update_util(CpuId(0), CpuId(0), us(407_000).ns(), false, us(407_000));
     assert_eq!(frequency.floor_of(CpuId(0)), 1_000_000);
 }
 
 #[test]
+fn a_second_wait_counts_within_two_ticks_and_its_boost_is_held_for_three_milliseconds() {
+    // Ticks of 4 ms: a wait each at these times, then news without one; the lowest that hardware may choose afterwards, in MHz.
+    let floor = |waits: [u64; 2], later: u64| {
+        let mut frequency = autonomous(128);
+        frequency.policy.hwp_dynamic_boost = true;
+        for (at, iowait) in [(waits[0], true), (waits[1], true), (waits[1] + later, false)] {
+            frequency.update_util(CpuId(0), CpuId(0), us(at).ns(), iowait, us(at));
+        }
+        frequency.floor_of(CpuId(0)) / 1_000
+    };
+    assert_eq!(floor([200_000, 207_999], 1_000), 1_500);
+    assert_eq!(floor([200_000, 208_000], 1_000), 1_000, "it may be chance");
+    assert_eq!(floor([200_000, 201_000], 3_000), 1_500);
+    assert_eq!(floor([200_000, 201_000], 3_001), 1_000);
+}
+
+#[test]
 fn full_speed_is_what_hardware_declares() {
-    // At 1.0 GHz, of a base of 2.0 GHz: how fast that is, of 1024.
+    // The scale, of 1024, at 1.0 GHz with a base of 2.0 GHz.
     let scale = |change: &dyn Fn(&mut Model)| {
         let mut model = model(Sharing::Core);
         change(&mut model);
@@ -430,7 +457,7 @@ fn full_speed_is_what_hardware_declares() {
 fn full_speed_is_four_cores_turbo_and_half_of_it_is_half() {
     let mut frequency = frequency(model(Sharing::Core), Driver::IntelPstate, Governor::Performance);
     frequency.scale_freq_tick(CpuId(0), us(4_000));
-    // 2.4 GHz, as four active cores have.
+    // 2.4 GHz, the turbo frequency of four active cores.
     assert_eq!(frequency.scale(CpuId(0)), 1024);
     frequency.vote(CpuId(0), 1_200_000, us(4_000));
     frequency.vote(CpuId(4), 1_200_000, us(4_000));
@@ -440,4 +467,13 @@ fn full_speed_is_four_cores_turbo_and_half_of_it_is_half() {
     assert_eq!(frequency.scale(CpuId(0)), 514);
     frequency.scale_freq_tick(CpuId(0), us(12_000));
     assert_eq!(frequency.scale(CpuId(0)), 512);
+    // Alone it reaches 3.0 GHz, which is no more than full speed to load tracking.
+    for cpu in [1, 2, 3, 5, 6, 7] {
+        frequency.halt(CpuId(cpu), us(12_000), true);
+    }
+    frequency.vote(CpuId(0), 3_000_000, us(12_000));
+    run(&mut frequency, us(13_000));
+    assert_eq!(frequency.khz(CpuId(0)), 3_000_000);
+    frequency.scale_freq_tick(CpuId(0), us(20_000));
+    assert_eq!(frequency.scale(CpuId(0)), 1024);
 }

@@ -1,12 +1,12 @@
-//! What the machine draws, where somebody knows.
+//! What the machine draws, if its file says so.
 
 use super::Hardware;
 use crate::energy::{EnergyUse, Meter, Power};
 use units::{CpuId, Ps};
 
 impl<const COSTS: bool> Hardware<COSTS> {
-    /// Reckons with energy, from boot on; after idle states and frequencies were set. With the cost model off there is neither frequency
-    /// nor a way out of idleness, and no energy.
+    /// Counts energy from boot on. Idle states and frequencies must have been set before. With the cost model off there
+    /// are no frequencies and leaving an idle state takes no time, so no energy is counted.
     pub fn set_power(&mut self, power: Power) {
         if COSTS {
             let fixed = power.fixed_khz.clone();
@@ -15,12 +15,12 @@ impl<const COSTS: bool> Hardware<COSTS> {
         }
     }
 
-    /// What each core does and draws, if somebody reckons.
+    /// What each core does and draws; `None` unless energy is counted.
     pub fn meter(&self) -> Option<&Meter> {
         self.meter.as_deref()
     }
 
-    /// What the machine has taken up to `end`.
+    /// The energy that the machine has taken up to `end`.
     pub fn energy(&self, end: Ps) -> Option<EnergyUse> {
         self.meter.as_ref().map(|meter| meter.read(end, &self.packages.residency(end)))
     }
@@ -102,7 +102,7 @@ mod tests {
         hardware.set_power(Power { fixed_khz: vec![1; 2], domains: vec![domain], package: (0, 0) });
         hardware.take_only_idle(CpuId(1), false);
         hardware.enter_idle(CpuId(1), us(50));
-        // Both ask for 1 GHz at 80 us and have it at 100 us; the idle one wakes at 298 us.
+        // Both ask for 1 GHz at 80 us and get it at 100 us; the idle one wakes at 298 us.
         for cpu in [CpuId(0), CpuId(1)] {
             hardware.frequency.as_mut().expect("it was set").vote(cpu, 1_000_000, us(80));
         }

@@ -8,7 +8,8 @@ use sched::trace::Event;
 use units::{CpuId, Ns, Ps, unlikely};
 
 impl<const COSTS: bool> Hardware<COSTS> {
-    /// Lets the CPUs' frequencies change, from boot on. With the cost model off, time is not a matter of frequency: nothing happens.
+    /// Lets the CPUs' frequencies change, from boot on. With the cost model off, time does not depend on frequency, so
+    /// nothing happens.
     pub fn set_frequency(&mut self, frequency: Frequency) {
         if COSTS {
             self.frequency = Some(Box::new(frequency));
@@ -24,7 +25,7 @@ impl<const COSTS: bool> Hardware<COSTS> {
         self.frequency.as_deref()
     }
 
-    /// What `cpu` runs at, in kHz, as its clock shows it.
+    /// The frequency at which `cpu` runs, in kHz, as its clock shows it.
     pub fn khz(&self, cpu: CpuId) -> u32 {
         match &self.frequency {
             Some(frequency) => frequency.khz(cpu),
@@ -32,7 +33,7 @@ impl<const COSTS: bool> Hardware<COSTS> {
         }
     }
 
-    /// Picoseconds of a cycle while no other thread of the core is active.
+    /// Picoseconds that a cycle takes while no other thread of the core is active.
     pub(super) fn ps_per_cycle_alone(&self, cpu: CpuId) -> u64 {
         let speed = self.topology.cpu(cpu).speed;
         match &self.frequency {
@@ -49,7 +50,7 @@ impl<const COSTS: bool> Hardware<COSTS> {
         }
     }
 
-    /// It is left without a tick; `iowait`: while tasks wait for a device.
+    /// The idle loop of `cpu` is left without a tick; `iowait`: while tasks wait for a device.
     #[inline]
     pub fn kcpustat_dyntick_stop(&mut self, cpu: CpuId, iowait: bool) {
         let now = self.now(cpu);
@@ -58,15 +59,16 @@ impl<const COSTS: bool> Hardware<COSTS> {
         }
     }
 
-    /// A tick has found `cpu` idle.
+    /// A tick has found `cpu` idle; `iowait`: while tasks wait for a device.
     pub fn account_idle_time(&mut self, cpu: CpuId, iowait: bool) {
         if let Some(frequency) = &mut self.frequency {
             frequency.account_idle_time(cpu, iowait);
         }
     }
 
-    /// A tick of `cpu`: timers of drivers and governors that have one; `nice`: it interrupts a task with a nice level above 0, in user
-    /// mode. The policy whose sample is left to a kworker of `cpu`.
+    /// A tick of `cpu`, which drives the timers of drivers and governors that have one. `nice`: the tick interrupts a
+    /// task with a nice level above 0, in user mode. Returns the policy, if any, whose sample is left to a kworker of
+    /// `cpu`.
     pub fn frequency_tick(&mut self, cpu: CpuId, nice: bool) -> Option<u16> {
         let now = self.now(cpu);
         let policy = self.frequency.as_mut()?.tick(cpu, nice, now);
@@ -111,7 +113,8 @@ impl<const COSTS: bool> Hardware<COSTS> {
         self.__cpufreq_driver_target(by, policy.into(), another)
     }
 
-    /// cpufreq.c: __cpufreq_driver_target(), by a thread on `by` that wants another frequency for a policy: how long it waits for the driver.
+    /// cpufreq.c: __cpufreq_driver_target(): a thread on `by` asks for another frequency for a policy. Returns how long
+    /// it waits for the driver.
     fn __cpufreq_driver_target(&mut self, by: CpuId, policy: usize, another: Option<Wish>) -> Ns {
         let Some(wish) = another else { return Ns(0) };
         self.path(by, Path::__cpufreq_driver_target);
@@ -140,12 +143,12 @@ impl<const COSTS: bool> Hardware<COSTS> {
         }
     }
 
-    /// When [`Hardware::frequency_step`] is to be called; [`Ps::NEVER`]: not before [`Notice::Frequency`] says so.
+    /// When [`Hardware::frequency_step`] is to be called. [`Ps::NEVER`]: not until a [`Notice::Frequency`] says when.
     pub fn frequency_due(&self) -> Ps {
         self.frequency.as_ref().map_or(Ps::NEVER, |frequency| frequency.next())
     }
 
-    /// Tells the run loop, if it does not know.
+    /// Tells the run loop when the next step is due, if that has changed.
     pub(super) fn tell_frequency(&mut self) {
         let due = self.frequency_due();
         if due != self.frequency_told {
@@ -154,8 +157,8 @@ impl<const COSTS: bool> Hardware<COSTS> {
         }
     }
 
-    /// Does what is due. Domains that change their frequency now are to be handed to [`Hardware::change_frequency`], after what their
-    /// CPUs did until now was accounted.
+    /// Does what is due. Adds to `changes` the domains that now change their frequency. Each is to be handed to
+    /// [`Hardware::change_frequency`] once its CPUs' work up to now has been accounted.
     pub fn frequency_step(&mut self, changes: &mut Vec<Change>) {
         let due = self.frequency.as_mut().and_then(|frequency| frequency.step(changes));
         if let Some((package, at)) = due {
@@ -181,7 +184,7 @@ impl<const COSTS: bool> Hardware<COSTS> {
         }
     }
 
-    /// The run loop has done what was due, and knows when something is next.
+    /// The run loop has done what was due. Returns when it has to step next.
     pub fn frequency_done(&mut self) -> Ps {
         self.frequency_told = self.frequency_due();
         self.frequency_told
@@ -199,13 +202,13 @@ impl<const COSTS: bool> Hardware<COSTS> {
         self.frequency.as_ref().expect("domains change only where there are some").domain_cpus(domain)[index]
     }
 
-    /// `cpu` enters an idle state.
+    /// `cpu` enters an idle state: its clock may stop.
     pub(super) fn halt_clock(&mut self, cpu: CpuId, now: Ps, state: usize) {
         let polls = self.polls_in(cpu, state);
         let state = self.prices.idle_state_of(cpu, state);
         if let Some(frequency) = &mut self.frequency {
             frequency.idle(cpu, now);
-            // Polling executes.
+            // A polling CPU executes, so its clock goes on.
             if polls {
                 return;
             }
@@ -217,7 +220,7 @@ impl<const COSTS: bool> Hardware<COSTS> {
         }
     }
 
-    /// `cpu` has left it, or polled; `iowait`: while tasks waited for a device.
+    /// `cpu` has left its idle state, or polled; `iowait`: while tasks waited for a device.
     pub(super) fn resume_clock(&mut self, cpu: CpuId, first: Ps, iowait: bool) {
         if let Some(frequency) = &mut self.frequency {
             frequency.stop_idle(cpu, first, iowait);
@@ -227,5 +230,58 @@ impl<const COSTS: bool> Hardware<COSTS> {
             }
             self.tell_frequency();
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::frequency::{Band, Driver, FrequencyRules, Governor, Model, Policy, Sharing};
+    use crate::idle::IdleRules;
+    use crate::prices::{IdleState, Prices};
+    use crate::topology::{Numbering, from_synthetic};
+    use sched::versions::V6_1;
+    use units::CpuMask;
+
+    #[test]
+    fn a_core_leaves_its_turbo_to_others_in_a_state_that_takes_as_long_to_leave_as_the_machine_says() {
+        let freed = |exit_latency_us: u32| {
+            let topology = from_synthetic("pack:1 core:2 pu:1", "test", Numbering::LinuxX86).expect("valid");
+            let state = IdleState { polling: false, ..IdleState::declared("C", exit_latency_us, 100) };
+            let prices = Prices { idle_states: vec![state], ..Prices::free() };
+            let band = Band {
+                cpus: CpuMask::new(2),
+                kind: 0,
+                min_khz: 1_000_000,
+                base_khz: 2_000_000,
+                turbo_khz: vec![3_000_000, 2_500_000],
+                points: Vec::new(),
+            };
+            let model = Model {
+                sharing: Sharing::Core,
+                autonomous: None,
+                bands: vec![band],
+                cap_khz: None,
+                step_khz: 100_000,
+                transition: Ps::ZERO,
+                hold_off: Ps::ZERO,
+                declared_latency_us: 10,
+                turbo_exit_latency_us: 30,
+                full_speed: None,
+                fast_switch: None,
+            };
+            let policy = Policy::new(&model, Driver::IntelPstate, Governor::Performance, FrequencyRules::V6_1, 250);
+            let mut hardware = Hardware::<true>::new(topology.clone(), prices, V6_1.layout(), IdleRules::V6_1, 1);
+            hardware.set_frequency(Frequency::new(&topology, model, policy));
+            hardware.take_only_idle(CpuId(0), false);
+            hardware.enter_idle(CpuId(0), Ps::from_ns(1_000));
+            let mut changes = Vec::new();
+            if hardware.frequency_due() < Ps::NEVER {
+                hardware.frequency_step(&mut changes);
+            }
+            changes
+        };
+        assert_eq!(freed(29), []);
+        assert_eq!(freed(30), [Change { domain: 1, khz: 3_000_000 }]);
     }
 }

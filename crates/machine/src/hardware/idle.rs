@@ -9,21 +9,21 @@ use crate::profile::Frame;
 use crate::topology::Topology;
 use units::{CpuId, Ps};
 
-/// What a CPU did in its idle states, each from the shallowest: what `/sys/devices/system/cpu/cpuN/cpuidle` counts.
+/// What a CPU did in each of its idle states, from the shallowest: what `/sys/devices/system/cpu/cpuN/cpuidle` counts.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Residency {
     pub idle: Vec<Ps>,
     pub entries: Vec<u64>,
-    /// Idles that were too short for their state while a shallower one was there.
+    /// Idles that were too short for their state although a shallower one was enabled.
     pub above: Vec<u64>,
     /// Idles that were long enough for the next deeper state.
     pub below: Vec<u64>,
 }
 
-/// What idle CPUs have in common, of each kind that has idle states of its own.
+/// What idle CPUs have in common: one set for each kind of CPU that has idle states of its own.
 pub(super) struct Cpuidles {
     all: Vec<Cpuidle>,
-    /// Of each CPU; nothing where all have the same.
+    /// The number of each CPU's set; empty where all CPUs have the same.
     of_cpu: Vec<u8>,
 }
 
@@ -46,7 +46,7 @@ impl Cpuidles {
         &self.all[self.of_cpu.get(cpu.index()).map_or(0, |&kind| usize::from(kind))]
     }
 
-    /// The rules, and whether there is something to choose, which is the same of all.
+    /// Any of the sets: the rules, and whether there is a state to choose, are the same in all.
     #[inline]
     fn any(&self) -> &Cpuidle {
         &self.all[0]
@@ -59,13 +59,13 @@ pub(super) struct Idling {
     /// What the governor chose last.
     chosen: usize,
     state: Option<usize>,
-    /// It is offline, and does not poll.
+    /// Whether the CPU is offline. Then it does not poll.
     dead: bool,
-    /// Since when, less what was executed meanwhile.
+    /// Since when the CPU has been in the state, less the time it executed meanwhile.
     since: Ps,
-    /// When cpuidle_enter_state() looked at the clock before it entered the state: from then on the governor measures.
+    /// When cpuidle_enter_state() read the clock before it entered the state: the governor's measurement begins there.
     entered: Ps,
-    /// The state left last and how long it was in it, for the governor to reflect on.
+    /// The state left last and the nanoseconds spent in it, for the governor to reflect on.
     left: (usize, u64),
     pub residency: Residency,
 }
@@ -90,7 +90,7 @@ impl Idling {
         }
     }
 
-    /// cpuidle.c: the part of cpuidle_enter_state() that judges the choice by what came of it.
+    /// cpuidle.c: the part of cpuidle_enter_state() that judges the choice by how long the CPU stayed.
     fn judge(&mut self, table: &StateTable, state: usize, residency_ns: u64) {
         let enabled = |(index, state): (usize, &crate::idle::State)| (!state.disabled).then_some(index);
         let of = &table.states[state];
@@ -108,7 +108,7 @@ impl Idling {
 }
 
 impl<const COSTS: bool> Hardware<COSTS> {
-    /// What the command line says about idling; before the first CPU idles.
+    /// Applies what the command line says about idling. To be called before the first CPU idles.
     pub fn set_idle_options(&mut self, options: &IdleOptions) {
         let way = options.way;
         self.each_idle_table(|states| match way {
@@ -151,7 +151,7 @@ impl<const COSTS: bool> Hardware<COSTS> {
         &self.cpuidles.any().rules
     }
 
-    /// Whether a governor is asked, and there is something to choose.
+    /// Whether a governor is asked, because there is a state to choose.
     #[inline]
     pub fn idle_is_governed(&self) -> bool {
         self.cpuidles.any().is_governed()
@@ -161,7 +161,7 @@ impl<const COSTS: bool> Hardware<COSTS> {
         &self.cpus[cpu.index()].idling.residency
     }
 
-    /// What each package has counted up to `end`; nothing where packages have no states of their own.
+    /// What each package has counted up to `end`; empty where packages have no states of their own.
     pub fn package_residency(&self, end: Ps) -> Vec<PackageResidency> {
         self.packages.residency(end)
     }
@@ -175,7 +175,7 @@ impl<const COSTS: bool> Hardware<COSTS> {
         choice
     }
 
-    /// The same where there is nothing to choose. `got_tick`: the tick has just ended an idle.
+    /// The same where there is no state to choose. `got_tick`: a tick has just ended an idle.
     #[inline]
     pub fn take_only_idle(&mut self, cpu: CpuId, got_tick: bool) -> Choice {
         let idling = &mut self.cpus[cpu.index()].idling;
@@ -183,8 +183,8 @@ impl<const COSTS: bool> Hardware<COSTS> {
         self.cpuidles.of(cpu).only_choice(got_tick)
     }
 
-    /// cpuidle.c: cpuidle_play_dead(): a CPU that goes offline takes the deepest state that there is, whatever may be chosen else. Where CPUs
-    /// only poll, it halts nevertheless.
+    /// cpuidle.c: cpuidle_play_dead(): a CPU that goes offline takes the deepest state that the machine has, whatever
+    /// the rules allow otherwise. It halts even on a machine whose idle CPUs only poll.
     pub fn play_dead(&mut self, cpu: CpuId) {
         let deepest = self.prices.idle_states.iter().rposition(|state| !state.polling);
         let idling = &mut self.cpus[cpu.index()].idling;
@@ -192,8 +192,8 @@ impl<const COSTS: bool> Hardware<COSTS> {
         self.begin_idle(cpu);
     }
 
-    /// cpuidle.c: cpuidle_enter_state(): `cpu`, which executes, begins to enter the state that was chosen. What that takes, and what leaving the
-    /// state takes, are measured as part of it.
+    /// cpuidle.c: cpuidle_enter_state(): `cpu`, which executes, begins to enter the chosen state. The measured
+    /// residency includes the time to enter the state and the time to leave it.
     #[inline(always)]
     pub fn begin_idle(&mut self, cpu: CpuId) {
         let now = self.now(cpu);
@@ -206,19 +206,19 @@ impl<const COSTS: bool> Hardware<COSTS> {
         self.cpus[cpu.index()].idling.entered
     }
 
-    /// Whether `cpu` executes in this state.
+    /// Whether `cpu` executes while it is in this state.
     #[inline]
     pub fn polls_in(&self, cpu: CpuId, state: usize) -> bool {
         self.prices.idle_states[state].polling && !self.cpus[cpu.index()].idling.dead
     }
 
-    /// `cpu` must reschedule before it has entered what was chosen.
+    /// `cpu` has to reschedule before it has entered the chosen state.
     pub fn reject_idle(&mut self, cpu: CpuId) {
         let idling = &mut self.cpus[cpu.index()].idling;
         self.cpuidles.of(cpu).reject(&mut idling.device);
     }
 
-    /// `cpu` enters the state that was chosen, at `now`. Returns it, and until when it polls there at the longest.
+    /// `cpu` enters the chosen state at `now`. Returns the state, and until when it polls there at the longest.
     pub fn enter_idle(&mut self, cpu: CpuId, now: Ps) -> (usize, Ps) {
         let polls = self.polls_in(cpu, self.cpus[cpu.index()].idling.chosen);
         let idling = &mut self.cpus[cpu.index()].idling;
@@ -241,7 +241,8 @@ impl<const COSTS: bool> Hardware<COSTS> {
         (state, limit.map_or(Ps::NEVER, |ns| now + Ps::from_ns(ns)))
     }
 
-    /// `cpu` has entered such a deep state that its core empties its own caches, once its other threads are in one as well.
+    /// `cpu` has entered a state so deep that its core empties its own caches, once all other threads of the core are
+    /// in such a state as well.
     #[inline(never)]
     fn flush_core(&mut self, cpu: CpuId) {
         let flushes = |cpu: CpuId| {
@@ -253,7 +254,8 @@ impl<const COSTS: bool> Hardware<COSTS> {
         }
     }
 
-    /// Something wakes `cpu` at `now`, `iowait` while tasks wait for a device that ran there last: when it executes its first instruction.
+    /// Something wakes `cpu` at `now`; `iowait`: while tasks that last ran there wait for a device. Returns when the
+    /// CPU executes its first instruction.
     pub fn leave_idle(&mut self, cpu: CpuId, now: Ps, iowait: bool) -> Ps {
         let idling = &mut self.cpus[cpu.index()].idling;
         let state = idling.state.take().expect("only an idle CPU leaves idle");
@@ -278,7 +280,7 @@ impl<const COSTS: bool> Hardware<COSTS> {
         first
     }
 
-    /// Something that was pending at `now` ended the state of `cpu` as it was entered. Returns the state.
+    /// An event that was pending at `now` ended the state of `cpu` as it was entered. Returns the state.
     pub fn bounce_off_idle(&mut self, cpu: CpuId, now: Ps) -> usize {
         let idling = &mut self.cpus[cpu.index()].idling;
         let state = idling.chosen;
@@ -289,7 +291,7 @@ impl<const COSTS: bool> Hardware<COSTS> {
         state
     }
 
-    /// After the interrupt that ended it: the governor of `cpu` reflects on the idle.
+    /// The interrupt that ended the idle is over: the governor of `cpu` reflects on the idle.
     #[inline]
     pub fn reflect_on_idle(&mut self, cpu: CpuId, woken: Woken) {
         let idling = &mut self.cpus[cpu.index()].idling;
@@ -297,7 +299,8 @@ impl<const COSTS: bool> Hardware<COSTS> {
         self.cpuidles.of(cpu).reflect(&mut idling.device, state, residency_ns, woken);
     }
 
-    /// `cpu` executed something for `time` that is told from outside, while it stays in its idle state: no idle time.
+    /// `cpu` executed for `time` something that comes from outside the simulation, while it stays in its idle state.
+    /// This is no idle time.
     pub fn executed_beside_idle(&mut self, cpu: CpuId, time: Ps) {
         let idling = &mut self.cpus[cpu.index()].idling;
         idling.since += time;
@@ -308,7 +311,7 @@ impl<const COSTS: bool> Hardware<COSTS> {
         }
     }
 
-    /// `cpu` takes an interrupt while it polls, `iowait` while tasks wait for a device.
+    /// `cpu` takes an interrupt while it polls; `iowait`: while tasks wait for a device.
     pub fn interrupts_polling(&mut self, cpu: CpuId, iowait: bool) {
         let now = self.now(cpu);
         if let Some(frequency) = &mut self.frequency {
@@ -316,7 +319,7 @@ impl<const COSTS: bool> Hardware<COSTS> {
         }
     }
 
-    /// It has, for `time`: not idle, but the governor does not see that.
+    /// That interrupt took `time`. It is no idle time, but the governor does not see that.
     pub fn interrupted_polling(&mut self, cpu: CpuId, time: Ps) {
         self.cpus[cpu.index()].idling.since += time;
         let now = self.now(cpu);
@@ -349,7 +352,8 @@ mod tests {
         }
     }
 
-    /// A big CPU and a little one, whose deep state is worth it after 1.89 ms and not after 0.95.
+    /// A big CPU and a little one. The deep state pays off after 1.89 ms on the little one and after 0.95 ms on the big
+    /// one.
     fn phone() -> Hardware<true> {
         let topology = from_synthetic("pack:1 core:2 pu:1", "test", Numbering::AsListed).expect("a valid machine");
         let mut prices = Prices::free();
@@ -382,11 +386,11 @@ mod tests {
             hardware.leave_idle(cpu, Ps::from_ns(3_200_000), false).ns().0
         });
         assert_eq!(woken, [3_500_000, 3_420_000]);
-        // 1.42 ms were too short for one of them.
+        // 1.42 ms were too short for the little one only.
         assert_eq!([BIG, LITTLE].map(|cpu| hardware.residency(cpu).above.clone()), [vec![0, 0], vec![0, 1]]);
     }
 
-    /// Two cores of two threads, and what coming back costs a task that has left 6400 bytes on CPU 0.
+    /// Two cores of two threads. Returns what coming back to CPU 0 costs a task that has left 6400 bytes there.
     #[test]
     fn a_core_loses_its_caches_once_all_its_threads_sleep_deeply() {
         let topology = from_synthetic("pack:1 l3:1 core:2 pu:2", "test", Numbering::LinuxX86).expect("a valid machine");
@@ -437,6 +441,19 @@ mod tests {
         assert_eq!(hardware.cpus[BIG.index()].idling.left, (1, 80), "the way in and out is measured");
         let residency = hardware.residency(BIG);
         assert_eq!((&residency.entries, &residency.above), (&vec![0, 1], &vec![0, 1]));
+    }
+
+    #[test]
+    fn an_idle_was_long_enough_for_a_deeper_state_without_the_way_out_of_its_own() {
+        // 1 us of the way out of WFI; rail-off is worth it from 952 us on.
+        for (ns, below) in [(952_999, 0), (953_000, 1)] {
+            let mut hardware = phone();
+            hardware.cpus[BIG.index()].idling.chosen = 0;
+            hardware.begin(BIG, Ps::from_ns(1_000));
+            hardware.begin_idle(BIG);
+            hardware.bounce_off_idle(BIG, Ps::from_ns(1_000 + ns));
+            assert_eq!(hardware.residency(BIG).below, [below, 0], "{ns} ns");
+        }
     }
 
     #[test]

@@ -1,6 +1,6 @@
-//! Accesses to lines that are not here, and who wants to know of them.
+//! Accesses to lines that are not in the core's own caches, and their recording.
 //!
-//! The usual cases come in one short function for each kind of access, all others behind them.
+//! Each kind of access has one short function for its usual case, with all other cases behind it.
 
 use super::Hardware;
 use crate::lines::LineTotals;
@@ -14,7 +14,7 @@ impl<const COSTS: bool> Hardware<COSTS> {
         self.lines.totals()
     }
 
-    /// Records from now on who touches which line. Needs the profile, which knows the functions.
+    /// From now on records who touches which line. Needs the profile, which knows the functions.
     pub fn record_lines(&mut self) {
         assert!(self.profile.is_some(), "functions are known to the profile");
         self.touched = Some(Box::default());
@@ -38,7 +38,7 @@ impl<const COSTS: bool> Hardware<COSTS> {
         self.charge(outcome.stall);
     }
 
-    /// Records an access for which nothing moves.
+    /// Records an access for which no line moves.
     pub(super) fn note_here(&mut self, access: Access, line: Line) {
         let cpu = self.executing.cpu;
         if let Some(touched) = &mut self.touched {
@@ -56,7 +56,7 @@ impl<const COSTS: bool> Hardware<COSTS> {
         }
     }
 
-    /// A load of a line that many look at, most of which are in sharer sets: when it is done.
+    /// A load of a line that many CPUs look at; most such lines have a sharer set. Returns when it is done.
     #[inline(never)]
     pub(super) fn look_line(&mut self, line: Line, now: Ps) -> Ps {
         match self.lines.read_shared(&self.executing.seat, line, now) {
@@ -96,7 +96,7 @@ impl<const COSTS: bool> Hardware<COSTS> {
         }
     }
 
-    /// `watcher`, which idles, fetches a line that somebody else has just written.
+    /// `watcher`, which idles, fetches a line that another CPU has just written.
     #[inline(never)]
     pub(super) fn fetch_back(&mut self, watcher: CpuId, line: Line) {
         if unlikely(self.touched.is_some()) {
@@ -133,7 +133,7 @@ impl<const COSTS: bool> Hardware<COSTS> {
         self.fetch_line(line);
     }
 
-    /// [`Hardware::write_line`] in line.
+    /// The inlined part of [`Hardware::write_line`].
     #[inline(always)]
     pub(super) fn fetch_line(&mut self, line: Line) {
         match self.lines.write_usual(&self.executing.seat, line, self.executing.clock) {
@@ -222,5 +222,71 @@ impl<const COSTS: bool> Hardware<COSTS> {
         }
         let stall = self.lines.lock(&self.executing.seat, line, self.executing.clock);
         self.charge(stall);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::idle::IdleRules;
+    use crate::prices::Prices;
+    use crate::topology::{Numbering, from_synthetic};
+    use sched::arch::Arch;
+    use sched::versions::V6_1;
+
+    /// Two packages of two cores with two threads: a line travels for 8 ns between threads, 40 ns between cores, 118 ns between packages.
+    fn hardware() -> Hardware<true> {
+        let topology = from_synthetic("pack:2 [numa] l3:1 core:2 pu:2", "test", Numbering::AsListed).expect("valid");
+        let mut prices = Prices::free();
+        let ways = [0, 8, 40, 40, 60, 118].map(Ps::from_ns);
+        prices.lines.transfer[..ways.len()].copy_from_slice(&ways);
+        prices.refill_parallel = 4;
+        Hardware::new(topology, prices, V6_1.layout(), IdleRules::V6_1, 1)
+    }
+
+    const WAKER: CpuId = CpuId(0);
+
+    #[test]
+    fn a_store_wakes_who_watches_its_line_once_that_has_come_there() {
+        for (watcher, way) in [(1, 8), (2, 40), (4, 118)] {
+            let mut hardware = hardware();
+            hardware.begin(WAKER, Ps::from_ns(1_000));
+            hardware.wake_polling_idle(WAKER, CpuId(watcher));
+            let told = hardware.outbox().pop().expect("the watcher is told");
+            assert_eq!((told.to, told.at), (CpuId(watcher), Ps::from_ns(1_000 + way)), "{watcher}");
+        }
+    }
+
+    #[test]
+    fn the_watcher_fetches_the_line_back_so_that_each_store_to_it_travels() {
+        let mut hardware = hardware();
+        let watcher = CpuId(2);
+        let line = hardware.layout.idle_thread_info(watcher);
+        let mut store = |at: u64, wakes: bool| {
+            hardware.begin(WAKER, Ps::from_ns(at));
+            hardware.atomic(WAKER, line);
+            let took = hardware.now(WAKER) - Ps::from_ns(at);
+            if wakes {
+                hardware.wake_polling_idle(WAKER, watcher);
+            }
+            took
+        };
+        store(1_000, true);
+        assert_eq!(store(2_000, false), Ps::from_ns(40), "the watcher has a copy");
+        assert_eq!(store(3_000, false), Ps::ZERO, "and nobody told it this time");
+    }
+
+    #[test]
+    fn the_first_line_of_what_is_fetched_is_waited_for_and_others_come_behind_it() {
+        let took = |from: u16, bytes: u64| {
+            let mut hardware = hardware();
+            hardware.begin(WAKER, Ps::ZERO);
+            hardware.fetch(WAKER, CpuId(from), bytes);
+            hardware.now(WAKER).0
+        };
+        // Four at a time.
+        assert_eq!([1, 64, 65, 128, 640].map(|bytes| took(2, bytes)), [40_000, 40_000, 50_000, 50_000, 130_000]);
+        assert_eq!([64, 640].map(|bytes| took(4, bytes)), [118_000, 118_000 + 9 * 118_000 / 4]);
+        assert_eq!([0, 1].map(|from| took(from, 640)), [0; 2], "the core has it");
     }
 }

@@ -1,4 +1,5 @@
-//! Tasks' data: what is left of it in the caches where a task comes to, and what its work waits for memory.
+//! Tasks' data: how much of it is still in the caches when a task begins to run, and how long its work waits for
+//! memory.
 
 use super::Hardware;
 use crate::memory::{Demand, MemoryLoad, Share, in_time};
@@ -7,7 +8,7 @@ use sched::sched::TaskId;
 use units::{CpuId, Ps};
 
 impl<const COSTS: bool> Hardware<COSTS> {
-    /// A task with such a working set begins to run on `cpu`.
+    /// A task with this working set begins to run on `cpu`.
     pub fn switch_in(&mut self, cpu: CpuId, task: TaskId, set: WorkingSet) {
         if COSTS && set.bytes > 0 {
             let cycle = self.cpus[cpu.index()].alone;
@@ -16,7 +17,7 @@ impl<const COSTS: bool> Hardware<COSTS> {
         }
     }
 
-    /// It stops running there.
+    /// The task stops running there.
     #[inline]
     pub fn switch_out(&mut self, cpu: CpuId, task: TaskId) {
         if COSTS {
@@ -24,17 +25,18 @@ impl<const COSTS: bool> Hardware<COSTS> {
         }
     }
 
-    /// A tick begins on `cpu`: how long it will wait for what of it is no longer in the core's cache.
+    /// A tick begins on `cpu`. Returns how long it will wait for those of its lines that the core's cache has lost.
     pub fn tick_misses(&mut self, cpu: CpuId) -> Ps {
         if COSTS { self.warmth.tick(&self.topology, &self.prices, cpu) } else { Ps::ZERO }
     }
 
-    /// The CPU that executes waits so long.
+    /// The CPU that executes waits for `time`.
     pub fn stall(&mut self, time: Ps) {
         self.charge(time);
     }
 
-    /// What runs on `cpu` has been in user mode for so long, in 1000 cycles of which it brings so many bytes through its core's cache.
+    /// What runs on `cpu` has been in user mode for `spent`. In 1000 cycles it brings this many bytes through its
+    /// core's cache.
     pub fn passed(&mut self, cpu: CpuId, spent: Ps, bytes: u32) {
         if COSTS {
             let bytes = in_time(bytes.into(), spent, self.user_ps_per_cycle(cpu));
@@ -42,7 +44,8 @@ impl<const COSTS: bool> Hardware<COSTS> {
         }
     }
 
-    /// Bytes come from another core, from which a line takes `way`: the first one is waited for, the others come in parallel behind it.
+    /// Bytes come from another core, from which a line takes `way`: the CPU waits for the first line, the others come
+    /// in parallel behind it.
     #[inline]
     pub(super) fn fetch_by(&mut self, way: Ps, bytes: u64) {
         let behind = match bytes.saturating_sub(1) / self.prices.line_bytes {
@@ -52,18 +55,19 @@ impl<const COSTS: bool> Hardware<COSTS> {
         self.charge(way + behind);
     }
 
-    /// Whether what runs on `cpu` asks for lines from beyond its core's caches.
+    /// Whether what runs on `cpu` fetches lines from beyond its core's caches.
     #[inline]
     pub fn demands(&self, cpu: CpuId) -> bool {
         self.cpus[cpu.index()].demands
     }
 
-    /// All CPUs that run such tasks: a change of one of them may change the speed of all.
+    /// All CPUs that run such tasks: a change on one of them may change the speed of all.
     pub fn demanding(&self) -> Vec<CpuId> {
         self.memory_load.iter().flat_map(|load| load.cpus()).collect()
     }
 
-    /// What runs on `cpu` asks for this from now on. What it and others get of it is settled by [`Hardware::settle_memory`].
+    /// Sets what `cpu`'s task asks for from now on. [`Hardware::settle_memory`] then decides what it and the others
+    /// get.
     pub fn set_demand(&mut self, cpu: CpuId, demand: Option<Demand>) {
         if !COSTS {
             return;
@@ -76,13 +80,13 @@ impl<const COSTS: bool> Hardware<COSTS> {
         load.set(cpu, demand);
     }
 
-    /// What runs on `cpu` asks for, if it asks for anything.
+    /// What `cpu`'s task asks for; `None` if it asks for nothing.
     pub fn demand(&self, cpu: CpuId) -> Option<&Demand> {
         self.memory_load.as_ref()?.demand(cpu)
     }
 
-    /// What each CPU gets from now on, where that is something else than so far: because demands have changed, or speeds. What it did
-    /// until now is to be accounted before it takes its share ([`Hardware::take_share`]).
+    /// The CPUs that from now on get something else than before, because demands or speeds have changed. Each one's
+    /// work up to now is to be accounted before it takes its new share ([`Hardware::take_share`]).
     pub fn settle_memory(&mut self) -> Vec<Share> {
         let Some(load) = &mut self.memory_load else { return Vec::new() };
         load.settle(&self.topology, &self.prices, |cpu| self.cpus[cpu.index()].ps_per_cycle)
@@ -95,14 +99,15 @@ impl<const COSTS: bool> Hardware<COSTS> {
         }
     }
 
-    /// Picoseconds that a cycle of user-mode work takes on `cpu` now, with what it waits for memory.
+    /// Picoseconds that a cycle of user-mode work takes on `cpu` now, including its waits for memory.
     #[inline]
     pub fn user_ps_per_cycle(&self, cpu: CpuId) -> u64 {
         let this = &self.cpus[cpu.index()];
         this.ps_per_cycle + this.longer.0
     }
 
-    /// What runs on `cpu` and asks for lines has been in user mode for so long: they push others' data out of the caches.
+    /// The task on `cpu`, which fetches lines, has been in user mode for `spent`: its lines push others' data out of
+    /// the caches.
     pub fn streamed(&mut self, cpu: CpuId, spent: Ps) {
         if let Some(load) = &self.memory_load {
             let (own, last) = load.streamed(&self.prices, cpu, spent, self.user_ps_per_cycle(cpu));

@@ -1,12 +1,13 @@
-//! Where power is limited: what the machine has drawn comes to the limit, and what that allows to the clocks.
+//! Connects the power limit to the rest of the machine: it hears what packages have drawn, and the clocks hear what it
+//! allows.
 
 use super::Hardware;
 use crate::power_limit::{PowerLimit, PowerLimiter};
 use units::{CpuId, Ps};
 
 impl<const COSTS: bool> Hardware<COSTS> {
-    /// Limits what each package draws, from boot on; after frequencies and powers were set. Where there are none (with the cost model off)
-    /// nothing is limited.
+    /// Limits what each package draws, from boot on. Frequencies and powers must have been set before; where there are
+    /// none (with the cost model off) nothing is limited.
     pub fn set_power_limit(&mut self, limit: PowerLimit) {
         if let (Some(meter), Some(frequency)) = (&self.meter, &mut self.frequency) {
             self.power_limiter = Some(Box::new(PowerLimiter::new(&self.topology, limit, meter, frequency)));
@@ -14,12 +15,12 @@ impl<const COSTS: bool> Hardware<COSTS> {
         }
     }
 
-    /// `None`: nobody limits what packages draw.
+    /// `None`: nothing limits what packages draw.
     pub fn power_limiter(&self) -> Option<&PowerLimiter> {
         self.power_limiter.as_deref()
     }
 
-    /// A package has drawn what it has until `at`.
+    /// An interval of a package's limit ends at `at`.
     #[cold]
     pub(super) fn review_power(&mut self, package: usize, at: Ps) {
         let slept = self.slept(package, at);
@@ -30,7 +31,7 @@ impl<const COSTS: bool> Hardware<COSTS> {
         }
     }
 
-    /// `cpu` is woken at `now`, perhaps the first of its package.
+    /// `cpu` is woken at `now`, perhaps as the first of its package.
     #[inline(never)]
     pub(super) fn wake_limiter(&mut self, cpu: CpuId, now: Ps) {
         let Some(package) = self.frequency.as_ref().map(|frequency| frequency.package_of(cpu)) else { return };
@@ -45,7 +46,7 @@ impl<const COSTS: bool> Hardware<COSTS> {
         }
     }
 
-    /// How long a package was in its own idle state until `at`.
+    /// How long a package had been in its own idle state by `at`.
     fn slept(&self, package: usize, at: Ps) -> Ps {
         self.packages.residency(at).get(package).map_or(Ps::ZERO, |package| package.idle)
     }

@@ -1,4 +1,4 @@
-//! What the profile is told: which functions who executes stands in, and what is booked there.
+//! What the profile is told: in which functions each CPU stands, and what time is booked there.
 
 use super::Hardware;
 use crate::profile::Frame;
@@ -33,7 +33,7 @@ impl<const COSTS: bool> Hardware<COSTS> {
         }
     }
 
-    /// One of `pieces` of a long function's straight-line work, with nothing below it.
+    /// Does one of `pieces` equal parts of a long function's straight-line work. The function calls nothing in it.
     pub fn work_piece(&mut self, cpu: CpuId, path: Path, pieces: u32) {
         if COSTS {
             if unlikely(self.profile.is_some()) {
@@ -45,7 +45,7 @@ impl<const COSTS: bool> Hardware<COSTS> {
         }
     }
 
-    /// What runs on `cpu` from now on, by the number of its name.
+    /// The task that runs on `cpu` from now on, by the number of its name.
     pub fn profile_run(&mut self, cpu: CpuId, comm: u32) {
         if let Some(profile) = &mut self.profile {
             profile.run(cpu.index(), comm);
@@ -57,7 +57,7 @@ impl<const COSTS: bool> Hardware<COSTS> {
         COSTS && unlikely(self.profile.is_some())
     }
 
-    /// `cpu` stands in these functions of what runs there, which it has entered, and paid, before.
+    /// `cpu` goes on in the middle of these functions, which the task entered, and paid for, before.
     #[inline]
     pub fn profile_stand(&mut self, cpu: CpuId, frames: &[Path]) {
         if COSTS && let Some(profile) = &mut self.profile {
@@ -66,7 +66,7 @@ impl<const COSTS: bool> Hardware<COSTS> {
         }
     }
 
-    /// What follows is done in `path`, which was paid before, until it is left.
+    /// What follows is done in `path`, until it is left. Its work was paid for before.
     #[inline]
     pub fn profile_enter(&mut self, cpu: CpuId, path: Path) {
         if COSTS && let Some(profile) = &mut self.profile {

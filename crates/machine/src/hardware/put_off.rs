@@ -1,4 +1,4 @@
-//! Requests for disputed lines: put off in a path, answered when their time has come.
+//! Requests for disputed lines: put off when a path makes them, answered when simulated time reaches them.
 
 use super::{Hardware, Message, Notice};
 use crate::lines::record::Access;
@@ -6,14 +6,14 @@ use crate::profile::{Frame, Place};
 use sched::layout::Line;
 use units::{CpuId, Ps};
 
-/// For how long a load that waits lets others of its core begin: 168 instructions wait for their turn at most (Ivy Bridge's reorder
-/// buffer, Intel's optimization manual), at about one a cycle in kernel code.
+/// For how long other loads of the same core can begin while a load waits: the core keeps at most 168 instructions in
+/// flight (Ivy Bridge's reorder buffer, Intel's optimization manual), at about one per cycle in kernel code.
 const WINDOW: Ps = Ps::from_ns(50);
 
-/// What a path left to be done at a moment of its own.
+/// Something that a path left to be done at its own moment.
 #[derive(Clone, Copy, Debug)]
 pub struct PutOff {
-    /// When, unless what comes before it in the path takes longer.
+    /// When it is due, unless what comes before it in the path takes longer.
     pub at: Ps,
     line: Line,
     deed: Deed,
@@ -21,37 +21,39 @@ pub struct PutOff {
 
 #[derive(Clone, Copy, Debug)]
 enum Deed {
-    /// An access to a disputed line, by the function that stands there in the profile, if there is one.
+    /// An access to a disputed line, with the function that made it, if there is a profile.
     Ask(Access, Option<Place>),
-    /// The letting go of a lock that was held meanwhile.
+    /// The release of a lock that was held meanwhile.
     Unlock,
 }
 
 impl PutOff {
-    /// Whether others' requests may come between: what it takes is known at its time only.
+    /// Whether other CPUs' requests may come before it, so that its cost is not known before its time.
     pub fn is_request(&self) -> bool {
         matches!(self.deed, Deed::Ask(..))
     }
 }
 
 impl<const COSTS: bool> Hardware<COSTS> {
-    /// Whether the path that has just ended put something off.
+    /// Whether the path that has just ended put anything off.
     #[inline(always)]
     pub fn has_put_off(&self) -> bool {
         COSTS && !self.put_off.is_empty()
     }
 
-    /// The path that executes tells another CPU something, which arrives at `at` if nothing that it has put off stalls.
+    /// The executing path notifies another CPU. The message arrives at `at`, unless requests that the path put off
+    /// before stall it.
     pub(super) fn send(&mut self, at: Ps, to: CpuId, notice: Notice) {
         self.outbox.push(Message { at, to, notice, after: self.put_off.len() });
     }
 
-    /// Hands over what the last path put off, in its order.
+    /// Hands over what the last path put off, in the order of the path.
     pub fn take_put_off(&mut self) -> Vec<PutOff> {
         std::mem::take(&mut self.put_off)
     }
 
-    /// Lines are disputed when somebody has waited for more than so many ways' time: for tests, which want it sooner.
+    /// From now on a line is disputed once a request has waited for more than this many times its way. For tests, which
+    /// want that early.
     pub fn dispute_from(&mut self, ways: u64) {
         self.lines.dispute_from(ways);
     }
@@ -61,13 +63,13 @@ impl<const COSTS: bool> Hardware<COSTS> {
         self.lines.disputed_lines()
     }
 
-    /// The machine has booted: what its CPUs fought over on the way, all at one moment, is at peace.
+    /// The machine has booted: forgets the disputes of the boot, all of which happens at one moment.
     pub fn booted(&mut self) {
         self.put_off.clear();
         self.lines.forget_disputes();
     }
 
-    /// Answers what `cpu` put off outside of its paths, whoever else might ask before.
+    /// Answers at once what `cpu` put off outside of its paths, without regard to others that might ask earlier.
     pub fn answer_at_once(&mut self, cpu: CpuId) {
         for put_off in self.take_put_off() {
             let now = self.now(cpu);
@@ -76,9 +78,9 @@ impl<const COSTS: bool> Hardware<COSTS> {
         }
     }
 
-    /// The path goes on as though the line were here.
+    /// Puts off an access. The path goes on as though its core had the line.
     ///
-    /// A load soon behind another of the same line is under way with it, and comes with it.
+    /// A load soon after another load of the same line needs no request of its own: the line comes to both.
     pub(super) fn put_off_request(&mut self, access: Access, line: Line) {
         let now = self.executing.clock;
         let is_load = |deed: Deed| matches!(deed, Deed::Ask(Access::Load, _));
@@ -96,7 +98,7 @@ impl<const COSTS: bool> Hardware<COSTS> {
         self.put_off.push(PutOff { at: self.executing.clock, line, deed: Deed::Unlock });
     }
 
-    /// What `cpu` put off is done `now`: how long it stalls.
+    /// `cpu` does now what it put off. Returns how long that stalls.
     pub fn answer(&mut self, cpu: CpuId, put_off: &PutOff, now: Ps) -> Ps {
         let line = put_off.line;
         let (access, place) = match put_off.deed {
@@ -121,7 +123,7 @@ impl<const COSTS: bool> Hardware<COSTS> {
         stall
     }
 
-    /// What `cpu` executed last ended at `end`, as is known now.
+    /// What `cpu` executed last ended at `end`, as is now known.
     pub fn end_at(&mut self, cpu: CpuId, end: Ps) {
         if cpu == self.executing.cpu {
             self.executing.clock = end;
@@ -143,7 +145,7 @@ mod tests {
     const SUM: Line = Line { region: Region::TaskGroup, index: 2 };
     const LOCK: Line = Line { region: Region::Rq, index: 2 };
 
-    /// Four cores that have fought over a line until they have to wait for answers.
+    /// Four cores that have fought over a line until it is disputed.
     fn disputed() -> Hardware<true> {
         let topology = from_synthetic("pack:1 l3:1 core:4 pu:1", "test", Numbering::LinuxX86).expect("valid");
         let mut prices = Prices::free();

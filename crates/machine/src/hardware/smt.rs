@@ -1,4 +1,4 @@
-//! Threads that share a core: who takes a share of it, and how fast the others are then.
+//! Threads that share a core: which of them take a share of it, and how fast that leaves the others.
 
 use super::Hardware;
 use crate::smt::{Beside, SmtPrices, WorkKind};
@@ -11,13 +11,13 @@ impl<const COSTS: bool> Hardware<COSTS> {
         self.siblings.of(cpu)
     }
 
-    /// Whom what `cpu` does can slow down.
+    /// The threads that `cpu`'s activity can slow down.
     #[inline]
     pub fn beside(&self, cpu: CpuId) -> Beside {
         if self.threads_share { self.siblings.beside(cpu) } else { Beside::Nobody }
     }
 
-    /// `cpu` takes its share of the core, or gives it up.
+    /// `cpu` begins or stops taking its share of the core.
     #[inline]
     pub fn set_active(&mut self, cpu: CpuId, active: bool) {
         if self.cpus[cpu.index()].active != active {
@@ -26,7 +26,7 @@ impl<const COSTS: bool> Hardware<COSTS> {
         }
     }
 
-    /// What runs on `cpu` now is work of that kind.
+    /// What runs on `cpu` from now on is work of this kind.
     pub fn set_work_kind(&mut self, cpu: CpuId, kind: WorkKind) {
         if self.cpus[cpu.index()].kind != kind {
             self.cpus[cpu.index()].kind = kind;
@@ -40,7 +40,7 @@ impl<const COSTS: bool> Hardware<COSTS> {
         self.cpus[cpu.index()].kind
     }
 
-    /// All threads of the core are as fast as the others leave them.
+    /// Sets the speed of all threads of the core to what the others leave them.
     #[inline(always)]
     fn share_core(&mut self, cpu: CpuId) {
         match self.beside(cpu) {
@@ -72,7 +72,7 @@ impl<const COSTS: bool> Hardware<COSTS> {
         busy
     }
 
-    /// `cpu` is as fast as such threads of its core, itself among them, let it be.
+    /// Sets `cpu`'s speed to what the busy threads of its core, itself included, leave it.
     fn slow_down_beside(&mut self, cpu: CpuId, mut busy: [u64; 2]) {
         let own = &self.cpus[cpu.index()];
         busy[own.kind as usize] -= u64::from(own.active);
@@ -80,14 +80,15 @@ impl<const COSTS: bool> Hardware<COSTS> {
         self.set_speed(cpu, speed);
     }
 
-    /// `cpu` is as fast as its clock, and the other threads of its core, let it be.
+    /// Sets `cpu`'s speed from its clock and the other threads of its core.
     pub(super) fn update_speed(&mut self, cpu: CpuId) {
         self.cpus[cpu.index()].alone = self.ps_per_cycle_alone(cpu);
         self.update_paired(cpu);
         self.slow_down(cpu);
     }
 
-    /// The clock and the own kind of work change seldom, whether the other thread is busy with each of its idles: so that divides nothing.
+    /// The clock and the thread's own kind of work change seldom; whether its sibling is busy changes with each idle.
+    /// Computing both speeds ahead spares those changes a division.
     fn update_paired(&mut self, cpu: CpuId) {
         let own = &mut self.cpus[cpu.index()];
         own.paired = paired(&self.prices.smt, own.kind, own.alone);
@@ -101,7 +102,7 @@ impl<const COSTS: bool> Hardware<COSTS> {
         }
     }
 
-    /// `cpu` is as fast as the one other thread of its core lets it be.
+    /// Sets `cpu`'s speed to what the one other thread of its core leaves it.
     #[inline(always)]
     fn slow_down_by(&mut self, cpu: CpuId, other: CpuId) {
         let (own, other) = (&self.cpus[cpu.index()], &self.cpus[other.index()]);
@@ -109,7 +110,7 @@ impl<const COSTS: bool> Hardware<COSTS> {
         self.set_ps_per_cycle(cpu, ps_per_cycle);
     }
 
-    /// `speed` in permille of what it has alone.
+    /// `speed`: in permille of the speed that the thread has alone.
     fn set_speed(&mut self, cpu: CpuId, speed: u64) {
         self.set_ps_per_cycle(cpu, at_speed(self.cpus[cpu.index()].alone, speed));
     }
@@ -123,12 +124,12 @@ impl<const COSTS: bool> Hardware<COSTS> {
     }
 }
 
-/// Picoseconds that a cycle takes a thread that does `kind` of work beside one busy thread, by the kind of that one's.
+/// Picoseconds of a cycle for a thread with `kind` of work beside one busy thread, by the kind of that one's work.
 pub(super) fn paired(prices: &SmtPrices, kind: WorkKind, alone: u64) -> [u64; 2] {
     prices.pair[kind as usize].map(|speed| at_speed(alone, speed))
 }
 
-/// A time at `speed` permille.
+/// How long work that takes `time` at full speed takes at `speed` permille.
 fn at_speed(time: u64, speed: u64) -> u64 {
     if speed == 1000 { time } else { time * 1000 / speed }
 }
@@ -157,7 +158,7 @@ mod tests {
         assert_eq!(speeds(&hardware), [1000 * 1000 / 800, 1000 * 1000 / 750]);
         hardware.set_work_kind(a, WorkKind::Memory);
         assert_eq!(speeds(&hardware), [1000 * 1000 / 900; 2]);
-        // Another core's threads do not care.
+        // Other cores are unaffected.
         assert_eq!(hardware.ps_per_cycle(CpuId(1)), hardware.ps_per_cycle(CpuId(3)));
         hardware.set_active(b, false);
         assert_eq!(speeds(&hardware)[0], 1000);

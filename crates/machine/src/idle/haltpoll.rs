@@ -1,17 +1,17 @@
-//! The haltpoll governor of virtual machines (drivers/cpuidle/governors/haltpoll.c): polls before it halts, since a halt takes the way
-//! through the hypervisor.
+//! The haltpoll governor of virtual machines (drivers/cpuidle/governors/haltpoll.c). It polls before it halts, because
+//! a halt goes through the hypervisor.
 
 use super::table::StateTable;
 use super::{Choice, HaltpollShrink, IdleRules, Usage};
 
-/// Default of the module's parameter guest_halt_poll_ns, the longest that is polled; 0: never.
+/// The default of the module parameter guest_halt_poll_ns: the longest time to poll; 0: never poll.
 pub const HALT_POLL_NS: u32 = 200_000;
-/// Its other parameters, at their defaults: guest_halt_poll_grow, _grow_start and _shrink.
+/// The defaults of its other parameters: guest_halt_poll_grow, _grow_start and _shrink.
 const GROW: u64 = 2;
 const GROW_START_NS: u64 = 50_000;
 const SHRINK: u64 = 2;
 
-/// It keeps nothing but the limit, which stands with the device.
+/// It keeps nothing but the limit, which is in the device.
 #[derive(Clone, Debug)]
 pub(super) struct Haltpoll;
 
@@ -30,7 +30,8 @@ impl Haltpoll {
         }
     }
 
-    /// haltpoll.c: adjust_poll_limit(): grows while halts end soon enough to have been polled for, shrinks after long ones.
+    /// haltpoll.c: adjust_poll_limit(): the limit grows while halts are short enough that polling would have covered
+    /// them, and shrinks after long ones.
     fn adjust_poll_limit(&self, rules: &IdleRules, table: &StateTable, usage: &mut Usage) {
         let (limit, block_ns) = (usage.poll_limit_ns, usage.last_residency_ns);
         if block_ns > limit && block_ns <= table.halt_poll_ns {

@@ -6,7 +6,8 @@ use super::{Choice, Usage};
 const PROMOTION_COUNT: u32 = 4;
 const DEMOTION_COUNT: u32 = 1;
 
-/// Idles in a row that were long enough for the next state, and too short for this one.
+/// Consecutive idles that were long enough for the next deeper state, and consecutive ones that were too short for this
+/// one.
 #[derive(Clone, Copy, Default, Debug)]
 struct Stats {
     promotion_count: u32,
@@ -20,7 +21,7 @@ pub(super) struct Ladder {
     last_state: usize,
 }
 
-/// The state below which nobody is demoted: polling is entered only by who asks for no latency at all.
+/// The state below which no CPU is demoted: polling is entered only if no latency at all is allowed.
 fn first_of(table: &StateTable) -> usize {
     usize::from(table.states[0].polling && table.states.len() > 1)
 }
@@ -39,7 +40,7 @@ impl Ladder {
     }
 
     /// ladder.c: ladder_select_state().
-    /// Differs: reckons in nanoseconds; kernels before v5.6 did in whole microseconds.
+    /// Differs: computes in nanoseconds; kernels before v5.6 did in whole microseconds.
     pub fn ladder_select_state(&mut self, table: &StateTable, usage: &Usage) -> Choice {
         let (latency_req, last) = (table.latency_req_ns, self.last_state);
         if latency_req == 0 {
@@ -47,8 +48,8 @@ impl Ladder {
         }
         let first = first_of(table);
         let state = &table.states[last];
-        // The threshold of both ways is the state's exit latency. It is compared without a sign: an idle that was over sooner than the state
-        // is left, or a state that was not entered, counts as a very long one.
+        // The threshold of both directions is the state's exit latency. The comparison is unsigned: an idle shorter
+        // than the exit latency, or a state that was not entered, counts as a very long idle.
         let threshold = state.exit_latency_ns;
         let residency = usage.last_residency_ns.wrapping_sub(threshold);
         if let Some(next) = table.states.get(last + 1)

@@ -1,7 +1,8 @@
 //! The menu governor (drivers/cpuidle/governors/menu.c).
 //!
-//! Two predictions of the coming idle time compete: the time to the next timer, corrected by how wrong that was before, and the
-//! typical length of the last eight idles. The deepest state whose target residency fits is entered.
+//! Two predictions of the coming idle time compete: the time to the next timer, corrected by how wrong that was in the
+//! past, and the typical length of the last eight idles. The governor enters the deepest state whose target residency
+//! fits.
 
 mod intervals;
 
@@ -15,16 +16,16 @@ use units::unlikely;
 const BUCKETS: usize = 12;
 const RESOLUTION: u64 = 1024;
 const DECAY: u64 = 8;
-/// Microseconds; an idle this long counts as a perfect prediction.
+/// In microseconds; an idle this long counts as a perfect prediction.
 const MAX_INTERESTING_US: u64 = 50_000;
 /// KTIME_MAX.
 const NEVER_NS: u64 = i64::MAX as u64;
 
 /// menu.c: struct menu_device, one per CPU.
-/// Differs: starts as after boot.
+/// Differs: starts as if booted some time ago.
 #[derive(Clone, Debug)]
 pub(super) struct Menu {
-    /// There has been an idle that the next choice is to learn from, in the state entered last.
+    /// There has been an idle from which the next choice is to learn, in the state entered last.
     needs_update: bool,
     tick_wakeup: bool,
     bucket: u8,
@@ -58,8 +59,8 @@ impl Menu {
     }
 
     /// menu.c: menu_select() until v4.16, which reckons in microseconds and has no say about the tick.
-    /// Differs: the load of an idle CPU's queue is nothing, and so is its part of the performance multiplier. A timer that is overdue is 0 us
-    /// away; the kernel takes the negative time for more than an hour.
+    /// Differs: an idle CPU's queue has no load, so the load has no part in the performance multiplier. An overdue
+    /// timer is 0 us away; the kernel takes the negative time for more than an hour.
     fn menu_select_us(&mut self, rules: &IdleRules, table: &StateTable, usage: &Usage, outlook: &Outlook) -> Choice {
         if self.needs_update {
             self.needs_update = false;
@@ -79,7 +80,7 @@ impl Menu {
         let states = &table.states;
         let polls = states[0].polling;
         let (predicted_us, first) = if rules.menu == MenuRule::Interactivity {
-            // A typical interval replaces the corrected timer, longer or shorter.
+            // A typical interval replaces the corrected timer, even if it is longer.
             let typical = self.intervals.get_typical_interval_by_root();
             let predicted = typical.filter(|&typical| next_timer_us > typical).unwrap_or(corrected);
             let interactivity_req = by_multiplier(predicted, multiplier);
@@ -134,7 +135,7 @@ impl Menu {
             || ((self.next_timer < states[1].target_residency_ns || latency_req < states[1].exit_latency_ns)
                 && !states[0].disabled)
         {
-            // There is no choice but the first state, and a CPU that polls keeps its tick.
+            // The first state is the only choice, and a CPU that polls keeps its tick.
             return Choice { state: 0, stop_tick: !states[0].polling, looked_at_timers };
         }
         let stopped = outlook.tick_stopped;
@@ -143,7 +144,7 @@ impl Menu {
             && predicted_ns < table.tick_ns
             && self.may_stay_long(rules, table)
         {
-            // In a shallow state without a tick it could stay for long.
+            // Without a tick the CPU could stay in a shallow state for long.
             predicted_ns = self.next_timer;
         } else if rules.menu != MenuRule::TypicalFirst && !stopped {
             let multiplier = performance_multiplier(counted_iowaiters(rules, outlook));
@@ -167,7 +168,7 @@ impl Menu {
         predicted_us.min(typical) * 1000
     }
 
-    /// The prediction of v6.6 and later, the time to the tick that goes with it, and whether timers were looked at.
+    /// The prediction of v6.6 and later, the time to the tick to be used with it, and whether timers were looked at.
     fn predict_typical_first(&mut self, rules: &IdleRules, table: &StateTable, outlook: &Outlook) -> (u64, u64, bool) {
         let typical = match rules.menu_outliers {
             MenuOutliers::Longest => self.intervals.get_typical_interval_of_some_time(i32::MAX as u64),
@@ -184,7 +185,7 @@ impl Menu {
         (if stuck { self.next_timer } else { predicted }, outlook.delta_tick_ns, true)
     }
 
-    /// Whether nothing is sure to end a shallow state soon, with the tick stopped.
+    /// Whether nothing is sure to end a shallow state soon while the tick is stopped.
     fn may_stay_long(&self, rules: &IdleRules, table: &StateTable) -> bool {
         match rules.menu_stopped {
             MenuStopped::Distrusts => true,
@@ -216,7 +217,7 @@ impl Menu {
         const MAX_INTERESTING_NS: u64 = MAX_INTERESTING_US * 1000;
         let state = &table.states[usize::from(self.last_state)];
         let measured = if self.tick_wakeup && self.next_timer > table.tick_ns {
-            // Without the tick it would have slept on, for long but not for ever.
+            // Without the tick the CPU would have slept on, for long but not for ever.
             9 * MAX_INTERESTING_NS / 10
         } else if state.polling && usage.poll_time_limit {
             self.next_timer
@@ -279,7 +280,7 @@ impl Search<'_> {
                 break;
             }
             if !self.stopped {
-                // Woken early from a shallow state by the tick it chooses again.
+                // If the tick wakes the CPU early from a shallow state, the governor chooses again.
                 predicted_ns = states[so_far].target_residency_ns;
                 break;
             }
@@ -299,7 +300,7 @@ impl Search<'_> {
         (chosen, false)
     }
 
-    /// Whether a state that is deeper than predicted is better than polling.
+    /// Whether a state that is deeper than the prediction allows is better than polling.
     fn instead_of_polling(&self, index: usize, predicted_ns: u64) -> bool {
         let state = &self.table.states[index];
         let timer_is_far = state.target_residency_ns <= self.next_timer;
@@ -318,12 +319,12 @@ fn counted_iowaiters(rules: &IdleRules, outlook: &Outlook) -> u32 {
     if rules.menu_iowait == MenuIowait::Counts { outlook.nr_iowaiters } else { 0 }
 }
 
-/// menu.c: performance_multiplier(): predicted time must be so many times a state's exit latency.
+/// menu.c: performance_multiplier(): how many exit latencies the predicted time must last.
 fn performance_multiplier(nr_iowaiters: u32) -> u64 {
     1 + 10 * u64::from(nr_iowaiters)
 }
 
-/// A time by that. Mostly nobody waits, which spares the host a division for each idle.
+/// Divides a time by the multiplier. Mostly no task waits, which saves the host a division for each idle.
 #[inline(always)]
 fn by_multiplier(time: u64, multiplier: u64) -> u64 {
     if unlikely(multiplier > 1) { time / multiplier } else { time }

@@ -1,4 +1,5 @@
-//! Package states: a package whose CPUs are all in a deep state goes there too, and takes longer to leave.
+//! Package states: once all CPUs of a package are in a deep state, the package enters one too, which takes longer to
+//! leave.
 
 use crate::prices::Prices;
 use crate::topology::Topology;
@@ -14,7 +15,7 @@ pub struct PackageResidency {
 #[derive(Clone, Debug)]
 struct Package {
     cpus: u32,
-    /// Those in a state from which the package may follow.
+    /// How many of its CPUs are in a state that lets the package follow.
     deep: u32,
     since: Ps,
     residency: PackageResidency,
@@ -23,12 +24,12 @@ struct Package {
 /// The packages of a machine.
 #[derive(Clone, Debug)]
 pub struct Packages {
-    /// The first idle state of a CPU that lets its package follow; beyond all states where none does.
+    /// The first idle state of a CPU that lets its package follow; [`usize::MAX`] if none does.
     first: usize,
     of_cpu: Slots<u16>,
-    /// Those that enter by themselves; of packages that enter together the first stands for all.
+    /// The packages that enter by themselves. If all enter together, the first stands for all.
     packages: Vec<Package>,
-    /// How many there are.
+    /// How many packages the machine has.
     count: usize,
 }
 
@@ -47,13 +48,13 @@ impl Packages {
         Packages { first, packages: (0..apart).map(package).collect(), of_cpu, count }
     }
 
-    /// Whether packages follow CPUs into that state.
+    /// Whether packages follow their CPUs into that state.
     #[inline]
     pub fn follow(&self, state: usize) -> bool {
         state >= self.first
     }
 
-    /// `cpu` has entered such a state at `now`. The last of its package takes that along.
+    /// `cpu` has entered such a state at `now`. If it is the last of its package, the package follows.
     pub fn enter(&mut self, cpu: CpuId, now: Ps) {
         let package = &mut self.packages[usize::from(self.of_cpu[cpu.index()])];
         package.deep += 1;
@@ -63,7 +64,7 @@ impl Packages {
         }
     }
 
-    /// `cpu` is woken from such a state at `now`. Returns whether its package has to be as well.
+    /// `cpu` is woken from such a state at `now`. Returns whether its package has to wake as well.
     pub fn leave(&mut self, cpu: CpuId, now: Ps) -> bool {
         let package = &mut self.packages[usize::from(self.of_cpu[cpu.index()])];
         let whole = package.deep == package.cpus;
@@ -74,7 +75,7 @@ impl Packages {
         whole
     }
 
-    /// What each package has counted up to `end`; nothing where packages have no states.
+    /// What each package has counted up to `end`; empty where packages have no states.
     pub fn residency(&self, end: Ps) -> Vec<PackageResidency> {
         if self.first == usize::MAX {
             return Vec::new();

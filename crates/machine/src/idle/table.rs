@@ -1,4 +1,4 @@
-//! The table of idle states that governors choose from, and what the command line leaves of it.
+//! The table of idle states from which governors choose, as the command line leaves it.
 
 use super::FAR_NS;
 use super::haltpoll::HALT_POLL_NS;
@@ -8,13 +8,14 @@ use crate::prices::IdleState;
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct IdleOptions {
     pub way: Way,
-    /// `intel_idle.max_cstate=`: so many states beside polling.
+    /// `intel_idle.max_cstate=`: at most this many states beside polling.
     pub max_cstate: Option<u32>,
     /// `intel_idle.states_off=`: bit N disables state N.
     pub states_off: u32,
-    /// What a process has written to /dev/cpu_dma_latency, in microseconds: states that take longer to leave are not entered.
+    /// What a process has written to /dev/cpu_dma_latency, in microseconds: states with a longer exit latency are not
+    /// entered.
     pub latency_us: Option<u32>,
-    /// `haltpoll.guest_halt_poll_ns=`: the longest that the governor haltpoll polls for.
+    /// `haltpoll.guest_halt_poll_ns=`: the longest time for which the governor haltpoll polls.
     pub halt_poll_ns: Option<u32>,
 }
 
@@ -24,16 +25,16 @@ impl Default for IdleOptions {
     }
 }
 
-/// Who says what an idle CPU does.
+/// What decides how an idle CPU waits.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Way {
     /// The driver has a table and a governor chooses.
     Governed,
     /// `cpuidle.off=1`: the architecture's idle call, which is C1.
     Off,
-    /// `idle=halt`: the same by the HLT instruction, which a store does not wake.
+    /// `idle=halt`: the same with the HLT instruction, which a store does not wake.
     Halt,
-    /// `idle=poll`: no state at all.
+    /// `idle=poll`: the CPU enters no state at all.
     Poll,
 }
 
@@ -53,7 +54,7 @@ pub struct State {
 pub struct StateTable {
     pub states: Vec<State>,
     pub way: Way,
-    /// The exit latency that is allowed.
+    /// The longest exit latency that is allowed.
     pub latency_req_ns: u64,
     /// TICK_NSEC.
     pub tick_ns: u64,
@@ -62,7 +63,7 @@ pub struct StateTable {
 }
 
 impl StateTable {
-    /// `states`: what the machine has; a state without residency is polling.
+    /// `states`: those of the machine; a state without a target residency polls.
     pub fn new(states: &[IdleState], options: &IdleOptions) -> StateTable {
         let state = |(index, state): (usize, &IdleState)| State {
             exit_latency_us: state.exit_latency_us.into(),
@@ -91,7 +92,7 @@ impl StateTable {
         self.states.iter().skip(1).find(long).map_or(most, |state| state.target_residency_ns.min(most))
     }
 
-    /// The next enabled state below `from`, and below that as far as `fits` wants; `from` if none is enabled.
+    /// The next enabled state below `from`, and further below as long as `fits` is false; `from` if none is enabled.
     pub fn shallower(&self, from: usize, mut fits: impl FnMut(&State) -> bool) -> usize {
         let mut found = from;
         for (index, state) in self.states[..from].iter().enumerate().rev().filter(|(_, state)| !state.disabled) {

@@ -1,7 +1,8 @@
 //! The timer events oriented governor (drivers/cpuidle/governors/teo.c).
 //!
-//! Every idle state has a bin. An idle whose length lies in the bin of the next timer is a hit there; one that ended before is an intercept
-//! in the bin of its own length. Both decay. Where intercepts outweigh, a shallower state is chosen than the timer allows.
+//! Every idle state has a bin. If the idle's length falls into the same bin as the next timer, it is a hit in that bin;
+//! if the idle ended earlier, it is an intercept in the bin of its own length. Both counts decay. Where intercepts
+//! outweigh, the governor chooses a shallower state than the timer allows.
 
 mod short_idles;
 
@@ -19,11 +20,11 @@ const NEVER_NS: u64 = i64::MAX as u64;
 struct Bin {
     intercepts: u32,
     hits: u32,
-    /// Of the last nine events, the intercepts here.
+    /// How many of the last nine events were intercepts in this bin.
     recent: u32,
 }
 
-/// Sums over the bins of states shallower than one.
+/// Sums over the bins of all shallower states.
 #[derive(Clone, Copy, Default, Debug)]
 struct Sums {
     intercepts: u32,
@@ -42,28 +43,28 @@ impl Sums {
 /// teo.c: struct teo_cpu.
 #[derive(Clone, Debug)]
 pub(super) struct Teo {
-    /// From the choice to the wakeup, or when the choice was made.
+    /// The time from the choice to the wakeup; until the wakeup, when the choice was made.
     time_span_ns: u64,
     sleep_length_ns: u64,
     bins: Vec<Bin>,
     total: u32,
-    /// Hits after more than a tick, where no state needs as long.
+    /// Hits after more than a tick, if no state needs that long.
     tick_hits: u32,
     recent: [Option<u8>; NR_RECENT],
     next_recent: usize,
     ticks: short_idles::Ticks,
 }
 
-/// The deepest candidate, and what was summed on the way to it.
+/// The deepest candidate, and the sums over the bins on the way to it.
 struct Candidate {
     /// `None`: no state is enabled.
     state: Option<usize>,
     first: usize,
-    /// The deepest whose exit latency is allowed.
+    /// The deepest state whose exit latency is allowed.
     constraint: usize,
-    /// Of the bins before the candidate.
+    /// Over the bins before the candidate.
     sums: Sums,
-    /// Of all that were passed.
+    /// Over all bins that were passed.
     passed: Sums,
 }
 
@@ -82,7 +83,7 @@ impl Teo {
         }
     }
 
-    /// teo.c: the part of teo_update() that finds out how long the idle was, exit latency aside.
+    /// teo.c: the part of teo_update() that finds out how long the idle was, without the exit latency.
     fn measured_ns(&self, table: &StateTable, usage: &Usage, last: usize) -> u64 {
         if self.time_span_ns >= self.sleep_length_ns {
             return u64::MAX;
@@ -92,7 +93,7 @@ impl Teo {
         if residency >= latency { residency - latency / 2 } else { residency / 2 }
     }
 
-    /// teo.c: the part of teo_update() that decays the bins and finds those of the timer and of the idle.
+    /// teo.c: the part of teo_update() that decays the bins and finds the bins of the timer and of the idle.
     fn decay(&mut self, table: &StateTable, measured_ns: u64) -> (usize, usize) {
         let (mut timer, mut duration) = (0, 0);
         self.total = 0;
@@ -136,7 +137,7 @@ impl Teo {
         let deepest = table.states.last().map_or(0, |state| state.target_residency_ns);
         self.total += PULSE;
         if deepest < table.tick_ns {
-            // One more bin, of hits alone, for idles of a tick and more.
+            // One more bin, with hits only, for idles of a tick and more.
             self.tick_hits -= self.tick_hits >> DECAY_SHIFT;
             self.total += self.tick_hits;
             if table.tick_ns <= self.sleep_length_ns {
@@ -154,7 +155,7 @@ impl Teo {
         }
     }
 
-    /// Sums the bins up to the deepest enabled state that needs no more than `duration_ns`.
+    /// Sums the bins up to the deepest enabled state whose target residency is at most `duration_ns`.
     fn candidate(&self, table: &StateTable, duration_ns: u64, shallowest_enabled: bool) -> Candidate {
         let mut found = Candidate {
             state: shallowest_enabled.then_some(0),
@@ -210,7 +211,7 @@ impl Teo {
         end_recent(table, outlook, chosen.min(found.constraint), found.first, duration)
     }
 
-    /// The deepest state that more than half of the early wakeups would have let rest, and the time that goes with it.
+    /// The deepest state that would have been right for more than half of the early wakeups, and its idle duration.
     fn intercepted_recent(
         &self,
         table: &StateTable,
@@ -258,7 +259,7 @@ impl Teo {
         let mut chosen = match found.state {
             None => return retain(0, false),
             Some(state) if state == found.first => {
-                // The only one that is enabled.
+                // The only enabled state.
                 let duration = states[state].target_residency_ns;
                 return end_intercepts(table, outlook, (state, found.first), duration, table.tick_ns / 2, false);
             }
@@ -269,7 +270,7 @@ impl Teo {
             chosen = self.intercepted(table, outlook, chosen, found.sums.intercepts);
         }
         if chosen == 0 && deepest > 0 {
-            // Whether that was right is only known with the timer.
+            // Whether that was right shows only when the timer is known.
             self.sleep_length_ns = outlook.sleep_length_ns;
             return retain(0, true);
         }
@@ -289,12 +290,13 @@ impl Teo {
         end_intercepts(table, outlook, (chosen, found.first), duration, outlook.delta_tick_ns, true)
     }
 
-    /// [`Teo::candidate`] of v6.12: the deepest enabled state, whatever the timer says. The first one stays 0 where that is enabled.
+    /// [`Teo::candidate`] of v6.12: the deepest enabled state, whatever the timer says. `first` stays 0 if state 0 is
+    /// enabled.
     fn candidate_of_all(&self, table: &StateTable) -> Candidate {
         self.candidate(table, u64::MAX, !table.states[0].disabled)
     }
 
-    /// The deepest state that more than half of the early wakeups would have let rest.
+    /// The deepest state that would have been right for more than half of the early wakeups.
     fn intercepted(&self, table: &StateTable, outlook: &Outlook, candidate: usize, intercepts: u32) -> usize {
         let states = &table.states;
         // teo.c: teo_state_ok()
@@ -335,7 +337,7 @@ impl Teo {
     }
 }
 
-/// What makes an early wakeup likely.
+/// What indicates that an early wakeup is likely.
 struct Wanted {
     sums: Sums,
     alt_intercepts: bool,
@@ -359,7 +361,7 @@ fn end_recent(table: &StateTable, outlook: &Outlook, chosen: usize, first: usize
     Choice { state, stop_tick: false, looked_at_timers: true }
 }
 
-/// The same in v6.12. `chosen`: the state, and the first that is enabled.
+/// The same in v6.12. `chosen`: the chosen state, and the first enabled one.
 fn end_intercepts(
     table: &StateTable,
     outlook: &Outlook,
@@ -374,7 +376,7 @@ fn end_intercepts(
     Choice { state: within_tick(table, chosen, first, delta_tick_ns), stop_tick: false, looked_at_timers }
 }
 
-/// The tick goes on: what would rest longer than until it comes is too deep.
+/// The tick goes on, so a state with a target residency beyond the next tick is too deep.
 fn within_tick(table: &StateTable, chosen: usize, first: usize, delta_tick_ns: u64) -> usize {
     if chosen > first && table.states[chosen].target_residency_ns > delta_tick_ns {
         return table.shallower(chosen, |state| state.target_residency_ns <= delta_tick_ns);

@@ -1,4 +1,4 @@
-//! What the governors' rules say, derived by hand from their sources, against what comes out.
+//! The governors' answers against values derived by hand from their sources.
 
 use super::table::IdleOptions;
 use super::*;
@@ -51,7 +51,7 @@ impl Idler {
         self.now_us += 1;
     }
 
-    /// What is chosen after many idles of that length, the next timer always as far.
+    /// The choice after many idles of this length, with the next timer always this far away.
     fn settled(&mut self, next_timer_us: u64, idle_us: u64) -> Choice {
         for _ in 0..64 {
             let choice = self.select(next_timer_us, 4_000);
@@ -79,8 +79,9 @@ fn periodic_wakeups_settle_in_the_deepest_state_that_fits() {
 fn microsecond_idles_poll_until_v4_5_and_halt_since() {
     assert_eq!(settled(IdleRules::V4_5, 4_000, 3), 0);
     assert_eq!(settled(IdleRules::V4_15, 4_000, 7), 1);
-    // Three microseconds, exit included, count as one, which is less than C1 is worth. In v4.6 that is no reason to poll as long as
-    // no timer is near; later forms want C1's exit latency (2 us) to be no more than what is predicted.
+    // Three microseconds, exit included, count as one, which is less than C1's target residency. In v4.6 that is no
+    // reason to poll unless a timer is near; later forms require C1's exit latency (2 us) to be no more than the
+    // prediction.
     let after_c1 = |rules| {
         let mut idler = Idler::new(rules);
         for _ in 0..8 {
@@ -91,7 +92,7 @@ fn microsecond_idles_poll_until_v4_5_and_halt_since() {
     };
     assert_eq!([IdleRules::V4_15, IdleRules::V6_1, IdleRules::V6_12].map(after_c1), [1, 0, 0]);
     assert_eq!(settled(IdleRules::V6_12, 4_000, 7), 1);
-    // A timer 20 us away or less, and less predicted than C1 is worth.
+    // A timer at most 20 us away, and a prediction below C1's target residency.
     assert_eq!(settled(IdleRules::V4_15, 1, 1), 0);
     assert_eq!(settled(IdleRules::V4_15, 15, 15), 1);
 }
@@ -103,17 +104,17 @@ fn a_short_prediction_keeps_the_tick_and_a_long_one_does_not() {
         assert!(!short.stop_tick, "{rules:?}");
         let long = Idler::new(rules).settled(100_000, 20_000);
         assert_eq!((long.state, long.stop_tick), (4, true), "{rules:?}");
-        // With the tick stopped a prediction below its length is not believed: 100 ms to the timer, C6.
+        // With the tick stopped, a prediction shorter than a tick is not believed: 100 ms to the timer, so C6.
         let mut stopped = Idler::new(rules);
         stopped.tick_stopped = true;
         assert_eq!(stopped.settled(100_000, 150).state, 4, "{rules:?}");
-        // A millisecond would do for C6, but the tick goes on and comes in 50 us: C1E.
+        // A millisecond would be enough for C6, but the tick goes on and comes in 50 us: C1E.
         let mut soon = Idler::new(rules);
         soon.settled(100_000, 1_000);
         let choice = soon.select(100_000, 50);
         assert_eq!((choice.state, choice.stop_tick), (2, false), "{rules:?}");
     }
-    // The idle loop did not ask before.
+    // Earlier the idle loop did not ask the governor.
     assert!(Idler::new(IdleRules::V4_15).settled(100_000, 150).stop_tick);
 }
 
@@ -126,7 +127,8 @@ fn short_typical_intervals_spare_the_look_at_timers_since_v6_6() {
 
 #[test]
 fn a_short_prediction_is_believed_without_a_tick_where_a_timer_is_near() {
-    // Woken after 150 us each, the tick stopped. A timer 7 ms away is less than two ticks of 4 ms, one 9 ms away is more.
+    // Woken after 150 us each time, with the tick stopped. A timer 7 ms away is within two ticks of 4 ms, one 9 ms away
+    // is not.
     let state = |rules, next_timer_us| {
         let mut idler = Idler::new(rules);
         idler.tick_stopped = true;
@@ -134,7 +136,7 @@ fn a_short_prediction_is_believed_without_a_tick_where_a_timer_is_near() {
     };
     for (rules, near) in [(IdleRules::V6_12, 4), (IdleRules::V7_2, 3)] {
         assert_eq!([state(rules, 7_000), state(rules, 9_000)], [near, 4], "{:?}", rules.menu_stopped);
-        // v6.1's form of menu with either.
+        // v6.1's form of menu with either rule.
         let early = IdleRules { menu_stopped: rules.menu_stopped, ..IdleRules::V6_1 };
         assert_eq!([state(early, 7_000), state(early, 9_000)], [near, 4], "{:?}", rules.menu_stopped);
     }
@@ -142,7 +144,7 @@ fn a_short_prediction_is_believed_without_a_tick_where_a_timer_is_near() {
 
 #[test]
 fn one_short_idle_makes_menu_expect_another_until_the_farther_outlier_goes() {
-    // Seven idles of 2 ms, then one of 5 us, without a timer in sight: v6.12 drops the seven, and rests in C1.
+    // Seven idles of 2 ms, then one of 5 us, with no timer near: v6.12 drops the seven and chooses C1.
     let state = |rules| {
         let mut idler = Idler::new(rules);
         idler.settled(100_000, 2_000);
@@ -155,7 +157,7 @@ fn one_short_idle_makes_menu_expect_another_until_the_farther_outlier_goes() {
 
 #[test]
 fn tasks_in_iowait_forbid_slow_states_until_they_are_ignored() {
-    // One of them: predicted 1000 us by 11 = 90 us of exit latency, less than C6's 133.
+    // With one such task: predicted 1000 us divided by 11 allow 90 us of exit latency, less than C6's 133.
     for (rules, expected) in [(IdleRules::V4_5, 3), (IdleRules::V4_15, 3), (IdleRules::V6_1, 3), (IdleRules::V6_12, 4)]
     {
         let mut idler = Idler::new(rules);
@@ -166,7 +168,8 @@ fn tasks_in_iowait_forbid_slow_states_until_they_are_ignored() {
 
 #[test]
 fn a_tick_that_wakes_means_the_idle_could_have_been_long() {
-    // Always woken by the tick after 300 us, with a timer 100 ms away: learned as 45 ms, so the tick is stopped at last.
+    // Always woken by the tick after 300 us, with a timer 100 ms away: this is learned as 45 ms, so in the end the tick
+    // is stopped.
     let mut idler = Idler::new(IdleRules::V6_1);
     for _ in 0..16 {
         let choice = idler.select(100_000, 300);
@@ -186,7 +189,8 @@ fn states_that_were_not_entered_make_late_menus_forget() {
             cpuidle.reject(device);
             idler.select(100_000, 4_000);
         }
-        // A timer of an order of magnitude for which no correction was learned: with eight idles of 150 us in mind C3, without them C6.
+        // For a timer of this magnitude no correction was learned: with eight idles of 150 us remembered C3, without
+        // them C6.
         idler.select(5_000, 4_000).state
     };
     let remembers = IdleRules { menu_rejected: MenuRejected::Nothing, ..IdleRules::V6_1 };
@@ -194,7 +198,7 @@ fn states_that_were_not_entered_make_late_menus_forget() {
         [(IdleRules::V4_5, 3), (IdleRules::V4_15, 3), (remembers, 3), (IdleRules::V6_1, 4), (IdleRules::V6_12, 4)]
     {
         assert_eq!(after_rejections(rules, 8), expected, "{rules:?}");
-        // One rejection leaves enough of them: it is seen by this choice and by the next, so six.
+        // One rejection leaves enough of them. Both this choice and the next see a rejection, so six are left.
         assert_eq!(after_rejections(rules, 1), 3, "{rules:?}");
     }
 }
@@ -206,23 +210,23 @@ fn teo(rules: IdleRules) -> IdleRules {
 #[test]
 fn teo_trusts_the_timer_until_intercepts_outweigh() {
     for rules in [teo(IdleRules::V6_1), teo(IdleRules::V6_12), teo(IdleRules::V7_2)] {
-        // Nothing known: the deepest state that the timer allows.
+        // Without experience: the deepest state that the timer allows.
         assert_eq!(Idler::new(rules).select(100_000, 4_000).state, 4);
         assert_eq!(Idler::new(rules).select(150, 4_000).state, 3);
-        // Idles as long as the timer says: hits.
+        // Idles that last as long as the timer says are hits.
         assert_eq!(settled(rules, 1_000, 1_000), 4);
-        // All end after 150 us, which is C3's bin (100 to 400 us): intercepts there.
+        // All idles end after 150 us, in C3's bin (100 to 400 us): intercepts there.
         let early = Idler::new(rules).settled(100_000, 150);
         assert_eq!(early.state, 3, "{rules:?}");
         assert!(!early.stop_tick, "{rules:?}");
-        // 60 us: C1E's.
+        // 60 us: in C1E's bin.
         assert_eq!(settled(rules, 100_000, 60), 2);
     }
 }
 
 #[test]
 fn teo_changes_its_mind_by_recent_intercepts_in_v6_1_and_by_their_weight_alone_since() {
-    // Long idles first. Then early ones: five of the last nine are enough in v6.1.
+    // Long idles first, then early ones: five of the last nine are enough in v6.1.
     let turns = |rules| {
         let mut idler = Idler::new(rules);
         for _ in 0..64 {
@@ -235,16 +239,16 @@ fn teo_changes_its_mind_by_recent_intercepts_in_v6_1_and_by_their_weight_alone_s
             idler.select(2_000, 4_000).state == 3
         })
     };
-    // Weight: with p = 1024 and hits H = 8 p at first, after n intercepts I = 8 p (1 - (7/8)^n) must be more than H (7/8)^n, which
-    // holds from n = 6 on (7/8^5 = 0.51, 7/8^6 = 0.45).
+    // By weight: with p = 1024 and hits H = 8 p at first, after n intercepts I = 8 p (1 - (7/8)^n) must exceed H
+    // (7/8)^n, which holds from n = 6 on (7/8^5 = 0.51, 7/8^6 = 0.45).
     assert_eq!(turns(teo(IdleRules::V6_1)), Some(5));
     assert_eq!(turns(teo(IdleRules::V6_12)), Some(6));
 }
 
 #[test]
 fn teo_counts_ticks_and_short_idles_apart_in_v7_2() {
-    // Idles of 150 us, then ticks alone. v6.12 takes the first for a hit of the timer; to v7.2 it is incidental as long as it remembers
-    // short idles.
+    // Idles of 150 us, then only ticks. v6.12 takes the first tick for a hit of the timer; v7.2 ignores it as long as
+    // it remembers short idles.
     let after_ticks = |rules| {
         let mut idler = Idler::new(teo(rules));
         idler.settled(100_000, 150);
@@ -260,7 +264,8 @@ fn teo_counts_ticks_and_short_idles_apart_in_v7_2() {
         stopped_after
     };
     assert_eq!([IdleRules::V6_12, IdleRules::V7_2].map(after_ticks), [Some(4), Some(12)]);
-    // C1 in any case, which v6.12 enters without a look at timers. Idles of 15 us and more, half of C1's exit aside, are not short.
+    // C1 in any case, which v6.12 enters without looking at timers. Idles of at least 15 us, without half of C1's exit
+    // latency, are not short.
     let looks = |rules, idle_us| Idler::new(teo(rules)).settled(100_000, idle_us).looked_at_timers;
     assert_eq!([12, 18].map(|us| looks(IdleRules::V6_12, us)), [false, false]);
     assert_eq!([12, 18].map(|us| looks(IdleRules::V7_2, us)), [false, true]);
@@ -274,8 +279,8 @@ fn the_ladder_is_climbed_after_four_long_idles_and_left_at_once() {
     for round in 0..21 {
         let choice = idler.select(100_000, 4_000);
         states.push(choice.state);
-        // Thresholds are compared without a sign: what is shorter than the way out (C6 takes 133 us, C3 33) is long; what is not, and shorter
-        // than twice that, is short.
+        // Thresholds are compared unsigned: an idle shorter than the exit latency (C6's 133 us, C3's 33 us) is long; an
+        // idle between that and twice that is short.
         let idle_us = match round {
             14 => 100,
             15 => 200,
@@ -284,8 +289,8 @@ fn the_ladder_is_climbed_after_four_long_idles_and_left_at_once() {
         };
         idler.woken(choice.state, idle_us, false);
     }
-    // C1 first, where having idled for no time at all counts already; then each fourth idle promotes. 100 us in C6 are nothing to it, 200 us
-    // demote; 20 us in C3 are the first of four.
+    // C1 first, where even an idle of no length counts as long; then each fourth idle promotes. 100 us in C6 count as
+    // long, 200 us demote; 20 us in C3 are the first of four.
     assert_eq!(states, [1, 1, 1, 2, 2, 2, 2, 3, 3, 3, 3, 4, 4, 4, 4, 4, 3, 3, 3, 3, 4]);
 }
 
@@ -294,7 +299,7 @@ fn haltpoll_polls_as_long_as_that_is_worth_it() {
     let haltpoll = |rules| IdleRules { governor: Governor::Haltpoll, ..rules };
     for (rules, shrunk) in [(haltpoll(IdleRules::V6_1), Some(25_000)), (haltpoll(IdleRules::V6_12), None)] {
         let mut idler = Idler::new(rules);
-        // No limit yet: halts. 100 us later woken: from now on it polls first, for 50 us.
+        // No limit yet: it halts, and is woken 100 us later. From now on it polls first, for 50 us.
         assert_eq!(idler.select(4_000, 4_000).state, 1);
         idler.woken(1, 100, false);
         assert_eq!(idler.select(4_000, 4_000).state, 0);
@@ -307,7 +312,8 @@ fn haltpoll_polls_as_long_as_that_is_worth_it() {
         );
         assert_eq!(idler.select(4_000, 4_000).state, 1, "the window is over");
         idler.woken(1, 900, false);
-        // A halt of 900 us was not worth it: half, which is less than it starts with, so that since v6.9 it is none.
+        // A halt of 900 us was too long to poll for: the limit is halved. That is below its start value, so since v6.9
+        // it becomes none.
         assert_eq!(idler.select(4_000, 4_000).state, usize::from(shrunk.is_none()));
         assert!(shrunk.is_none() || idler.cpuidle.cpuidle_poll_time(&idler.device) == shrunk);
     }
@@ -330,7 +336,7 @@ fn the_table_is_what_the_command_line_leaves() {
     assert_eq!(options(IdleOptions { latency_us: Some(50), ..IdleOptions::default() }), 3);
     assert_eq!(options(IdleOptions { latency_us: Some(0), ..IdleOptions::default() }), 0);
     let table = StateTable::new(&haswell(), &IdleOptions::default());
-    // C1E is the first that needs 10 us; a sixteenth of 4 ms is more.
+    // C1E is the first state that needs 10 us; a sixteenth of 4 ms is more.
     assert_eq!(table.poll_time_ns(), 20_000);
     let shallow = StateTable::new(&haswell(), &IdleOptions { max_cstate: Some(1), ..IdleOptions::default() });
     assert_eq!(shallow.poll_time_ns(), 250_000);

@@ -1,16 +1,16 @@
-//! The numbers by which the directory knows cores.
+//! The numbers under which the directory knows cores.
 
 use super::WORD;
 use crate::topology::Topology;
 use units::CpuId;
 
-/// Where each core's bit stands in sharer sets: the cores of one last level cache side by side, and in one word if they fit, so that
-/// who shares a line near a core is one look at one word. Words are not always full, then.
+/// Where each core's bit is in a sharer set. The cores of one last level cache have adjacent bits, all in one word if
+/// they fit, so that finding a sharer near a core takes a look at one word. Some bits may stay unused for that.
 #[derive(Clone, Debug)]
 pub(super) struct Berths {
-    /// By core.
+    /// By the topology's core number.
     pub(super) of_core: Vec<u16>,
-    /// The first CPU of the core of each berth; of the free ones there is none.
+    /// The first CPU of each berth's core; `None` for an unused berth.
     cpus: Vec<Option<CpuId>>,
 }
 
@@ -35,17 +35,17 @@ impl Berths {
         berths
     }
 
-    /// How many there are, the free ones too.
+    /// The number of berths, unused ones included.
     pub(super) fn len(&self) -> usize {
         self.cpus.len()
     }
 
-    /// A CPU of each, or `None` where nobody is.
+    /// The first CPU of each berth's core, `None` for an unused berth.
     pub(super) fn cpus(&self) -> impl Iterator<Item = Option<CpuId>> {
         self.cpus.iter().copied()
     }
 
-    /// A CPU of the core that has this one.
+    /// The first CPU of the core that has this berth.
     pub(super) fn cpu(&self, berth: u16) -> CpuId {
         self.cpus[berth as usize].expect("a holder of lines has a berth")
     }

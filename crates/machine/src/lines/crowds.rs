@@ -1,14 +1,18 @@
-//! Lines that many wait for, where caches hand them on by themselves.
+//! Lines that many cores wait for, on machines whose caches hand such a line from waiter to waiter.
 //!
-//! Requests for a line meet at its home, the part of the last level cache or of the directory that answers for it. One that waits there has
-//! made a part of its way already: when its turn comes, the line has to go from who had it to who asked, and no further request has to come
-//! first ([`LinePrices::handoff`], a share of the whole way). And the line goes to those nearby before it goes far: published counters that
-//! hundreds of cores add to come to one long way for many short ones (docs/cost-model.md). So those of one core who ask before the
-//! first of them has his turn are one *party*, and so are those of one last level cache, and of one package: a party's first has the line come from
-//! outside, all others from each other. Modelled is what each request adds to the line's round, not its place there: all wait until those who asked before have had their
-//! turn.
+//! Requests for a line meet at its home: the part of the last level cache or of the directory that answers for it. A
+//! request that waits there has already made part of its way. When its turn comes, the line only has to go from the
+//! previous holder to the asker ([`LinePrices::handoff`] is that share of the whole way).
 //!
-//! Not so where the machine has no such share; and never for locks, whose order their own rules make, and which travel for each look at them.
+//! Also, the line goes to nearby waiters before it goes far: in published figures for counters that hundreds of cores
+//! add to, one long transfer comes with many short ones (docs/cost-model.md). So the waiters of one core that ask
+//! before the first of them has its turn are one *party*; so are those of one last level cache, and those of one
+//! package. The first of a party gets the line from outside, all others get it from within the party. The model has
+//! what each request adds to the line's round, not its place in the round: each still waits until all who asked before
+//! it have had their turn.
+//!
+//! None of this applies on machines without such a share. Nor does it apply to locks: their own rules decide the order,
+//! and their line travels for each look at the lock.
 
 use super::berths::Berths;
 use super::entry::{Entry, MODIFIED};
@@ -18,27 +22,28 @@ use crate::topology::{Distance, Topology};
 use sched::layout::Line;
 use units::{Permille, Ps};
 
-/// The share of a way that is left for who waits for a lock.
+/// The share of a way that is left for a request that waits for a lock: all of it.
 pub(super) const WHOLE: Permille = Permille::new(1000);
 
-/// Lines whose crowds are known at a time. One more takes the place of another, whose crowd forms anew.
+/// How many lines' crowds are known at a time. One more line replaces another, whose crowd then forms anew.
 const KNOWN: usize = 64;
 
 #[derive(Debug)]
 pub(super) struct Crowds {
     pub(super) handoff: Permille,
-    /// Whoever waits longer is behind others who wait, too; `u64::MAX` where nobody asks.
+    /// A request that waits longer than this has others waiting before it. `u64::MAX` on machines without handing on.
     patience: Ps,
     known: Vec<Crowd>,
-    /// Of each last level cache a core, by [berth](Berths), and the package.
+    /// For each last level cache, the [berth](Berths) of one of its cores, and its package.
     llcs: Vec<(u16, u16)>,
 }
 
-/// Who waits for a line.
+/// The cores that wait for one line.
 #[derive(Clone, Debug)]
 struct Crowd {
     line: Option<Line>,
-    /// When the first of a party has his turn, and nobody can join any more: of the last one of each core, last level cache, package.
+    /// For the latest party of each core, last level cache and package: when its first member has its turn, so that
+    /// nobody can join any more.
     cores: Vec<Ps>,
     llcs: Vec<Ps>,
     packages: Vec<Ps>,
@@ -62,7 +67,7 @@ impl Crowds {
         }
     }
 
-    /// Nobody who waits no longer than this is in a crowd.
+    /// A request that waits no longer than this is in no crowd.
     pub(super) fn patience(&self) -> Ps {
         self.patience
     }
@@ -73,8 +78,8 @@ impl Crowds {
         entry.wait(now) > self.patience && entry.holder & MODIFIED != 0 && entry.holder != by.alone
     }
 
-    /// How long such a line travels to `by`, who asks at `now`: from his party, from the nearest of another one, or `way`, as long as from whoever
-    /// asked last.
+    /// How long such a line travels to `by`, which asks at `now`: from its own party, from the nearest other party, or
+    /// `way`, as from whichever core asked last.
     #[inline(never)]
     pub(super) fn nearest(&mut self, line: Line, by: &Seat, now: Ps, way: Ps, ways: &Ways) -> Ps {
         let crowd = &mut self.known[line.index as usize % KNOWN];
@@ -97,7 +102,8 @@ impl Crowds {
         others.map(|(core, _)| ways.between(core, by)).fold(way, Ps::min)
     }
 
-    /// `by`, who asked at `now` for the [nearest](Crowds::nearest), has his turn then.
+    /// `by`, which asked at `now` for the [nearest](Crowds::nearest) way, has its turn at `turn`: where its core, cache
+    /// or package has no open party, it begins one.
     pub(super) fn join(&mut self, line: Line, by: &Seat, now: Ps, turn: Ps) {
         let crowd = &mut self.known[line.index as usize % KNOWN];
         debug_assert_eq!(crowd.line, Some(line));
@@ -118,8 +124,8 @@ mod tests {
     use crate::topology::{Numbering, from_synthetic};
     use units::Ps;
 
-    /// Two packages of two last level caches of two cores with two threads, neighbours side by side; 40 ns within a cache, 60 within a package,
-    /// 118 from one to the other, half of it handed on.
+    /// Two packages of two last level caches of two cores with two threads, siblings numbered side by side; 40 ns
+    /// within a cache, 60 ns within a package, 118 ns between packages; half of a way is left after a wait.
     fn crowd() -> (Vec<Seat>, Directory) {
         let topology = from_synthetic("pack:2 l3:2 core:2 pu:2", "test", Numbering::AsListed).expect("valid");
         let mut directory = Directory::new(&topology, LinePrices { handoff: 500, ..prices() }, 1);
@@ -128,7 +134,7 @@ mod tests {
         (seats, directory)
     }
 
-    /// When each of these CPUs, who all ask at [`LATE`], has what it asked for: in nanoseconds since.
+    /// These CPUs all ask at [`LATE`]: when each has what it asked for, in nanoseconds from then.
     fn served(d: &mut Directory, seats: &[Seat], cpus: &[usize]) -> Vec<u64> {
         cpus.iter().map(|&cpu| d.atomic(&seats[cpu], LINE, LATE).0 / 1000).collect()
     }
@@ -137,7 +143,7 @@ mod tests {
     fn a_request_travels_while_it_waits() {
         let (seats, mut d) = crowd();
         assert_eq!(served(&mut d, &seats, &[2, 0, 2]), [40, 60, 80]);
-        // Who asks when the line is nearly there has travelled for as long as he waited, and no longer.
+        // A request that comes when the line is nearly there has travelled only for as long as it waited.
         let (seats, mut d) = crowd();
         d.atomic(&seats[2], LINE, LATE);
         let asked = LATE + Ps::from_ns(35);
@@ -149,10 +155,11 @@ mod tests {
     fn one_of_a_party_has_the_line_come_from_afar() {
         let (seats, mut d) = crowd();
         let order = [2, 0, 8, 4, 12, 10, 1, 3, 6, 14, 9];
-        // 40 and 40 / 2, and from here on others wait. To the other package and back, 118 / 2 each; the first of its cache, but not of its package,
-        // 60 / 2; his neighbour, 40 / 2; the same of the first package; two whose caches wait; and a sibling, who has it with CPU 8.
+        // 40 and 40 / 2; from here on others wait. Then 118 / 2 for each of: to the other package, and back. The first
+        // of its cache but not of its package, 60 / 2; its neighbour, 40 / 2; the same two in the first package; two
+        // whose caches already wait; and a sibling, which gets the line together with CPU 8.
         assert_eq!(served(&mut d, &seats, &order), [40, 60, 119, 178, 208, 228, 258, 278, 298, 318, 318]);
-        // In the order of the requests it would go from package to package five times.
+        // In the order of the requests the line would cross between the packages five times.
         let topology = from_synthetic("pack:2 l3:2 core:2 pu:2", "test", Numbering::AsListed).expect("valid");
         let mut plain = Directory::new(&topology, prices(), 1);
         plain.atomic(&seats[0], LINE, Ps::ZERO);
@@ -164,10 +171,10 @@ mod tests {
     fn who_comes_after_his_partys_first_begins_another() {
         let (seats, mut d) = crowd();
         assert_eq!(served(&mut d, &seats, &[2, 0, 8, 4]), [40, 60, 119, 178]);
-        // The line leaves for CPU 8 after 60 ns: until then its neighbour joins it.
+        // The line leaves for CPU 8 after 60 ns; until then CPU 8's neighbour can join its party.
         let before = LATE + Ps::from_ns(59);
         assert_eq!(d.atomic(&seats[10], LINE, before), Ps::from_ns(178 - 59 + 20));
-        // Another one waits for all of these and a long way.
+        // A later request waits for all of these, and for a long way.
         let after = LATE + Ps::from_ns(60);
         assert_eq!(
             d.atomic(&seats[12], LINE, after),

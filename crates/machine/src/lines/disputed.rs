@@ -1,11 +1,14 @@
 //! Lines with a queue of requests, where the order of the requests decides what each of them costs.
 //!
-//! A path is executed whole, so what it asks for in its middle reaches the directory before the requests that other CPUs are still to
-//! make for earlier moments, and a CPU that has got a line finds it there when it asks again, though those who waited behind it
-//! have taken it meanwhile. Where hardly anybody waits, that is of no account; where hundreds do, it is all there is. So, where
-//! the machine asks for it ([`LinePrices::disputed_from`](super::LinePrices)), a line that has had a queue is *disputed* for good: nobody finds it in his cache, a request for it is put off ([`Hardware::put_off`]), and
-//! the path goes on as though the line were here. When simulated time has come to the request it is answered, in the one order of all
-//! CPUs' clocks, and what comes after it in the path moves back by the answer's stall.
+//! A path is executed as a whole. So a request from its middle reaches the directory before requests that other CPUs
+//! have yet to make for earlier moments. Also, a CPU that got a line finds it still there when it asks again, although
+//! in simulated time the CPUs that waited behind it have taken it meanwhile. Where hardly any CPU waits, neither
+//! matters; where hundreds wait, nothing else matters.
+//!
+//! So, where the machine asks for it ([`LinePrices::disputed_from`](super::LinePrices)), a line that once had a queue
+//! is *disputed* for good. No core finds it in its caches. A request for it is put off ([`Hardware::put_off`]), and the
+//! path goes on as though it had the line. When simulated time reaches the request it is answered, in the one order of
+//! all CPUs' clocks, and the rest of the path moves back by the stall.
 //!
 //! [`Hardware::put_off`]: crate::hardware::Hardware
 
@@ -16,19 +19,20 @@ use crate::topology::Topology;
 use sched::layout::{Line, Region};
 use units::{CpuId, Ps, unlikely};
 
-/// Nobody holds it, as far as those can see who look at its entry only.
+/// The holder word of a disputed line: to code that looks only at the entry, nobody holds it.
 const DISPUTED: Holder = UNTOUCHED - 2;
 
 /// The disputed lines.
 #[derive(Debug)]
 pub(super) struct Disputed {
-    /// How many ways' time a request must have waited behind others.
+    /// How many times its own way a request must have waited behind others.
     queue: u64,
-    /// Where they really are. There are few.
+    /// The disputed lines with their true entries. There are few.
     entries: Vec<(Line, Entry)>,
-    /// Lines of everybody's that bear a lock: whoever wants that waits for its holder, not for the line alone.
+    /// Shared lines that contain a lock. A request for one waits for the lock's holder, not for the line alone, so it
+    /// is never disputed.
     locks: Vec<Line>,
-    /// A request for one of them is being answered.
+    /// Whether a request for a disputed line is being answered.
     answering: bool,
 }
 
@@ -37,7 +41,7 @@ impl Disputed {
         Disputed { queue, entries: Vec::new(), locks: Vec::new(), answering: false }
     }
 
-    /// Nobody who has waited for no longer than this makes a line disputed, however short its way.
+    /// A request that waited no longer than this makes no line disputed, however short its way.
     pub(super) fn patience(&self, shortest: Ps) -> Ps {
         Ps(self.queue.saturating_mul(shortest.0))
     }
@@ -47,13 +51,13 @@ impl Disputed {
     }
 }
 
-/// Whether a line belongs to what all CPUs share, and not to one of them or to a task.
+/// Whether all CPUs share the line, so that it belongs neither to one of them nor to a task.
 fn is_everybodys(line: Line) -> bool {
     matches!(line.region, Region::TaskGroup | Region::Domain | Region::Global | Region::Statistics)
 }
 
 impl Directory {
-    /// A request waited so long for a line that then took so long to come.
+    /// A request waited for `wait`, and the line then took `way` to come.
     #[inline(always)]
     pub(super) fn waited(&mut self, line: Line, wait: Ps, way: Ps) {
         self.queued += wait;
@@ -72,13 +76,13 @@ impl Directory {
         }
     }
 
-    /// From now on a line is disputed when somebody has waited for more than so many ways' time.
+    /// From now on a line is disputed once a request for it has waited for more than this many times its way.
     pub fn dispute_from(&mut self, ways: u64) {
         self.disputed.queue = ways;
         self.patience = self.crowds.patience().min(self.disputed.patience(self.ways.near));
     }
 
-    /// No line is disputed, until one is again.
+    /// Makes every disputed line an ordinary one, until it has a queue again.
     pub fn forget_disputes(&mut self) {
         for (line, entry) in self.disputed.entries.drain(..) {
             self.regions[line.region as usize][line.index as usize] = entry;
@@ -90,13 +94,13 @@ impl Directory {
         self.disputed.entries.len()
     }
 
-    /// Whether requests for a line are to be put off until their time has come.
+    /// Whether requests for a line are to be put off until simulated time has reached them.
     #[inline]
     pub fn is_disputed(&self, line: Line) -> bool {
         self.entry(line).is_some_and(|entry| entry.holder == DISPUTED)
     }
 
-    /// A lock is to be taken on a line; it is never disputed then. (The first time that one is, comes to this.)
+    /// A lock is about to be taken in this line, so the line must never be disputed.
     #[inline(always)]
     pub fn bears_lock(&mut self, line: Line) {
         if unlikely(self.disputed.queue != u64::MAX) && is_everybodys(line) {
@@ -115,7 +119,7 @@ impl Directory {
         }
     }
 
-    /// The answer to a request that was put off: what it stalls.
+    /// Answers a request that was put off. Returns how long it stalls.
     pub fn answer(&mut self, access: Access, by: CpuId, line: Line, now: Ps) -> Ps {
         self.undisputed(line, |lines| {
             let seat = lines.true_seat(by);
@@ -123,12 +127,12 @@ impl Directory {
         })
     }
 
-    /// The same, with what it came to.
+    /// The same, and says what came of it.
     pub fn answer_watched(&mut self, topology: &Topology, access: Access, by: CpuId, line: Line, now: Ps) -> Outcome {
         self.undisputed(line, |lines| lines.watched(topology, access, by, line, now))
     }
 
-    /// Shows a line's true entry to `body`.
+    /// Runs `body` with the line's true entry in place.
     fn undisputed<T>(&mut self, line: Line, body: impl FnOnce(&mut Directory) -> T) -> T {
         let (region, index) = (line.region as usize, line.index as usize);
         let Some(number) = self.disputed.number(line) else { return body(self) };
@@ -160,7 +164,7 @@ mod tests {
         d.true_seat(CpuId::new(cpu))
     }
 
-    /// Every core adds to a line at one moment, `rounds` times.
+    /// Every core adds to a line at the same moment, `rounds` times.
     fn fight(d: &mut Directory, line: Line, rounds: usize) {
         for cpu in (0..8).cycle().take(8 * rounds) {
             let seat = seat(d, cpu);
@@ -189,12 +193,24 @@ mod tests {
     }
 
     #[test]
+    fn who_waits_for_what_its_own_core_has_asked_for_disputes_nothing() {
+        // Of a core's two threads the second waits for the way of the line, once, and the line goes no way to it.
+        let topology = from_synthetic("pack:2 l3:1 core:4 pu:2", "test", Numbering::LinuxX86).expect("valid");
+        let mut d = two_sockets_of(&topology);
+        d.atomic(&seat(&d, 1), SUM, Ps::ZERO);
+        for cpu in [0, 8] {
+            assert_eq!(d.atomic(&seat(&d, cpu), SUM, LATE), Ps::from_ns(40));
+        }
+        assert!(!d.is_disputed(SUM));
+    }
+
+    #[test]
     fn who_looks_again_finds_that_those_who_waited_have_taken_it() {
         let mut d = directory();
         fight(&mut d, SUM, 3);
         let (begin, cpu) = (LATE + LATE, CpuId::new);
         let added: Vec<Ps> = (0..8).map(|n| begin + d.answer(Access::Atomic, cpu(n), SUM, begin)).collect();
-        // One after the other, 40 ns within a socket and 118 from one to the other.
+        // One after the other: 40 ns within a socket, 118 ns to the other socket.
         assert_eq!(*added.last().expect("eight"), begin + Ps::from_ns(118 + 3 * 40 + 118 + 3 * 40));
         let looks = d.answer(Access::Load, cpu(0), SUM, added[0]);
         assert_eq!(
@@ -202,7 +218,7 @@ mod tests {
             added[7] + Ps::from_ns(118),
             "the first waits for all others, then fetches it back"
         );
-        // Had nobody asked in between, it would have been there.
+        // Had nobody else asked in between, the line would still be there.
         let mut alone = directory();
         fight(&mut alone, SUM, 3);
         let end = begin + alone.answer(Access::Atomic, cpu(0), SUM, begin);

@@ -1,13 +1,13 @@
-//! What lines' ways cost.
+//! What it costs to move lines.
 
 use units::Ps;
 
-/// What each way a line can travel costs, indexed by [`Distance::index`](crate::topology::Distance::index). Picoseconds.
+/// The cost of each transfer of a line, indexed by [`Distance::index`](crate::topology::Distance::index). Picoseconds.
 #[derive(Clone, Debug)]
 pub struct LinePrices {
     /// A modified line fetched from the cache of another core.
     pub transfer: Vec<Ps>,
-    /// A clean line found in the own last level cache.
+    /// A clean line found in the core's own last level cache.
     pub llc_hit: Ps,
     /// A line nobody holds, from memory.
     pub memory: Ps,
@@ -18,12 +18,14 @@ pub struct LinePrices {
     pub slice_spread: u64,
     /// Share of a store miss that the store buffer does not hide, in permille.
     pub write_stall: u64,
-    /// How many times as long a way beyond the last level cache takes where others spin for the lock on the line, in permille: 1000
-    /// where those do not hold it up.
+    /// How many times as long a transfer from beyond the last level cache takes while others spin for the lock on the
+    /// line, in permille. 1000: spinners do not slow it down.
     pub contended: u64,
-    /// How many ways' time somebody must have waited behind others for a line to count as [disputed](super::disputed); `u64::MAX`: none ever does.
+    /// A line becomes [disputed](super::disputed) when a request has waited behind others for more than this many times
+    /// its own way. `u64::MAX`: never.
     pub disputed_from: u64,
-    /// The share of a line's way that is left once the request for it has waited long enough at the line's home, in permille; 1000: all of it, and
-    /// requests are served in the order in which they are made, not [those from nearby first](super::crowds).
+    /// The share of a line's way that is left once the request has waited long enough at the line's home, in permille.
+    /// 1000: all of it is left, and requests are served in the order in which they are made, not [those from nearby
+    /// first](super::crowds).
     pub handoff: u64,
 }

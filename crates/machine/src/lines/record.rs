@@ -1,7 +1,8 @@
-//! Who touched which line, from where and how: what `perf c2c` samples, counted.
+//! Which function touched which line, from where and how: what `perf c2c` samples, here counted.
 //!
-//! While nobody records, accesses that find their line here never come to this: a CPU's seat then answers for itself. To record, every
-//! CPU is given a seat that finds nothing, so that each access takes the long way, where it is written down.
+//! While nothing is recorded, an access that finds its line in the core's caches never reaches this module, because the
+//! CPU's seat answers by itself. To record, every CPU gets a seat that finds nothing. Then each access takes the full
+//! path, where it is written down.
 
 use super::{Directory, MODIFIED, Seat};
 use crate::profile::Frame;
@@ -16,43 +17,44 @@ pub enum Access {
     Store,
     /// A locked read-modify-write.
     Atomic,
-    /// The taking of a lock that lies there.
+    /// The taking of a lock in the line.
     Lock,
 }
 
 /// Where a line is when it is asked for.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Supply {
-    /// In this core's own caches, or on its way there, and a writer has it alone.
+    /// In this core's own caches or in flight to them; for a store, with no other holder.
     Here,
     /// Modified by another core: what perf calls a HITM.
     Modified(Distance),
-    /// A clean copy is at the distance told; a writer takes it from all who have one, of whom the farthest is told.
+    /// Clean, with the nearest copy at this distance; for a store, which takes the line from all sharers, the farthest
+    /// copy.
     Shared(Distance),
     Memory,
 }
 
-/// What one access came to.
+/// What came of one access.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Outcome {
     pub supply: Supply,
-    /// Until those who asked before were served.
+    /// How long it waited for earlier requests.
     pub queued: Ps,
-    /// What of it all the core did not hide.
+    /// How long the core stalled in all: the wait and the line's way, less what the core hides.
     pub stall: Ps,
 }
 
-/// What one function's accesses to one line from one node came to.
+/// The accesses of one function to one line from one NUMA node.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct LineCounts {
     pub loads: u64,
     pub stores: u64,
     pub atomics: u64,
     pub locks: u64,
-    /// Modified lines fetched from another core of the package; from another package.
+    /// Modified lines fetched from another core of the same package, and from another package.
     pub hitm_local: u64,
     pub hitm_remote: u64,
-    /// Clean lines fetched, or taken from others, within the package; beyond it.
+    /// Clean lines fetched, or taken from their sharers, within the package, and from beyond it.
     pub clean_local: u64,
     pub clean_remote: u64,
     pub memory: u64,
@@ -101,7 +103,7 @@ impl LineCounts {
     }
 }
 
-/// A line, and who touched it: each function on each NUMA node by itself, in the order of their first accesses.
+/// A line and who touched it: one element for each function on each NUMA node, in the order of their first accesses.
 #[derive(Clone, Debug)]
 pub struct TouchedLine {
     pub line: Line,
@@ -112,7 +114,7 @@ pub struct TouchedLine {
 #[derive(Clone, Debug, Default)]
 pub struct LineRecord {
     lines: Vec<TouchedLine>,
-    /// Where in `lines` each one is, plus one.
+    /// The position in `lines` of each line, plus one; 0: not there.
     at: [Vec<u32>; Region::ALL.len()],
 }
 
@@ -141,29 +143,30 @@ impl LineRecord {
     }
 }
 
-/// A seat from which nothing is here: no core has its number.
+/// A core number that no core has: a seat with it finds no line.
 const NOWHERE: u16 = u16::MAX - 1;
 
 impl Directory {
-    /// From now on no access finds its line here by [`Directory::seat`]: [`Directory::watched`] does the work.
+    /// From now on no seat of [`Directory::seat`] finds a line in its caches, so that every access goes through
+    /// [`Directory::watched`].
     pub fn blindfold(&mut self) {
         if self.true_seats.is_empty() {
             self.true_seats = self.seats.clone();
             for seat in self.seats.iter_mut() {
-                // And no way to it is known.
+                // The row lies outside the table, so the fast paths find no way to this seat either.
                 let (alone, row) = (MODIFIED | u32::from(NOWHERE), u32::MAX);
                 *seat = Seat { alone, core: NOWHERE, row, mark: u16::MAX, bit: 0, whole: false, ..*seat };
             }
         }
     }
 
-    /// The seat of a CPU, blindfolded or not.
+    /// The real seat of a CPU, whether seats are blindfolded or not.
     pub fn true_seat(&self, cpu: CpuId) -> Seat {
         let seats = if unlikely(!self.true_seats.is_empty()) { &self.true_seats } else { &self.seats };
         seats[cpu.index()]
     }
 
-    /// An access, and what it came to.
+    /// Makes an access and says what came of it.
     pub fn watched(&mut self, topology: &Topology, access: Access, by: CpuId, line: Line, now: Ps) -> Outcome {
         let seat = self.true_seat(by);
         let supply = self.supply(topology, access, by, &seat, line);
@@ -172,7 +175,7 @@ impl Directory {
         Outcome { supply, queued: self.queued - before, stall }
     }
 
-    /// A CPU that idles fetches a line that it watches: nobody stands still.
+    /// An idle CPU fetches a line that it monitors. No CPU stands still for it.
     pub fn fetch_watched(&mut self, watcher: &Seat, line: Line, now: Ps) {
         if !self.reads_here(watcher, line) {
             let stall = self.read_usual(watcher, line, now).unwrap_or_else(|| self.read(watcher, line, now));
@@ -180,7 +183,7 @@ impl Directory {
         }
     }
 
-    /// The same, and what it came to.
+    /// The same, and says what came of it.
     pub fn fetch_watched_and_tell(&mut self, topology: &Topology, watcher: CpuId, line: Line, now: Ps) -> Outcome {
         let seat = self.true_seat(watcher);
         let supply = self.supply(topology, Access::Load, watcher, &seat, line);
@@ -188,7 +191,7 @@ impl Directory {
         Outcome { supply, queued: Ps::ZERO, stall: Ps::ZERO }
     }
 
-    /// An access of any kind: how long the core stalls.
+    /// Makes an access of any kind. Returns how long the core stalls.
     pub(super) fn access(&mut self, access: Access, by: &Seat, line: Line, now: Ps) -> Ps {
         match access {
             Access::Load => self.read(by, line, now),
@@ -198,7 +201,7 @@ impl Directory {
         }
     }
 
-    /// Where a line is, for who wants it so.
+    /// Where a line is for an access of this kind.
     fn supply(&self, topology: &Topology, access: Access, by: CpuId, seat: &Seat, line: Line) -> Supply {
         let away = |core: u16| topology.distance(self.berths.cpu(core), by);
         let Some(entry) = self.entry(line).filter(|entry| entry.holder & MODIFIED != 0 || entry.is_shared()) else {
@@ -222,7 +225,8 @@ impl Directory {
         };
         let others = self.berths.of_core.iter().copied().filter(has).map(away);
         match access {
-            // The own last level cache answers where somebody has it there, else who had the line first, wherever the others are.
+            // The asking core's own last level cache answers if it has a copy; else the line's owner does, however near
+            // other copies are.
             Access::Load => {
                 let nearest = others.min().map(|nearest| if nearest <= Distance::Llc { nearest } else { away(owner) });
                 nearest.map_or(Supply::Here, Supply::Shared)

@@ -1,12 +1,13 @@
-//! What the directory keeps of the lines of one region.
+//! The directory's entries and sharer sets for the lines of one region.
 
 use super::WORD;
 use super::entry::Entry;
 use sched::layout::Line;
 use std::ops::{Deref, DerefMut};
 
-/// A vector of 32 bytes, what the region's lines are told apart by included: where the region is known only to the data (a task's lines or a
-/// group's), the directory finds its table by one shift, which spares each test for a line that is here two instructions.
+/// A vector and the region's part of a line's address, in 32 bytes. Where the region is known only at run time (a
+/// task's lines or a group's), the directory then finds its table by one shift. That saves two instructions in each
+/// test for a line in the core's own caches.
 #[derive(Clone, Debug)]
 #[repr(align(32))]
 pub(super) struct Table<T> {
@@ -42,7 +43,7 @@ impl<T> DerefMut for Table<T> {
     }
 }
 
-/// A line's entry and [address](super::ways::Ways::address), if anybody has touched it.
+/// A line's entry and [address](super::ways::Ways::address); `None` if nothing has touched so high a line yet.
 #[inline(always)]
 pub(super) fn find(regions: &mut [Table<Entry>], line: Line) -> Option<(&mut Entry, u64)> {
     let table = &mut regions[line.region as usize];
@@ -50,7 +51,7 @@ pub(super) fn find(regions: &mut [Table<Entry>], line: Line) -> Option<(&mut Ent
     Some((table.get_mut(line.index as usize)?, address))
 }
 
-/// Puts these cores into a sharer set, and nobody else.
+/// Makes a sharer set contain these cores and no others.
 #[inline(always)]
 pub(super) fn fill(sharers: &mut [u64], cores: [u16; 3]) {
     for (number, word) in sharers.iter_mut().enumerate() {

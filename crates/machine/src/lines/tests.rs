@@ -38,7 +38,7 @@ fn a_modified_line_is_fetched_once_and_then_shared() {
     assert_eq!(d.write(&seats[0], LINE, LATE), Ps::ZERO);
     assert_eq!(d.read(&seats[1], LINE, LATE), Ps::from_ns(40));
     assert_eq!(d.read(&seats[1], LINE, LATE), Ps::ZERO);
-    // A third core of the socket finds it in the cache they share; one of the other socket does not.
+    // A third core of the socket finds the line in the cache that the two share; one of the other socket does not.
     let later = LATE + Ps::from_ns(1000);
     assert_eq!(d.read(&seats[2], LINE, later), Ps::from_ns(20));
     assert_eq!(d.read(&seats[4], LINE, later + later), Ps::from_ns(118));
@@ -77,11 +77,11 @@ fn a_lock_is_waited_for_until_its_holder_lets_go() {
     d.unlock(LINE, LATE + Ps::from_ns(500));
     assert_eq!(d.lock(&seats[1], LINE, LATE + Ps::from_ns(200)), Ps::from_ns(300 + 3 * 40));
     d.unlock(LINE, LATE + Ps::from_ns(900));
-    // Whoever asked before the first holder had it does not wait for what is simulated already.
+    // A CPU that asked before the first holder had the line does not wait for what was simulated already.
     assert_eq!(d.lock(&seats[1], LINE, LATE - Ps::from_ns(1)), Ps::ZERO);
 }
 
-/// An access as the machine makes it: the usual cases first.
+/// Makes an access as the machine does: the usual cases first.
 fn access(d: &mut Directory, kind: u64, seat: &Seat, line: Line, now: Ps) -> Ps {
     match kind {
         READ if d.reads_here(seat, line) => Ps::ZERO,
@@ -108,7 +108,7 @@ fn access(d: &mut Directory, kind: u64, seat: &Seat, line: Line, now: Ps) -> Ps 
     }
 }
 
-/// The same by the longest path.
+/// The same access on the full path.
 fn access_any(d: &mut Directory, kind: u64, seat: &Seat, line: Line, now: Ps) -> Ps {
     match kind {
         READ => d.read(seat, line, now),
@@ -122,23 +122,23 @@ const READ: u64 = 0;
 const WRITE: u64 = 1;
 const LOCK: u64 = 2;
 
-/// What a line's directory entry says, told without economy: who has a copy is a list.
+/// The content of a line's directory entry in plain form: the sharers are a list.
 #[derive(Clone, Default)]
 struct PlainLine {
     modified: bool,
-    /// Whoever wrote last, or read first.
+    /// The core that wrote last, or that read first.
     owner: usize,
     copies: Vec<usize>,
     free_at: u64,
     busy_for: u64,
 }
 
-/// The same directory as a few rules, each as long as its sentence.
+/// The same directory as a few simple rules.
 struct Plain<'a> {
     topology: &'a Topology,
     prices: &'a LinePrices,
     lines: Vec<PlainLine>,
-    /// How far a line's slice is: the one thing taken from the other implementation.
+    /// How a line's slice changes a way: the only thing taken from the other implementation.
     by_slice: &'a mut dyn FnMut(Line, Ps) -> Ps,
 }
 
@@ -156,13 +156,13 @@ impl Plain<'_> {
         self.topology.cpu(self.topology.cores()[core].cpus.first().expect("a core has a CPU")).llc
     }
 
-    /// How long until it has arrived where it is on its way to.
+    /// How long the line will still be in flight.
     fn arrives(this: &PlainLine, now: u64) -> u64 {
         let wait = this.free_at.saturating_sub(now);
         if wait > this.busy_for { 0 } else { wait }
     }
 
-    /// Moves the line after those who asked before: what was waited, what it took.
+    /// Moves the line once earlier requests are served. Returns the wait, and how long the line then travels.
     fn queue(&mut self, line: Line, now: u64, way: u64) -> (u64, u64) {
         let way = (self.by_slice)(line, Ps(way)).0;
         let this = &mut self.lines[Plain::at(line)];
@@ -198,20 +198,20 @@ impl Plain<'_> {
         state.modified = false;
         state.copies.push(core);
         let (wait, way) = match clean {
-            // Many copies travel at once.
+            // Copies of a clean line travel in parallel.
             true => (Plain::arrives(&this, now), (self.by_slice)(line, Ps(way)).0),
             false => self.queue(line, now, way),
         };
         (wait + way) * self.prices.read_stall / 1000
     }
 
-    /// Nobody else has it, and it is not on its way any more.
+    /// Whether no other core has the line, and it is not in flight.
     fn writes_here(&self, core: usize, line: Line, now: u64) -> bool {
         let this = &self.lines[Plain::at(line)];
         this.modified && this.owner == core && now >= this.free_at
     }
 
-    /// What a store waits, and how long the line travels.
+    /// How long a store waits, and how long the line then travels.
     fn take(&mut self, core: usize, line: Line, now: u64) -> (u64, u64) {
         if self.writes_here(core, line, now) {
             return (0, 0);
@@ -254,7 +254,7 @@ impl Plain<'_> {
 
 #[test]
 fn a_queue_and_a_held_lock_last_as_long_as_they_do() {
-    // 200000 requests of 40 ns each, all at one instant: 8 ms, of which the entry's count of picoseconds holds half.
+    // 200000 requests of 40 ns each, all at one instant: 8 ms, of which the entry's count of picoseconds can hold half.
     let (seats, mut d) = two_sockets();
     d.atomic(&seats[0], LINE, Ps::ZERO);
     for number in 1..200_000_u64 {
@@ -288,11 +288,12 @@ fn whoever_spins_for_a_lock_across_packages_holds_up_its_line() {
     let topology = from_synthetic("pack:2 l3:1 core:4 pu:1", "test", Numbering::LinuxX86).expect("valid");
     let mut directory = Directory::new(&topology, LinePrices { contended: 4000, ..prices() }, 1);
     let seats = directory.seats.to_vec();
-    // Cores 0 to 3 are one package. Nobody had it; then alone across: 118 ns as ever, and behind that no longer.
+    // Cores 0 to 3 are one package. Untouched at first; then without waiting across packages: the usual 118 ns, and no
+    // more behind it.
     directory.atomic(&seats[0], LINE, Ps::ZERO);
     assert_eq!(directory.atomic(&seats[4], LINE, LATE), Ps::from_ns(118));
     assert_eq!(directory.atomic(&seats[1], LINE, LATE + Ps::from_ns(18)), Ps::from_ns(100 + 118));
-    // A lock that is held: three ways to take it over, each of four times 118; from a neighbour no longer than ever.
+    // A lock that is held: taking it over takes three ways, each four times 118 ns; from a neighbour the usual time.
     let later = LATE + LATE;
     directory.lock(&seats[1], LINE, later);
     directory.unlock(LINE, later + Ps::from_ns(1000));
@@ -307,18 +308,19 @@ fn a_clean_line_is_copied_to_many_at_once() {
     let mut directory = Directory::new(&topology, prices(), 1);
     let seats = directory.seats.to_vec();
     directory.atomic(&seats[0], LINE, Ps::ZERO);
-    // The first to read it makes it clean, which takes its way; two others read behind that, both at the same time.
+    // The first reader makes the line clean, which takes its whole way; two others read after that, both at the same
+    // time.
     assert_eq!(directory.read(&seats[2], LINE, LATE), Ps::from_ns(118));
     assert_eq!(directory.read(&seats[4], LINE, LATE + Ps::from_ns(18)), Ps::from_ns(100 + 118));
     assert_eq!(directory.read(&seats[1], LINE, LATE + Ps::from_ns(18)), Ps::from_ns(100 + 20));
-    // Whoever writes need not wait for them.
+    // A writer need not wait for the readers.
     assert_eq!(directory.atomic(&seats[0], LINE, LATE + Ps::from_ns(118)), Ps::from_ns(118));
 }
 
 #[test]
 fn the_directory_comes_to_what_plain_rules_come_to() {
-    // One word of sharers, two, four, last level caches whose cores spread over both, clusters; with and without the table of ways, and
-    // with slices farther apart than some ways are long.
+    // Sharer sets of one, two and four words, last level caches whose cores spread over two words, clusters; with and
+    // without the table of ways, and with slices farther apart than some ways are long.
     for (shape, table, slice_spread) in [
         ("pack:2 l3:2 core:3 pu:2", true, 250),
         ("pack:2 l3:2 core:32 pu:1", true, 250),
@@ -347,7 +349,7 @@ fn the_directory_comes_to_what_plain_rules_come_to() {
         let mut random = Prng::stream(7, "lines", 0);
         let mut clock = 0;
         for step in 0..30_000 {
-            // Time goes on, but not for all alike: some come late.
+            // Time goes on, but not evenly: some requests come late.
             clock += random.below(40_000);
             let cpu = CpuId::new(random.below(topology.nr_cpus() as u64) as usize);
             let (seat, core) = (directory.seat(cpu), topology.cpu(cpu).core as usize);
@@ -386,7 +388,7 @@ fn short_ways_come_to_what_the_long_one_does_where_those_nearby_come_first() {
         let mut random = Prng::stream(8, "lines", 0);
         let mut clock = 0;
         for step in 0..30_000 {
-            // Half of the requests find a queue of several.
+            // Half of the requests find several others queued.
             clock += random.below(20_000);
             let cpu = CpuId::new(random.below(topology.nr_cpus() as u64) as usize);
             let seat = short.seat(cpu);
@@ -423,7 +425,7 @@ fn square() -> Topology {
     crate::description::parse(&text, "square.toml").unwrap_or_else(|error| panic!("{error}")).topology().clone()
 }
 
-/// Every distance with a price of its own.
+/// Every distance has a price of its own.
 fn even_prices() -> LinePrices {
     let transfer = [0, 8, 30, 40, 70, 120, 250].map(Ps::from_ns).to_vec();
     LinePrices { transfer, write_stall: 1000, ..prices() }
@@ -441,7 +443,7 @@ fn the_transfer_matrix_comes_out_as_it_went_in() {
     for (from, _) in topology.cpus() {
         for (to, _) in topology.cpus() {
             let distance = topology.distance(from, to);
-            // Two threads of a core have one cache: nothing travels.
+            // Two threads of a core share its caches: nothing travels.
             let expected = if distance <= Distance::Smt { Ps::ZERO } else { prices.transfer[distance.index()] };
             let (from_seat, to_seat) = (directory.seat(from), directory.seat(to));
             for access in [READ, WRITE, 3] {
@@ -466,7 +468,7 @@ fn a_write_waits_for_the_farthest_copy_by_the_table_of_distances() {
         at += LATE;
         d.read(&seats[reader], LINE, at);
         at += LATE;
-        // The last writer is the own core; the other end of the square has a copy or has not.
+        // The last writer is this core; the other end of the square may or may not have a copy.
         assert_eq!(d.atomic(&seats[0], LINE, at), Ps::from_ns(expected), "package {reader}");
         at += LATE;
     }
@@ -489,7 +491,7 @@ fn a_line_has_one_owner() {
         }
         let cores = topology.cores().iter().map(|core| directory.seat(core.cpus.first().expect("a core has a CPU")));
         let seats: Vec<Seat> = cores.collect();
-        // Late enough for the line to have arrived wherever it goes.
+        // Late enough that the line has arrived wherever it goes.
         let later = clock + Ps(1000 * LATE.0);
         let owners = seats.iter().filter(|seat| directory.writes_here(seat, LINE, later)).count();
         let readers = seats.iter().filter(|seat| directory.reads_here(seat, LINE)).count();
@@ -499,7 +501,7 @@ fn a_line_has_one_owner() {
     }
 }
 
-/// Operations in a millisecond when each of these CPUs does one after the other, in the order in which they come due.
+/// Operations per millisecond if each of these CPUs does one after the other, in the order in which they come due.
 fn rate(topology: &Topology, prices: &LinePrices, cpus: &[CpuId], lock: bool) -> u64 {
     let mut directory = Directory::new(topology, prices.clone(), 1);
     let seats: Vec<Seat> = cpus.iter().map(|&cpu| directory.seat(cpu)).collect();
@@ -511,7 +513,7 @@ fn rate(topology: &Topology, prices: &LinePrices, cpus: &[CpuId], lock: bool) ->
             return done / 2;
         }
         let now = due[next];
-        // What an increment, or an empty critical section, takes by itself.
+        // How long an increment, or an empty critical section, takes by itself.
         let work = Ps::from_ns(10);
         due[next] = if lock {
             let taken = now + directory.lock(&seats[next], LINE, now) + work;
@@ -530,22 +532,22 @@ fn a_counter_that_all_increment_goes_as_fast_as_its_line_travels() {
     let prices = even_prices();
     let first = |n: usize| (0..n).map(CpuId::new).collect::<Vec<_>>();
     let rates = [1, 2, 4, 12].map(|n| rate(&topology, &prices, &first(n), false));
-    // Alone the line never leaves; in one cache each increment is one transfer of 40 ns, however many ask, and their own work goes on
-    // beside it.
+    // With one CPU the line never leaves. In one cache each increment is one transfer of 40 ns, however many CPUs ask,
+    // and their own work overlaps with it.
     assert!(rates[0] > 99_990, "{rates:?}");
     for &rate in &rates[2..] {
         assert!(rate.abs_diff(25_000) < 500, "{rates:?}");
     }
-    // Two have the line pass to and fro, and each works while it is away.
+    // With two the line goes back and forth, and each works while it is away.
     assert!((20_000..=25_000).contains(&rates[1]), "{rates:?}");
-    // Over two packages about half of the transfers take 120 ns: the mean is 80 ns, as they come in turns.
+    // Over two packages about half of the transfers take 120 ns: the mean is 80 ns, because the CPUs take turns.
     let both = rate(&topology, &prices, &first(24), false);
     assert!((8_000..=25_000).contains(&both), "{both}");
 }
 
-/// Waiman Long's rwsem rates on an eight-socket Ivy Bridge-EX: 1759 thousand operations in a second with 2 threads, 143 with 240: a
-/// twelfth. Which operations, and where the two threads ran, is not told, so the shape alone is checked: that the rate falls with
-/// every package, and how far, to a factor of four.
+/// Waiman Long's rwsem rates on an eight-socket Ivy Bridge-EX: 1759 thousand operations per second with 2 threads, and
+/// 143 with 240, which is a twelfth. The source does not say which operations, nor where the two threads ran, so only
+/// the shape is checked: the rate falls with every package, and the whole fall is right to a factor of four.
 #[test]
 fn a_lock_over_eight_sockets_scales_down_as_published() {
     let ships = crate::description::builtin().iter().find(|(name, _)| *name == "ivybridge-ex-16s");
@@ -558,7 +560,7 @@ fn a_lock_over_eight_sockets_scales_down_as_published() {
         .map(|packages| {
             let mut cpus: Vec<CpuId> =
                 topology.cpus().filter(|(_, cpu)| cpu.package < packages).map(|(cpu, _)| cpu).collect();
-            // Who asks next is not the neighbour of who asked last.
+            // The CPU that asks next is not a neighbour of the one that asked last.
             for n in (1..cpus.len()).rev() {
                 cpus.swap(n, random.below(n as u64 + 1) as usize);
             }
@@ -577,7 +579,7 @@ fn sharer_sets_of_480_cpus_at_full_load_stay_small() {
     let topology = from_synthetic("pack:16 [numa] l3:1 core:15 pu:2", "test", Numbering::LinuxX86).expect("valid");
     let mut directory = Directory::new(&topology, prices(), 1);
     let seats = [0, 1, 2].map(|cpu| directory.seat(CpuId(cpu)));
-    // Twenty tasks for each CPU, of which each has 16 lines; run queues, and four levels of domains.
+    // Twenty tasks per CPU with 16 lines each; run queues, and four levels of domains.
     for (region, lines) in [(Region::Task, 480 * 20 * 16), (Region::Rq, 480 * 20), (Region::Domain, 480 * 4 * 8)] {
         for index in 0..lines {
             for seat in &seats {

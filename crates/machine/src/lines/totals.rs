@@ -1,17 +1,18 @@
-//! What the directory counts in all: lines that moved, and how long was waited for them.
+//! The directory's totals: how many lines moved, and how long CPUs waited for them.
 
 use super::Directory;
 use units::Ps;
 
-/// How lines' ways were spent.
+/// What the transfers of lines came to.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct LineTotals {
-    /// Requests that did not find their line ready, and what their lines took to come.
+    /// Requests that did not find their line ready, and how long their lines took to come.
     pub requests: u64,
     pub took: Ps,
-    /// Lines that moved from one core to another or came from memory: all those requests but such as their own core was being served already.
+    /// Lines that moved from one core to another or came from memory: the requests, less those whose line was already
+    /// with their core or in flight to it.
     pub transfers: u64,
-    /// What CPUs stood still for them: all that lines took to come, but to those that idled.
+    /// How long CPUs stood still for lines: `took`, less what was fetched by idle CPUs.
     pub stalled: Ps,
 }
 

@@ -1,4 +1,4 @@
-//! How far lines travel between cores.
+//! How long lines travel between cores. A *way* is the time of one such transfer.
 
 use super::berths::Berths;
 use super::{LinePrices, Seat, WORD};
@@ -6,50 +6,56 @@ use crate::topology::{Distance, Topology};
 use sched::layout::Line;
 use units::{CpuId, Ps, unlikely};
 
-/// How long a modified line travels between two cores, and how far its slice is.
+/// The ways of modified lines between every two cores, and how each line's LLC slice changes them.
 pub(super) struct Ways {
-    /// In picoseconds, from each [berth](Berths) to another one, by the nearest slice: `[seat.row + from]`. By the farthest one, too, they fit into
-    /// 32 bits ([`Entry::occupy_short`](super::entry::Entry)).
+    /// In picoseconds, from each [berth](Berths) to another one, for a line in the nearest slice: `[seat.row + from]`.
+    /// Even with the farthest slice a way fits into 32 bits ([`Entry::occupy_short`](super::entry::Entry) relies on
+    /// that).
     table: Vec<u32>,
-    /// What serves in place of the table on machines for which it would be larger than [`LARGEST_TABLE`], or that have ways shorter than
-    /// slices are apart or too long for it.
+    /// Replaces the table on machines for which it would be larger than [`LARGEST_TABLE`], or that have ways too long
+    /// for it or shorter than `slice_spread`.
     distances: Option<(Topology, Berths)>,
     transfer: Vec<Ps>,
-    /// How much nearer or farther than the mean a slice may be, in picoseconds; and how many such distances there are.
+    /// How much nearer or farther than the mean a slice may be, in picoseconds; and how many different distances
+    /// follow.
     slice_spread: u64,
     slices: u64,
     /// A transfer within one last level cache.
     pub(super) near: Ps,
-    /// A transfer that leaves it, if all that leave one are equally long, and so are all within one.
+    /// A transfer that leaves a last level cache. `None` unless all such transfers take equally long, and so do all
+    /// within one cache.
     pub(super) outside: Option<Ps>,
-    /// A clean line's way within one, by the nearest slice, if it is longer than slices are apart.
+    /// The way of a clean line within one last level cache, for a line in the nearest slice; `None` if it is shorter
+    /// than `slice_spread`.
     pub(super) clean: Option<Ps>,
-    /// The longest one of the machine.
+    /// The longest way of the machine.
     longest: Ps,
-    /// What the seed makes of an address.
+    /// What the seed adds to a line's [address](Ways::address).
     salt: u64,
-    /// How many requests have waited for a line; and of them, how often the line went no way, being with whoever asked or on its way there.
+    /// How many requests did not find their line ready; and for how many of these nothing travelled, because the line
+    /// was already with the asking core or in flight to it.
     pub(super) travelled: u64,
     pub(super) stayed: u64,
 }
 
-/// Entries: 4 MB.
+/// In entries, which take 4 MB.
 const LARGEST_TABLE: usize = 1 << 20;
 
-/// Cores of one place are equally far from every core elsewhere, and from each other.
+/// Groups of cores: those of one place are equally far from every core elsewhere, and from each other.
 pub(super) struct Places {
-    /// The place of the core of each berth; of a free one any.
+    /// The place of each berth's core; any place for an unused berth.
     pub(super) of_berth: Vec<u16>,
-    /// One CPU of each.
+    /// One CPU of each place.
     cpus: Vec<CpuId>,
-    /// Between two cores of one place.
+    /// The distance between two cores of one place.
     within: Distance,
 }
 
 impl Places {
     pub(super) fn new(topology: &Topology, berths: &Berths) -> Places {
         let clustered = topology.clusters().len() < topology.cores().len();
-        // What tells cores apart, seen from others: last level cache, NUMA node and, where they hold several, cluster.
+        // What decides a core's distance to others: its last level cache, its NUMA node and, where clusters hold
+        // several cores, its cluster.
         let mut keys: Vec<(u16, u16, u16)> = Vec::new();
         let mut cpus = Vec::new();
         let place = |first: Option<CpuId>| {
@@ -67,7 +73,7 @@ impl Places {
         Places { of_berth, cpus, within: if clustered { Distance::Cluster } else { Distance::Llc } }
     }
 
-    /// From each berth to each place, by `[place * berths + berth]`.
+    /// The distance from each berth to each place, in the order `[place * berths + berth]`.
     fn distances(&self, topology: &Topology) -> impl Iterator<Item = Distance> {
         let distance = |from: u16, to: usize| match from as usize == to {
             true => self.within,
@@ -86,7 +92,7 @@ impl Ways {
         let even = !distances.contains(&Distance::Cluster) && leaving().count() < 2;
         let price = |distance: Distance| prices.transfer[distance.index()];
         let slice_spread = near.0 * prices.slice_spread / 1000;
-        // By the farthest slice it is twice as far away from that.
+        // The farthest slice is `2 * slice_spread` beyond the nearest.
         let by_nearest = |way: Ps| {
             let nearest = way.0.checked_sub(slice_spread)?;
             u32::try_from(nearest + 2 * slice_spread).ok().map(|_| nearest as u32)
@@ -109,39 +115,39 @@ impl Ways {
         }
     }
 
-    /// From berth `from` to another one, where `to` sits, if there is a table.
+    /// The mean way from berth `from` to another one, where `to` sits; `None` if there is no table.
     #[inline(always)]
     pub(super) fn known(&self, from: u16, to: &Seat) -> Option<Ps> {
         self.nearest(from, to).map(|way| Ps(way.0 + self.slice_spread))
     }
 
-    /// The same by the nearest slice.
+    /// The same for a line in the nearest slice.
     #[inline(always)]
     pub(super) fn nearest(&self, from: u16, to: &Seat) -> Option<Ps> {
         self.table.get(to.row as usize + from as usize).map(|&way| Ps(way.into()))
     }
 
-    /// The same way as the line of an [address](Ways::address) goes it, by its slice.
+    /// The same for the line of an [address](Ways::address), by its own slice.
     #[inline(always)]
     pub(super) fn travel(&mut self, address: u64, from: u16, to: &Seat) -> Option<Ps> {
         let nearest = self.nearest(from, to)?;
         Some(self.travel_from(nearest, address))
     }
 
-    /// A way that takes so long by the nearest slice, as a line goes it.
+    /// The way of a line of this address, if it would take `nearest` in the nearest slice.
     #[inline(always)]
     pub(super) fn travel_from(&mut self, nearest: Ps, address: u64) -> Ps {
         self.travelled += 1;
         Ps(nearest.0 + self.offset(address))
     }
 
-    /// From berth `from` to another one, where `to` sits.
+    /// The mean way from berth `from` to another one, where `to` sits.
     #[inline(always)]
     pub(super) fn between(&self, from: u16, to: &Seat) -> Ps {
         self.known(from, to).unwrap_or_else(|| self.by_distance(from, to.core))
     }
 
-    /// As on a machine too large for a table.
+    /// Makes this a machine that is too large for a table.
     #[cfg(test)]
     pub(super) fn forget_table(&mut self, topology: &Topology) {
         self.table.clear();
@@ -155,8 +161,8 @@ impl Ways {
         self.transfer[topology.distance(berths.cpu(from), berths.cpu(to)).index()]
     }
 
-    /// How far the farthest copy is that another core than `to`'s has: a write takes the line from all of them. Nothing if there is
-    /// none.
+    /// The way from the farthest core, other than `to`'s own, that has a copy: a write takes the line from all of them.
+    /// Zero if no other core has one.
     pub(super) fn to_farthest(&self, sharers: &[u64], to: &Seat) -> Ps {
         let mut farthest = Ps::ZERO;
         for (number, &word) in sharers.iter().enumerate() {
@@ -173,7 +179,7 @@ impl Ways {
         farthest
     }
 
-    /// The way of a line, by where its slice is: every transfer passes there, whoever the ends are.
+    /// Adjusts a mean way to the line's slice: every transfer passes through the slice, whatever its ends are.
     #[inline(always)]
     pub(super) fn by_slice(&mut self, address: u64, way: Ps) -> Ps {
         self.travelled += 1;
@@ -185,24 +191,24 @@ impl Ways {
         Ps((way.0 + self.offset(address)).saturating_sub(self.slice_spread))
     }
 
-    /// What tells a line's slice, by seed: lines of a region differ in their index alone.
+    /// What chooses a line's slice, together with the seed. Lines of one region differ in their index alone.
     pub(super) fn address(&self, line: Line) -> u64 {
         ((line.region as u64) << 32 | u64::from(line.index)) ^ self.salt
     }
 
-    /// How much farther than the nearest slice a line's is.
+    /// How much farther than the nearest slice this line's is.
     #[inline(always)]
     fn offset(&self, address: u64) -> u64 {
         ((slice_hash(address) >> 32) * self.slices) >> 32
     }
 }
 
-/// What becomes of the way of a line that others look at again and again.
+/// How much longer a line's way takes while other cores keep looking at it.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Fought {
-    /// In permille of what it is otherwise.
+    /// In permille of the uncontended way.
     times: u64,
-    /// Ways up to this, all within a last level cache, stay as they are.
+    /// Ways up to this length stay within a last level cache and are not stretched.
     near: Ps,
 }
 
@@ -218,8 +224,9 @@ impl Fought {
     }
 }
 
-/// Its upper half is as good as drawn for each line. One product would not do: lines next to each other would lie at slices next to each other, or
-/// a fixed way apart (the finaliser of MurmurHash3, cut to what its upper half needs).
+/// The upper half of the result is as good as random for each line. A single multiplication would not do: it would put
+/// neighbouring lines into neighbouring slices, or a fixed distance apart. This is the finaliser of MurmurHash3, cut
+/// down to what the upper half needs.
 #[inline(always)]
 fn slice_hash(address: u64) -> u64 {
     let product = address.wrapping_mul(0xff51_afd7_ed55_8ccd);

@@ -1,41 +1,43 @@
-//! Who has how much of a last level cache that is too small for all who run there.
+//! How tasks divide a last level cache that is too small for all that run there.
 //!
-//! A cache that gives up the line that was asked for longest ago keeps all for the same time, whoever asked. In this time a task comes to as
-//! many lines of its set as it asks for in it, or to all of them: so each has room in proportion to the lines that it asks for, up to its set,
-//! and what somebody's set leaves of that is the others'. A task that asks for none while it runs, as one that says nothing of its
-//! lines, has none; one that asks for few has little, however big its set is.
+//! A least-recently-used cache keeps every line for the same time after its last use, whoever used it. In this time a
+//! task uses as many lines of its set as it asks for, at most all of them. So each task has room in proportion to the
+//! lines that it asks for, up to its set, and room that a small set does not need goes to the others. A task that asks
+//! for no lines while it runs, such as one that declares none, has no room; one that asks for few has little, however
+//! big its set is.
 //!
-//! What somebody has no room for he is taken to miss in proportion: Intel's caches since Ivy Bridge adapt so that a part of a set survives that is
-//! gone through in a row and does not fit.
+//! A task's misses are taken to be proportional to the part of its set that has no room: Intel's caches since Ivy
+//! Bridge adapt, so that part of a set that is used sequentially survives even if the set does not fit.
 //!
-//! Modelled: lines in 1000 cycles of work, whatever the cycles take.
+//! Modelled: lines per 1000 cycles of work, however long the cycles take.
 
 use std::collections::BTreeMap;
 
-/// What a task has in a last level cache.
+/// What a task asks of a last level cache.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Claim {
     pub llc: usize,
-    /// Bytes that it goes through again and again.
+    /// The size of its working set.
     pub set: u64,
     /// Lines that it asks for in 1000 cycles.
     pub lines: u64,
 }
 
-/// A part of a set, in a memory that others may have parts of theirs in.
+/// A part of a set, in a memory where other sets may have parts as well.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Shared {
-    /// Whose: a number of a claim.
+    /// The number of the claim that it is a part of.
     pub claim: usize,
     pub memory: u32,
-    /// Of that memory.
+    /// The size of that memory.
     pub bytes: u64,
     pub part: u64,
 }
 
-/// Sets in one memory hold the same data where they are more than that has together: each counts as much less.
+/// Sets in one memory hold the same data where they add up to more than the memory: each is scaled down accordingly.
 pub(super) fn join(claims: &mut [Claim], shared: &[Shared]) {
-    // By cache and memory: the parts together, and what they may come to. A part that is bigger than its memory is taken at its word.
+    // By cache and memory: the sum of the parts, and what it may be at most. A part that is bigger than its memory is
+    // believed.
     let mut all: BTreeMap<(usize, u32), (u64, u64)> = BTreeMap::new();
     for of in shared {
         let (parts, most) = all.entry((claims[of.claim].llc, of.memory)).or_default();
@@ -51,7 +53,8 @@ pub(super) fn join(claims: &mut [Claim], shared: &[Shared]) {
     }
 }
 
-/// How much of the lines that each asks its cache for that holds, in thousandths; the caches having such room.
+/// How many of the lines that each task asks its cache for are there, in thousandths. `room` has the size of each
+/// cache.
 pub(super) fn held(claims: &[Claim], room: &[u64]) -> Vec<u64> {
     let mut sets = vec![0; room.len()];
     for claim in claims.iter().filter(|claim| claim.lines > 0) {
@@ -60,7 +63,7 @@ pub(super) fn held(claims: &[Claim], room: &[u64]) -> Vec<u64> {
     let mut held = vec![1000; claims.len()];
     let is_crowded = |claim: &Claim| claim.lines > 0 && sets[claim.llc] > room[claim.llc];
     let mut crowded: Vec<usize> = (0..claims.len()).filter(|&at| is_crowded(&claims[at])).collect();
-    // Who comes round his set sooner is first.
+    // The task that goes round its set fastest comes first.
     let product = |a: u64, b: u64| u128::from(a) * u128::from(b);
     crowded.sort_by(|&one, &other| {
         let (one, other) = (claims[one], claims[other]);
@@ -77,7 +80,7 @@ pub(super) fn held(claims: &[Claim], room: &[u64]) -> Vec<u64> {
                 room -= set;
                 all_lines -= lines;
             } else {
-                // So it is for all behind him, who leave nothing of their room either.
+                // The same then holds for all after it: none of them leaves room over either.
                 held[at] = (has * 1000 / needed) as u64;
             }
         }
@@ -89,7 +92,7 @@ pub(super) fn held(claims: &[Claim], room: &[u64]) -> Vec<u64> {
 mod tests {
     use super::*;
 
-    /// Sets and lines in one cache of 16.
+    /// Sets and lines, in one cache of 16.
     fn in_16(of: &[(u64, u64)]) -> Vec<u64> {
         let claims: Vec<Claim> = of.iter().map(|&(set, lines)| Claim { llc: 0, set, lines }).collect();
         held(&claims, &[16])
@@ -99,10 +102,10 @@ mod tests {
     fn room_goes_by_the_lines_that_each_asks_for_up_to_his_set() {
         assert_eq!(in_16(&[(8, 50), (8, 1)]), [1000, 1000]);
         assert_eq!(in_16(&[(8, 50); 4]), [500; 4]);
-        // 16 among three lines.
+        // 16, shared in proportion to 2 and 1 of three lines.
         assert_eq!(in_16(&[(12, 2), (12, 1)]), [888, 444]);
         assert_eq!(in_16(&[(32, 1), (32, 1)]), [250; 2]);
-        // What the first does not need is the others'.
+        // The others get what the second does not need.
         assert_eq!(in_16(&[(100, 1), (4, 50), (100, 2)]), [40, 1000, 80]);
     }
 
@@ -133,13 +136,13 @@ mod tests {
         // All of a memory of 28, in one cache and in another.
         assert_eq!(sets(&[28; 4], &[0, 1, 2, 3].map(|at| (at, 5, 28, 28))), [7; 4]);
         assert_eq!(sets(&[28, 28, 29], &[0, 1, 2].map(|at| (at, 5, 29, 28))), [14, 14, 29]);
-        // Parts of a big one may be different ones; of one that is somewhat bigger they meet somewhere.
+        // Parts of a big memory may be different ones; those of a memory that is only somewhat bigger must overlap.
         assert_eq!(sets(&[28; 4], &[0, 1, 2, 3].map(|at| (at, 5, 200, 28))), [28; 4]);
         assert_eq!(sets(&[28; 4], &[0, 1, 2, 3].map(|at| (at, 5, 56, 28))), [14; 4]);
-        // Memories of their own, and a part of each in one of both.
+        // Memories of their own, and then a part of each in a common one.
         assert_eq!(sets(&[28; 2], &[(0, 5, 28, 28), (1, 6, 28, 28)]), [28; 2]);
         assert_eq!(sets(&[28; 2], &[(0, 5, 14, 14), (1, 5, 14, 14), (0, 6, 14, 14), (1, 7, 14, 14)]), [21; 2]);
-        // More than there is.
+        // More than the memory has.
         assert_eq!(sets(&[28], &[(0, 5, 14, 28)]), [28]);
     }
 }

@@ -9,23 +9,24 @@ const fn ms(n: u64) -> Ps {
     Ps(n * 1_000_000_000)
 }
 
-/// A watt for a millisecond.
+/// The energy of a watt for a millisecond.
 const MJ: u128 = 1_000_000 * 1_000_000_000;
 
-/// A window of ten intervals: each replaces a tenth.
+/// A window of ten intervals: each replaces a tenth of the mean.
 #[test]
 fn an_interval_replaces_its_part_of_the_mean() {
     let mut mean = Mean::new(2_000_000, ms(10), ms(1));
     // 2 W less a tenth are 1.8 W, and a tenth of 7 W: 2.5 W.
     mean.add(7 * MJ);
     assert_eq!(mean.uw(), 2_500_000);
-    // 2.5 * 0.9 = 2.25 W, and of nothing no more.
+    // 2.5 * 0.9 = 2.25 W; an interval without power adds nothing.
     mean.add(0);
     assert_eq!(mean.uw(), 2_250_000);
-    // 2.25 * 0.9 = 2.025 W: up to 2.2 W a tenth of 1.75 W has room, which is 1.75 mJ in a millisecond.
+    // 2.25 * 0.9 = 2.025 W. Up to the limit of 2.2 W there is room for a tenth of 1.75 W, which is 1.75 mJ in a
+    // millisecond.
     assert_eq!(mean.room_aj(2_200_000), MJ * 7 / 4);
     assert!(mean.exceeds(2_200_000) && !mean.exceeds(2_250_000));
-    // Ten intervals as one after another.
+    // Ten intervals at once equal ten one after another.
     let (mut evenly, mut one_by_one) = (mean, mean);
     evenly.add_evenly(10, 10 * MJ);
     (0..10).for_each(|_| one_by_one.add(MJ));
@@ -34,11 +35,12 @@ fn an_interval_replaces_its_part_of_the_mean() {
     assert_eq!(evenly.uw(), 1_435_848);
     evenly.add_evenly(0, 0);
     assert_eq!(evenly, one_by_one);
-    // Nothing fits above 2.025 / 0.9.
+    // No interval fits above 2.025 / 0.9.
     assert_eq!(mean.room_aj(2_000_000), 0);
 }
 
-/// What does not divide comes with the last of three intervals: 3, 3 and 5 aJ, of which so long a window forgets nothing yet.
+/// What does not divide evenly comes with the last of three intervals: 3, 3 and 5 aJ. The window is so long that it
+/// forgets nothing yet.
 #[test]
 fn no_attojoule_is_lost() {
     let mut mean = Mean::new(0, Ps(1 << 40), Ps(1));
@@ -52,13 +54,14 @@ struct Machine {
     topology: Topology,
 }
 
-/// Two small cores (CPUs 0, 1) and two big ones, a clock for each two, all in one package that takes 100 mW beside them. A small core takes 100
-/// mW at 1 GHz and 200 at 1.4 GHz, a big one 300 mW at 1 GHz, 500 at 1.5 GHz, 1000 at 2 GHz; idle 10 mW.
+/// Two small cores (CPUs 0, 1) and two big ones, one clock for each pair, all in one package that takes 100 mW beside
+/// them. A small core takes 100 mW at 1 GHz and 200 mW at 1.4 GHz; a big one 300 mW at 1 GHz, 500 mW at 1.5 GHz, 1000
+/// mW at 2 GHz; idle 10 mW.
 fn machine() -> Machine {
     machine_of(Driver::Scmi)
 }
 
-/// The same under another driver.
+/// The same machine under another driver.
 fn machine_of(driver: Driver) -> Machine {
     let topology = from_synthetic("pack:1 core:4 pu:1", "test", Numbering::AsListed).expect("a valid machine");
     let cpus = |range: std::ops::Range<u16>| range.map(CpuId).collect::<CpuMask>();
@@ -114,7 +117,7 @@ fn limiter(machine: &mut Machine, limit_uw: u64, begins_at: BeginsAt) -> PowerLi
 }
 
 impl Machine {
-    /// A ceiling that was set comes to the clocks.
+    /// The clocks follow a ceiling that was set.
     fn follow(&mut self) {
         let mut changes = Vec::new();
         let at = self.frequency.next();
@@ -144,11 +147,12 @@ fn a_package_gets_the_highest_ceiling_that_fits() {
     assert_eq!(package.mean.room_aj(1_700_000), MJ * 15_965 / 10_000);
     // Under 1.5 GHz it would be 200 + 10 + 500 + 250 + 5 + 100 = 1065 uJ; with all of the big cores' 2 GHz it was 1815.
     assert_eq!((package.ceiling_khz, package.due), (1_500_000, true));
-    // The big cores' clock obeys a transition later; the small ones' was lower anyway.
+    // The big cores' clock obeys one transition later; the small ones' clock was lower anyway.
     assert_eq!(machine.frequency.next(), Ps(1_100_000_000));
     machine.follow();
     assert_eq!([0, 2].map(|cpu| machine.frequency.khz(CpuId(cpu))), [1_400_000, 1_500_000]);
-    // The next interval: 200 + 10, a big core 100 + 450, 10 and 100 uJ are 870 uJ, in which something was held back. There is room for all.
+    // The next interval: 200 + 10, a big core 100 + 450, 10 and 100 uJ are 870 uJ. Something was held back in it. Now
+    // there is room for all.
     assert_eq!(machine.frequency.step(&mut Vec::new()), Some((0, ms(2))));
     limiter.review(0, ms(2), Ps::ZERO, &machine.meter, &mut machine.frequency);
     let package = &limiter.packages[0];
@@ -168,7 +172,7 @@ fn the_lowest_ceiling_is_the_lowest_frequency() {
     assert_eq!(limiter.packages[0].ceiling_khz, 1_000_000);
     machine.follow();
     assert_eq!([0, 2].map(|cpu| machine.frequency.khz(CpuId(cpu))), [1_000_000; 2]);
-    // A ceiling below a band's lowest operating point is that, and between two the lower one.
+    // A ceiling below a band's lowest operating point acts as that point; one between two acts as the lower.
     assert_eq!(
         [1_399_999, 1_400_000, 900_000].map(|khz| machine.frequency.held_khz(0, khz)),
         [1_000_000, 1_400_000, 1_000_000]
@@ -187,16 +191,31 @@ fn an_idle_package_looks_no_more_until_somebody_wakes() {
     limiter.review(0, ms(1), Ps::ZERO, &machine.meter, &mut machine.frequency);
     assert!(limiter.sleeps(0));
     assert_eq!((machine.frequency.next(), limiter.packages[0].mean.uw()), (Ps::NEVER, 140_000));
-    // Somebody wakes at 7.25 ms: six intervals were idle, and the next look is at 8 ms.
+    // A CPU wakes at 7.25 ms: six intervals were idle, and the next review is at 8 ms.
     limiter.woken(0, Ps(7_250_000_000), Ps::ZERO, &machine.meter, &mut machine.frequency);
     machine.meter.resume(CpuId(0), Ps(7_250_000_000));
     assert_eq!((limiter.packages[0].mean.uw(), limiter.packages[0].reviewed), (140_000, ms(7)));
     assert_eq!((limiter.sleeps(0), machine.frequency.next()), (false, ms(8)));
     machine.frequency.step(&mut Vec::new());
     limiter.review(0, ms(8), Ps::ZERO, &machine.meter, &mut machine.frequency);
-    // A quarter of the interval 10 mW and the rest of it 200: 152.5; three cores 30, the package 100: 282.5 uJ.
+    // A quarter of the interval at 10 mW and the rest at 200 mW: 152.5 uJ; three cores 30 uJ, the package 100 uJ: 282.5
+    // uJ.
     assert_eq!(limiter.packages[0].mean.uw(), 126_000 + 28_250);
     assert!(!limiter.sleeps(0));
+}
+
+#[test]
+fn intervals_that_a_package_slept_through_bring_its_mean_down() {
+    let mut machine = machine();
+    let mut limiter = limiter(&mut machine, 1_700_000, BeginsAt::Limit);
+    (0..4).for_each(|cpu| machine.meter.idle(CpuId(cpu), Ps::ZERO, 0));
+    machine.frequency.step(&mut Vec::new());
+    limiter.review(0, ms(1), Ps::ZERO, &machine.meter, &mut machine.frequency);
+    // 1.7 W less a tenth, and a tenth of 140 mW.
+    assert_eq!((limiter.sleeps(0), limiter.packages[0].mean.uw()), (true, 1_544_000));
+    // Six intervals of 140 mW: 1.404 W * 0.9^6 above that.
+    limiter.woken(0, Ps(7_250_000_000), Ps::ZERO, &machine.meter, &mut machine.frequency);
+    assert_eq!(limiter.packages[0].mean.uw(), 886_143);
 }
 
 #[test]
@@ -209,7 +228,7 @@ fn who_never_reaches_the_limit_never_looks() {
     }
 }
 
-/// Counters see what power allows; what was asked for last does not.
+/// Counters show what the power limit does to a clock; the frequency that a driver asked for last does not.
 #[test]
 fn load_tracking_is_told_by_counters_alone() {
     for (driver, scale) in [(Driver::Scmi, 1024), (Driver::CpufreqDt, 1024), (Driver::CppcCpufreq, 512)] {
@@ -219,7 +238,7 @@ fn load_tracking_is_told_by_counters_alone() {
         limiter.review(0, ms(1), Ps::ZERO, &machine.meter, &mut machine.frequency);
         machine.follow();
         assert_eq!(machine.frequency.khz(CpuId(2)), 1_000_000, "{}", driver.name());
-        // A tick at the change, and one of which all lies behind it: 1 GHz of 2.
+        // A tick at the change, and one for which all of the time lies behind it: 1 GHz of 2.
         machine.frequency.scale_freq_tick(CpuId(2), Ps(1_100_000_000));
         assert_eq!(machine.frequency.scale(CpuId(2)), 1024);
         machine.frequency.scale_freq_tick(CpuId(2), ms(5));

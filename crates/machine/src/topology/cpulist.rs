@@ -26,7 +26,7 @@ const MASK: &str = "a mask such as 0x00000410,0x41041041";
 
 fn number(text: &str) -> Option<(u64, &str)> {
     let end = text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len());
-    // Twenty digits overflow, nineteen do not; both are beyond any CPU's number.
+    // Twenty digits may overflow, nineteen cannot; both are beyond any CPU's number.
     (end > 0).then(|| (text[..end].parse().unwrap_or(u64::MAX), &text[end..]))
 }
 

@@ -22,7 +22,7 @@ impl Decimal {
     pub fn parse(text: &str) -> Result<Decimal, DecimalError> {
         let text = text.trim();
         if let Some(rest) = text.strip_prefix('-') {
-            // Minus nought is nought.
+            // Minus zero is zero.
             let value = Decimal::unsigned(rest)?;
             return if value.digits == 0 { Ok(value) } else { Err(DecimalError::Negative) };
         }
@@ -51,7 +51,7 @@ impl Decimal {
         Ok(Decimal { digits, decimals })
     }
 
-    /// This number times `factor`, if that is a whole number that fits.
+    /// This number times `factor`; `None` unless that is a whole number that fits.
     pub fn times_exactly(self, factor: u64) -> Option<u64> {
         let product = self.digits.checked_mul(u128::from(factor))?;
         let divisor = 10u128.checked_pow(self.decimals)?;

@@ -1,4 +1,4 @@
-//! How far apart two CPUs are, in the classes that a machine's prices know.
+//! How far apart two CPUs are, in the classes that machine files have prices for.
 
 use super::{Cpu, Node};
 
@@ -15,13 +15,14 @@ pub enum Distance {
     Llc,
     /// One package, different last level caches (and perhaps NUMA nodes).
     Package,
-    /// Different packages. Hops count from 1: the packages' NUMA nodes lie at the machine's smallest distance between
-    /// packages, its second smallest ... by the firmware's table of distances.
+    /// Different packages. The number counts classes of distance from 1: 1 if the packages' NUMA nodes are at the
+    /// machine's smallest distance between packages, 2 at the second smallest, and so on, by the firmware's table of
+    /// distances.
     Remote(u8),
 }
 
 impl Distance {
-    /// 0 for [`Distance::Same`] and counting: an index for tables of prices.
+    /// 0 for [`Distance::Same`] and counting up: an index for tables of prices.
     pub fn index(self) -> usize {
         match self {
             Distance::Same => 0,
@@ -59,9 +60,9 @@ impl Distance {
 }
 
 /// Classes of distance between packages, `[from * nodes + to]`: the rank, from 1, of the nodes' distance among all
-/// distances that occur between CPUs of different packages; 0 where two nodes hold no such CPUs. Ranks end at 255.
+/// distances between CPUs of different packages; 0 for two nodes without such CPUs. Ranks end at 255.
 pub(super) fn remote_hops(cpus: &[Cpu], nodes: &[Node], distance: &[Vec<u32>]) -> Vec<u8> {
-    // Per node: its package if it has one only, so that two nodes can be told to lie within one package.
+    // For each node its package, if all its CPUs are in one: so two nodes can be recognised as parts of one package.
     let mut packages: Vec<(Option<u16>, bool)> = vec![(None, false); nodes.len()];
     for cpu in cpus {
         let (first, several) = &mut packages[cpu.node as usize];
@@ -76,8 +77,8 @@ pub(super) fn remote_hops(cpus: &[Cpu], nodes: &[Node], distance: &[Vec<u32>]) -
     let mut ranks: Vec<u32> = pairs().filter(|&(a, b)| apart(a, b)).map(|(a, b)| distance[a][b]).collect();
     ranks.sort_unstable();
     ranks.dedup();
-    // A node of memory only has no CPUs to be apart from: its rank is that of the nearest class not below it, or one of its
-    // own beyond all of them.
+    // A memory-only node has no CPUs whose distance could count: it gets the rank of the nearest class that is not
+    // below its distance, or a rank beyond all classes.
     let rank = |value: u32| u8::try_from(ranks.partition_point(|&r| r < value) + 1).unwrap_or(u8::MAX);
     let memory_only = |node: usize| packages[node].0.is_none();
     pairs()

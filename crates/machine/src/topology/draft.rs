@@ -1,4 +1,4 @@
-//! What the readers collect, in the machine's own numbers, and the checks that make a [`Topology`] of it.
+//! What the readers collect, in the machine's own numbers, and the checks that turn it into a [`Topology`].
 
 use super::distance::remote_hops;
 use super::nesting::Division;
@@ -7,13 +7,13 @@ use sched::cpu_topology::{LOCAL_DISTANCE, RECLAIM_DISTANCE, REMOTE_DISTANCE, SCH
 use std::collections::BTreeMap;
 use units::{Capacity, CpuId, CpuMask, NR_CPUS};
 
-/// No cache is larger than a terabyte of memory.
+/// No cache is larger than this: a terabyte.
 pub(crate) const MOST_CACHE_BYTES: u64 = 1 << 40;
 
 /// hwloc's deepest level of caches.
 pub(crate) const MOST_CACHE_LEVEL: u8 = 5;
 
-/// The largest distance the firmware's table can give to a node that can be reached.
+/// The largest distance in the firmware's table for a node that can be reached.
 const MAX_DISTANCE: u32 = 254;
 
 #[derive(Clone, Debug)]
@@ -35,20 +35,20 @@ pub(crate) struct DraftCache {
 #[derive(Clone, Debug)]
 pub(crate) struct DraftNode {
     pub os_index: u32,
-    /// The CPUs near this memory; where several nodes claim one CPU, see [`Draft::finish`].
+    /// The CPUs near this memory; for CPUs near several nodes see [`Draft::finish`].
     pub cpus: CpuMask,
     pub memory_bytes: Option<u64>,
     pub at: Location,
 }
 
-/// A machine being read. All CPU sets are in the machine's own numbers, which may have holes.
+/// A machine that is being read. All CPU sets are in the machine's own numbers, which may have gaps.
 #[derive(Clone, Debug)]
 pub(crate) struct Draft {
-    /// What the input is called in errors about it as a whole.
+    /// What error messages about the input as a whole call it.
     pub at: Location,
     pub cpus: CpuMask,
     pub cores: Vec<DraftPart>,
-    /// What the machine itself calls clusters; where empty, shared level-2 caches take their place.
+    /// What the machine itself calls clusters; if empty, shared level-2 caches take their place.
     pub clusters: Vec<DraftPart>,
     pub dies: Vec<DraftPart>,
     pub packages: Vec<DraftPart>,
@@ -58,10 +58,11 @@ pub(crate) struct Draft {
     pub capacity: BTreeMap<CpuId, Capacity>,
     /// Distances between NUMA nodes: the nodes' numbers, then a row for each, all in that order.
     pub distance: Option<DraftDistance>,
-    /// It was written down by somebody, who is told where it contradicts itself; what a real machine tells is taken as far as it goes.
+    /// Whether it was written by hand. Then contradictions are errors; a real machine's data is accepted as far as it
+    /// is consistent.
     pub by_hand: bool,
     pub notices: Vec<String>,
-    /// The machine's number of each CPU, by its final one; filled by [`Draft::finish`].
+    /// The machine's number of each CPU, by its final number; filled by [`Draft::finish`].
     numbers: Vec<CpuId>,
 }
 
@@ -107,8 +108,8 @@ impl Draft {
         Ok(cpu)
     }
 
-    /// Adds a kind of CPUs by the name that the machine gives it, if it gives one. A name that another kind has is numbered, and dots, which
-    /// divide the names of figures (`kind.NAME.speed`), become underscores.
+    /// Adds a kind of CPUs by the machine's name for it, if there is one. A name that another kind has is numbered.
+    /// Dots, which separate the names of figures (`kind.NAME.speed`), become underscores.
     pub fn add_kind(&mut self, name: &str, kind: CpuKind, at: Location) {
         let name = match name.replace('.', "_") {
             blank if blank.trim().is_empty() => format!("kind {}", self.kinds.len()),
@@ -120,9 +121,10 @@ impl Draft {
         self.kinds.push((CpuKind { name, ..kind }, at));
     }
 
-    /// Checks what was read and renumbers it. Assumptions: a CPU in no core is a core; without packages each NUMA node
-    /// is one; a CPU near several NUMA nodes belongs to the one with the fewest CPUs, then to the lowest number, and
-    /// the others count as memory only; without NUMA nodes there is one; without distances all other nodes are 20 away.
+    /// Checks what was read, and renumbers it. Assumptions: a CPU in no core is a core by itself; without packages each
+    /// NUMA node is one; a CPU near several NUMA nodes belongs to the one with the fewest CPUs, then to the lowest
+    /// number, and the others count as memory-only; without NUMA nodes there is one; without distances all other nodes
+    /// are at distance 20.
     pub fn finish(mut self) -> Result<Topology, TopologyError> {
         if self.cpus.is_empty() {
             return Err(TopologyError::new(self.at.clone(), "no CPUs", "at least one"));
@@ -194,7 +196,7 @@ impl Draft {
         })
     }
 
-    /// That no CPU is in two parts of one sort.
+    /// Requires that no CPU is in two parts of the same sort.
     fn require_disjoint(&self) -> Result<(), TopologyError> {
         let sets =
             |parts: &[DraftPart]| parts.iter().map(|part| (part.cpus.clone(), part.at.clone())).collect::<Vec<_>>();
@@ -220,7 +222,7 @@ impl Draft {
         Ok(())
     }
 
-    /// Every set in numbers without holes.
+    /// Changes all sets to numbers without gaps.
     fn renumber(&mut self) {
         let old: Vec<CpuId> = self.cpus.iter().collect();
         if old.iter().enumerate().any(|(new, cpu)| cpu.index() != new) {
@@ -246,7 +248,8 @@ impl Draft {
         self.numbers = old;
     }
 
-    /// The biggest CPUs have a capacity of 1024, as Linux has it of all CPUs that are possible: the biggest may be offline.
+    /// Scales capacities so that the biggest CPUs have 1024. Linux scales over all possible CPUs, so the biggest may be
+    /// offline.
     fn scale_capacities(&mut self) {
         let most = self.cpus.iter().map(|cpu| self.capacity.get(&cpu).copied().unwrap_or(SCHED_CAPACITY_SCALE)).max();
         let Some(most) = most.filter(|&most| most < SCHED_CAPACITY_SCALE && !self.by_hand) else { return };
@@ -335,7 +338,7 @@ impl Draft {
         Ok((packages, index_of(&masks, nr_cpus)))
     }
 
-    /// That none of `parts` is cut by the division `part_of`.
+    /// Requires that none of `parts` is cut by the division `part_of`.
     fn require_whole(&self, what: &str, parts: &[CpuMask], of: &str, part_of: &[u16]) -> Result<(), TopologyError> {
         for cpus in parts {
             let mut homes = cpus.iter().map(|cpu| (cpu, part_of[cpu.index()]));
@@ -356,7 +359,7 @@ impl Draft {
         self.numbers[cpu.index()]
     }
 
-    /// By level, so that outer caches come later.
+    /// In the order of levels, so that outer caches come later.
     fn sorted_caches(&self) -> Vec<Cache> {
         let plain = |cache: &DraftCache| Cache {
             level: cache.level,
@@ -392,7 +395,7 @@ impl Draft {
         node_of: &[u16],
     ) -> Vec<CpuMask> {
         let mut home: Vec<Option<usize>> = vec![None; node_of.len()];
-        // Ascending levels, so that the outermost cache has the last word.
+        // In ascending order of levels, so that the outermost cache wins.
         for (index, cache) in caches.iter().enumerate().filter(|(_, cache)| cache.kind != CacheKind::Instruction) {
             let Some(first) = cache.cpus.first() else { continue };
             if cache.cpus.is_subset(&packages[package_of[first.index()] as usize].cpus) {
@@ -403,7 +406,7 @@ impl Draft {
             let text = "no cache is given for some CPUs: those of a package and NUMA node are taken to share one";
             self.notices.push(text.to_string());
         }
-        // Indices of caches come first, then those of (package, node).
+        // Keys: indices of caches come first, then pairs of package and node.
         coarsen(clusters, |first| {
             let (package, node) = (package_of[first.index()] as usize, node_of[first.index()] as usize);
             Some(home[first.index()].unwrap_or(caches.len() + package * MAX_NUMNODES + node))
@@ -411,7 +414,7 @@ impl Draft {
     }
 }
 
-/// `[from][to]` for the final numbers of `nodes`.
+/// `[from][to]`, by the final numbers of `nodes`.
 pub(super) fn node_distances(
     given: Option<DraftDistance>,
     nodes: &[Node],
@@ -440,7 +443,7 @@ pub(super) fn node_distances(
             (Some(_), Some(_)) => return wrong(format!("two rows for NUMA node {}", node.os_index), "one row"),
         }
     }
-    // hwloc's first XML format may give multiples of the local distance.
+    // hwloc's first XML format may give distances as multiples of the local one.
     let local = given.rows[place[0]][place[0]];
     let scaled = |value: u64| match local {
         0 => None,
@@ -450,7 +453,7 @@ pub(super) fn node_distances(
         for (to, other) in nodes.iter().enumerate() {
             let raw = given.rows[place[from]][place[to]];
             let fits = scaled(raw).is_some_and(|v| (u64::from(LOCAL_DISTANCE)..=u64::from(MAX_DISTANCE)).contains(&v));
-            // Firmware may hold anything for a node of memory only and itself.
+            // For a memory-only node's distance to itself firmware may give anything.
             if !fits || (from == to && raw != local && !node.cpus.is_empty()) {
                 let found = format!("distance {raw} from NUMA node {} to {}", node.os_index, other.os_index);
                 let expected =
@@ -465,7 +468,7 @@ pub(super) fn node_distances(
     Ok(table(&|from, to| scaled(given.rows[place[from]][place[to]]).map_or(REMOTE_DISTANCE, |v| v as u32)))
 }
 
-/// What no table that Linux takes from firmware has, but a computer may tell.
+/// Oddities that no table accepted by Linux has, but that a computer may report.
 fn odd_distances(distance: &[Vec<u32>]) -> Vec<String> {
     let pairs = || (0..distance.len()).flat_map(|to| (0..to).map(move |from| (from, to)));
     let both = |(from, to): (usize, usize)| (from, to, distance[from][to], distance[to][from]);
@@ -490,7 +493,7 @@ fn sorted_parts(of: &[DraftPart]) -> Vec<Part> {
     parts
 }
 
-/// That no two of the sets share a CPU.
+/// Requires that no two of the sets share a CPU.
 fn disjoint(what: &str, parts: &[(CpuMask, Location)]) -> Result<(), TopologyError> {
     let mut home: Vec<Option<usize>> = vec![None; NR_CPUS];
     for (index, (cpus, at)) in parts.iter().enumerate() {
@@ -504,7 +507,7 @@ fn disjoint(what: &str, parts: &[(CpuMask, Location)]) -> Result<(), TopologyErr
     Ok(())
 }
 
-/// Joins whole sets of a division by the key of their first CPU; sets without a key stay alone.
+/// Joins those sets of a division whose first CPUs have the same key; sets without a key stay separate.
 fn coarsen(finer: &[CpuMask], key: impl Fn(CpuId) -> Option<usize>) -> Vec<CpuMask> {
     let mut place: BTreeMap<usize, usize> = BTreeMap::new();
     let mut joined: Vec<CpuMask> = Vec::new();

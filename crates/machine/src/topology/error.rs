@@ -45,7 +45,7 @@ pub fn line_and_column(text: &str, offset: usize) -> (u32, u32) {
     (line as u32, column as u32)
 }
 
-/// The end of the last character that is over by byte `offset`, or the text's end.
+/// The end of the last character that ends at or before byte `offset`, or the text's end.
 fn whole_characters(text: &str, offset: usize) -> usize {
     let mut end = offset.min(text.len());
     while !text.is_char_boundary(end) {
@@ -54,7 +54,7 @@ fn whole_characters(text: &str, offset: usize) -> usize {
     end
 }
 
-/// Where the lines of a text begin: places for many offsets without reading the text again for each.
+/// Where the lines of a text begin, so that many offsets can be located without reading the text again for each.
 pub struct Lines<'a> {
     text: &'a str,
     starts: Vec<usize>,
@@ -70,7 +70,7 @@ impl<'a> Lines<'a> {
         self.text
     }
 
-    /// As [`Location::in_text`].
+    /// As [`Location::in_text`] does.
     pub fn locate(&self, input: &str, offset: usize) -> Location {
         let line = self.starts.partition_point(|&start| start <= offset).max(1);
         let before = &self.text[self.starts[line - 1]..whole_characters(self.text, offset)];
@@ -78,7 +78,7 @@ impl<'a> Lines<'a> {
     }
 }
 
-/// A topology that cannot be used. Its text is one line: where, what was found, what would be right.
+/// A topology that cannot be used. Its text is one line: the place, what was found, what was expected.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TopologyError {
     pub at: Location,
@@ -91,7 +91,7 @@ impl TopologyError {
         TopologyError { at, found: found.into(), expected: expected.into() }
     }
 
-    /// The same of a tree that lies in a folder: its place begins with `folder` instead of `root`.
+    /// The same error for a tree that is in a folder: its place begins with `folder` instead of `root`.
     pub fn below(mut self, root: &str, folder: &str) -> TopologyError {
         if let Some(path) = self.at.input.strip_prefix(root) {
             self.at.input = format!("{folder}{path}");

@@ -1,8 +1,8 @@
 //! Distances between NUMA nodes in hwloc's XML.
 //!
 //! Formats 2 and 3 have `<distances2>` beside the objects: the nodes' numbers and a row of distances for each. Format 1
-//! has `<distances>` inside the object whose descendants it describes, as multiples of `latency_base` in the order of
-//! the file; only matrices over all NUMA nodes are read. Other matrices (bandwidths, GPUs, user-made) are left aside.
+//! has `<distances>` inside the object whose descendants it describes, as multiples of `latency_base`, in the order of
+//! the file; only matrices over all NUMA nodes are read. Other matrices (bandwidths, GPUs, user-made) are ignored.
 
 use super::decimal::Decimal;
 use super::draft::DraftDistance;
@@ -30,7 +30,8 @@ pub(super) fn read_distances(
         if node.attribute("type") != Some("NUMANode") || kind & LATENCY == 0 {
             continue;
         }
-        // Linux's own table, else what else the system told, else what a user added; of equals the first.
+        // Linux's own table is preferred, then other tables from the system, then those that a user added; among equals
+        // the first.
         let trust = (node.attribute("name") == Some("NUMALatency"), kind & FROM_OS != 0);
         if best.is_none_or(|(_, other)| trust > other) {
             best = Some((node, trust));
@@ -71,7 +72,7 @@ fn matrix(reader: &Reader, root: XmlNode, node: XmlNode) -> Result<DraftDistance
     Ok(DraftDistance { nodes, rows: values.chunks(n).map(<[u64]>::to_vec).collect(), at: reader.at(node) })
 }
 
-/// All numbers in the children named `tag`, of which there must be `count`.
+/// All numbers in the children with tag `tag`. There must be `count` of them.
 fn numbers(reader: &Reader, node: XmlNode, tag: &str, count: usize) -> Result<Vec<u64>, TopologyError> {
     let mut all = Vec::new();
     for child in node.children().filter(|child| child.has_tag_name(tag)) {
@@ -99,22 +100,22 @@ fn first_object<'a, 'input>(of: XmlNode<'a, 'input>) -> Option<XmlNode<'a, 'inpu
     of.children().find(|child| child.has_tag_name("object"))
 }
 
-/// The matrix over all `count` NUMA nodes among those of the root object.
+/// Among the matrices of the root object, the one over all `count` NUMA nodes.
 fn matrix_of_version_1<'a, 'input>(root: XmlNode<'a, 'input>, count: usize) -> Option<XmlNode<'a, 'input>> {
     let machine = first_object(root)?;
     let wanted = count.to_string();
     let of_all = |node: &XmlNode| {
         count > 0 && node.has_tag_name("distances") && node.attribute("nbobjs") == Some(wanted.as_str())
     };
-    // What it is about, it says by depth only: go down as many objects and look.
+    // The matrix names its objects by their depth only: descends that many objects and looks.
     let over_nodes = |node: &XmlNode| {
         let depth = node.attribute("relative_depth").and_then(|depth| depth.parse().ok()).unwrap_or(0);
         let mut at = Some(machine);
         (0..depth).for_each(|_: u8| at = at.and_then(first_object));
         at.as_ref().is_some_and(is_numa)
     };
-    // hwloc 2 counts one level too many when it writes this format: then a firmware's table shows by its local
-    // distance.
+    // When hwloc 2 writes this format it counts one level too many. Then a firmware's table can be recognised by its
+    // local distance.
     let from_firmware = |node: &XmlNode| {
         let base = node.attribute("latency_base").and_then(|base| Decimal::parse(base).ok());
         let first = node.children().find(|child| child.has_tag_name("latency"));

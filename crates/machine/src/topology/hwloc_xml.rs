@@ -1,8 +1,9 @@
 //! Reads hwloc's XML, formats 1, 2 and 3: what `lstopo --of xml` writes.
 //!
 //! Read: packages, dies, cores, PUs, caches, NUMA nodes with their memory, groups that are clusters, distances between
-//! NUMA nodes, kinds of CPU with their highest frequencies and Linux capacities. Left aside: I/O devices, other groups, memory attributes, memory-side
-//! caches. PUs without a cpuset of their own (format 1 lists offline CPUs so) are left out with a notice.
+//! NUMA nodes, kinds of CPU with their highest frequencies and Linux capacities. Ignored: I/O devices, other groups,
+//! memory attributes, memory-side caches. PUs without a cpuset of their own (format 1 lists offline CPUs in this way)
+//! are left out with a notice.
 
 use super::cpulist::parse_mask;
 use super::draft::{Draft, DraftCache, DraftNode, DraftPart, MOST_CACHE_LEVEL};
@@ -12,7 +13,8 @@ use super::{CacheKind, CpuKind, Location, MOST_HERTZ, Topology, TopologyError};
 use roxmltree::{Document, Error as XmlError, Node as XmlNode, ParsingOptions};
 use units::CpuMask;
 
-/// More than 8192 CPUs need, with caches, devices and notes; bounds the memory a hostile file can take.
+/// More nodes than 8192 CPUs need, with caches, devices and annotations. Bounds the memory that a hostile file can
+/// take.
 const NODES_LIMIT: u32 = 2_000_000;
 /// hwloc's own trees are about 20 deep; this reader recurses.
 const DEPTH_LIMIT: usize = 100;
@@ -37,14 +39,15 @@ fn options<'t>() -> ParsingOptions<'t> {
     ParsingOptions { allow_dtd: true, nodes_limit: NODES_LIMIT, ..ParsingOptions::default() }
 }
 
-/// What a file that [`from_hwloc_xml`] reads calls the processor (`CPUModel`, of the first package that says), as Linux calls it.
+/// The name of the processor in a file that [`from_hwloc_xml`] reads (`CPUModel` of the first package that has it), as
+/// Linux reports it.
 pub fn processor_of_hwloc_xml(text: &str) -> Option<String> {
     let document = Document::parse_with_options(text, options()).ok()?;
     let model = document.descendants().find(|node| node.attribute("name") == Some("CPUModel"))?;
     model.attribute("value").map(String::from)
 }
 
-/// Where and why. The parser names no place for what is missing: there the text ends.
+/// The place and reason of a parse error. The parser gives no place for something missing: that is the end of the text.
 fn does_not_parse(error: &XmlError, text: &str, file: &str, lines: &Lines) -> TopologyError {
     let end = text.trim_end().len();
     let truncated =
@@ -67,7 +70,8 @@ fn does_not_parse(error: &XmlError, text: &str, file: &str, lines: &Lines) -> To
     }
 }
 
-/// The last element of a text that is opened and not closed, a tag without its end among them: its name, and where it begins.
+/// The last element of a text that is opened and not closed, including a tag that does not end: its name, and where it
+/// begins.
 fn innermost_open(text: &str) -> Option<(&str, usize)> {
     let mut open = Vec::new();
     let mut at = 0;
@@ -92,7 +96,7 @@ fn innermost_open(text: &str) -> Option<(&str, usize)> {
     open.pop()
 }
 
-/// Bytes of a tag up to its `>`, which quoted values may hold too.
+/// The length of a tag in bytes up to its `>`. Quoted values may contain that character, too.
 fn tag_length(tag: &str) -> Option<usize> {
     let mut quote = None;
     tag.bytes().position(|byte| {
@@ -128,7 +132,7 @@ pub(super) struct Reader<'a> {
     pub file: &'a str,
     lines: Lines<'a>,
     pub draft: Draft,
-    /// What the object being read lies in, outermost first.
+    /// The objects around the object that is being read, outermost first.
     open: Vec<(Kind, &'a str)>,
     version: u32,
     offline: CpuMask,
@@ -148,7 +152,7 @@ impl<'a> Reader<'a> {
         Err(TopologyError::new(self.at(node), found, expected))
     }
 
-    /// An attribute that must be a whole number, if it is there.
+    /// An attribute that must be a whole number, if it is present.
     pub fn number(&self, node: XmlNode, name: &str) -> Result<Option<u64>, TopologyError> {
         let Some(text) = node.attribute(name) else { return Ok(None) };
         match text.trim().parse() {
@@ -199,7 +203,7 @@ impl<'a> Reader<'a> {
         if let Some(second) = objects.next() {
             return self.wrong(second, "a second root object".to_string(), "one");
         }
-        // Format 1 may leave the Machine out where it is the same as its only node.
+        // Format 1 may leave out the Machine if it has only one node, which then stands for it.
         let kind = self.kind(machine)?;
         let is_root = matches!(kind, Kind::Machine | Kind::System) || (self.version == 1 && kind == Kind::NumaNode);
         if !is_root {
@@ -258,7 +262,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// Types that must not lie within each other: each lists what it may not be inside of.
+    /// Types that must not be nested within each other: for each, those inside of which it may not be.
     fn check_nesting(&self, node: XmlNode, kind: Kind) -> Result<(), TopologyError> {
         let forbidden = |outer: Kind| match kind {
             Kind::System | Kind::Other => false,
@@ -270,7 +274,7 @@ impl<'a> Reader<'a> {
             Kind::Group | Kind::Pu => outer == Kind::Pu,
             Kind::NumaNode | Kind::MemoryCache => matches!(outer, Kind::NumaNode | Kind::Pu),
         };
-        // From format 2 on a NUMA node is a child for its memory only and holds nothing.
+        // From format 2 on a NUMA node is a child for its memory only, and contains nothing.
         let in_memory = |outer: Kind| {
             self.version > 1 && outer == Kind::NumaNode && !matches!(kind, Kind::MemoryCache | Kind::Other)
         };
@@ -284,7 +288,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// Reads an object and all it holds; the CPUs below it come back.
+    /// Reads an object and all that it contains. Returns the CPUs below it.
     fn object(&mut self, node: XmlNode<'a, 'a>) -> Result<CpuMask, TopologyError> {
         let kind = self.kind(node)?;
         if self.open.len() >= DEPTH_LIMIT {
@@ -316,7 +320,7 @@ impl<'a> Reader<'a> {
         let number = self.required(node, "os_index")?;
         let online = self.mask(node, "online_cpuset")?;
         if given.as_ref().is_some_and(CpuMask::is_empty) || online.is_some_and(|mask| mask.is_empty()) {
-            // Added and taken away, for the checks of the number.
+            // Added and removed again, for the checks of its number.
             let cpu = self.draft.add_cpu(number, &self.at(node))?;
             self.draft.cpus.clear(cpu);
             self.offline.set(cpu);
@@ -394,7 +398,7 @@ impl<'a> Reader<'a> {
                 }
             }
         }
-        // Cores of one type whose frequencies differ are two kinds to hwloc.
+        // If cores of one type have different frequencies, hwloc makes them two kinds.
         let name = match (info("CoreType"), node.attribute("forced_efficiency")) {
             (Some(name), _) => excerpt(name, 60),
             (None, Some(efficiency)) => excerpt(&format!("efficiency {efficiency}"), 60),

@@ -1,12 +1,12 @@
 //! Which CPUs a machine has and what they share.
 //!
 //! A [`Topology`] is read from hwloc XML ([`from_hwloc_xml`]), hwloc's synthetic notation ([`from_synthetic`]) or a
-//! sysfs tree ([`from_sysfs`]), all of them text in, value out. Its parts are kept as sets of CPUs and not as one tree,
-//! because on real machines they cross: NUMA nodes may split a last level cache or hold several.
+//! sysfs tree ([`from_sysfs`]); each reader takes text and returns a value. The parts are kept as sets of CPUs and not
+//! as one tree, because on real machines they overlap: NUMA nodes may split a last level cache or contain several.
 //!
-//! Numbers: CPUs and NUMA nodes are renumbered to `0..n` without holes, in the order of their numbers on the machine
-//! (offline CPUs are left out); [`Cpu::os_index`] keeps the machine's number and [`Topology::notices`] says that it
-//! happened. A number given twice is an error.
+//! CPUs and NUMA nodes are renumbered to `0..n` without gaps, in the order of their numbers on the machine (offline
+//! CPUs are left out). [`Cpu::os_index`] keeps the machine's number, and [`Topology::notices`] reports the renumbering.
+//! A number that is given twice is an error.
 
 mod cpulist;
 mod decimal;
@@ -42,7 +42,7 @@ pub const MAX_NUMNODES: usize = 1024;
 /// One hardware thread: what it is part of, as indices into the lists of [`Topology`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Cpu {
-    /// The number it has on the machine it was read from.
+    /// The number that it has on the machine from which it was read.
     pub os_index: u32,
     pub core: u16,
     pub cluster: u16,
@@ -51,19 +51,19 @@ pub struct Cpu {
     pub node: u16,
     /// 0 for the first thread of its core, 1 for the second ...
     pub thread: u16,
-    /// 1024 = the biggest CPU. What the scheduler is told.
+    /// 1024 = the biggest CPU. This is what the scheduler is told.
     pub capacity: Capacity,
-    /// What it does in a given time at its highest frequency, alone on its core; 1024 = the biggest CPU. Its capacity, unless
-    /// a machine file knows better.
+    /// How much work it does in a given time at its highest frequency, alone on its core; 1024 = the biggest CPU. It is
+    /// the capacity, unless a machine file knows better.
     pub speed: Capacity,
-    /// The highest performance that firmware tells of it, where it tells: Linux ranks cores by it.
+    /// The highest performance that firmware reports for it, if it does: Linux ranks cores by it.
     pub highest_perf: Option<u32>,
 }
 
 /// A package, die or core.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Part {
-    /// Its number on the machine, where there is one; unique only within what holds it.
+    /// Its number on the machine, if it has one; unique only within the part that contains it.
     pub os_index: Option<u32>,
     pub cpus: CpuMask,
 }
@@ -79,7 +79,7 @@ pub enum CacheKind {
 pub struct Cache {
     pub level: u8,
     pub kind: CacheKind,
-    /// Size in bytes, where known.
+    /// Size in bytes, if known.
     pub bytes: Option<u64>,
     pub cpus: CpuMask,
 }
@@ -88,7 +88,7 @@ pub struct Cache {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Node {
     pub os_index: u32,
-    /// Empty for a node of memory only.
+    /// Empty for a memory-only node.
     pub cpus: CpuMask,
     pub memory_bytes: Option<u64>,
 }
@@ -96,25 +96,26 @@ pub struct Node {
 /// No clock is faster: 20 GHz.
 pub(crate) const MOST_HERTZ: u64 = 20_000_000_000;
 
-/// Whether figures differ by more than a tenth of the larger, a guess: cores of one kind, some of them favoured, differ by less, those of
-/// several kinds by more (5.2 and 3.9 GHz, machines/core-i9-12900k.toml).
+/// Whether two figures differ by more than a tenth of the larger one. The tenth is a guess: cores of one kind, some of
+/// them favoured, differ by less, cores of several kinds by more (5.2 and 3.9 GHz, machines/core-i9-12900k.toml).
 pub(crate) fn apart(one: u64, other: u64) -> bool {
     one.min(other) * 10 < one.max(other) * 9
 }
 
-/// CPUs of one make, on machines that mix them.
+/// CPUs of one design, on machines that mix several.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CpuKind {
     pub name: String,
     pub cpus: CpuMask,
-    /// The highest frequency of the fastest of them in Hz, where a computer tells of it.
+    /// The highest frequency of the fastest of them in Hz, if the computer reports it.
     pub max_hertz: Option<u64>,
-    /// The highest performance of the best of them, on the scale that firmware (CPPC) and an Intel driver share, where a computer tells of it.
+    /// The highest performance of the best of them, on the scale that firmware (CPPC) and Intel's driver share, if the
+    /// computer reports it.
     pub highest_perf: Option<u32>,
 }
 
 impl CpuKind {
-    /// One of which nothing else is told.
+    /// A kind of which nothing else is known.
     pub fn new(name: &str, cpus: CpuMask) -> CpuKind {
         CpuKind { name: name.to_string(), cpus, max_hertz: None, highest_perf: None }
     }
@@ -125,11 +126,11 @@ impl CpuKind {
 pub enum Numbering {
     /// Linux on x86: the first threads of all cores, then all second threads.
     LinuxX86,
-    /// As the input has them; hwloc's synthetic notation numbers depth first, so siblings are neighbours.
+    /// As in the input; hwloc's synthetic notation numbers depth first, so siblings are neighbours.
     AsListed,
 }
 
-/// A machine's CPUs and what they share. See the module's text for numbering.
+/// A machine's CPUs and what they share. For numbering see the module's documentation.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Topology {
     pub(crate) cpus: Vec<Cpu>,
@@ -143,14 +144,14 @@ pub struct Topology {
     pub(crate) kinds: Vec<CpuKind>,
     /// `[from][to]`, 10 = local.
     pub(crate) distance: Vec<Vec<u32>>,
-    /// Whether the input tells of them; else they are Linux's default.
+    /// Whether the input gives the distances; otherwise they are Linux's default.
     pub(crate) distances_told: bool,
-    /// `[from * nodes + to]`, see [`Distance::Remote`]; 0 where no two CPUs of the nodes lie in different packages.
+    /// `[from * nodes + to]`, see [`Distance::Remote`]; 0 for two nodes without CPUs in different packages.
     pub(crate) hops: Vec<u8>,
     pub(crate) notices: Vec<String>,
-    /// What running costs, where a machine file tells.
+    /// What running costs, if the machine file says so.
     pub(crate) energy_model: Option<EnergyModel>,
-    /// What Linux sets for such processors from v5.4 on.
+    /// The distance that Linux sets for such processors from v5.4 on.
     pub(crate) node_reclaim_distance: u32,
 }
 
@@ -171,19 +172,18 @@ impl Topology {
         &self.cores
     }
 
-    /// Cores that share a level-2 cache, or what the machine itself calls a cluster; a core alone where neither is
-    /// known.
+    /// Cores that share a level-2 cache, or what the machine itself calls a cluster; single cores if neither is known.
     pub fn clusters(&self) -> &[CpuMask] {
         &self.clusters
     }
 
-    /// CPUs that share a last level cache: the outermost cache that does not leave its package. Where no cache is
+    /// CPUs that share a last level cache: the outermost cache that does not extend beyond its package. If no cache is
     /// known, a package's CPUs of one NUMA node.
     pub fn llcs(&self) -> &[CpuMask] {
         &self.llcs
     }
 
-    /// Empty where the input tells of none.
+    /// Empty if the input has none.
     pub fn dies(&self) -> &[Part] {
         &self.dies
     }
@@ -200,29 +200,29 @@ impl Topology {
         &self.caches
     }
 
-    /// Whether the scheduler is told of one capacity for all CPUs.
+    /// Whether the scheduler is told the same capacity for all CPUs.
     pub fn has_one_capacity(&self) -> bool {
         self.cpus.iter().all(|cpu| cpu.capacity == self.cpus[0].capacity)
     }
 
-    /// Empty on machines of one kind.
+    /// Empty on machines with one kind.
     pub fn kinds(&self) -> &[CpuKind] {
         &self.kinds
     }
 
-    /// What was assumed or left out while reading; for the user's eyes.
+    /// What was assumed or left out while reading, for the user to see.
     pub fn notices(&self) -> &[String] {
         &self.notices
     }
 
-    /// Bytes of the data or unified cache of this level that `cpu` uses, where the input tells.
+    /// Bytes of the data or unified cache of this level that `cpu` uses, if the input gives them.
     pub fn cache_bytes(&self, cpu: CpuId, level: u8) -> Option<u64> {
         let of =
             |cache: &&Cache| cache.level == level && cache.kind != CacheKind::Instruction && cache.cpus.contains(cpu);
         self.caches.iter().find(of).and_then(|cache| cache.bytes)
     }
 
-    /// How many cores use that cache.
+    /// How many cores share that cache.
     pub fn cores_of_cache(&self, cpu: CpuId, level: u8) -> u64 {
         let of =
             |cache: &&Cache| cache.level == level && cache.kind != CacheKind::Instruction && cache.cpus.contains(cpu);
@@ -230,13 +230,13 @@ impl Topology {
         self.caches.iter().find(of).map_or(1, uses).max(1)
     }
 
-    /// The first of the CPUs of the highest capacity.
+    /// The first of the CPUs with the highest capacity.
     pub fn biggest_cpu(&self) -> CpuId {
         let cpus = (0..self.nr_cpus()).map(CpuId::new);
         cpus.rev().max_by_key(|&cpu| self.cpu(cpu).capacity).unwrap_or(CpuId(0))
     }
 
-    /// Bytes of `cpu`'s last level cache, where the input tells.
+    /// Bytes of `cpu`'s last level cache, if the input gives them.
     pub fn llc_bytes(&self, cpu: CpuId) -> Option<u64> {
         let llc = &self.llcs[self.cpu(cpu).llc as usize];
         let of =
@@ -244,12 +244,12 @@ impl Topology {
         self.caches.iter().filter(of).max_by_key(|cache| cache.level).and_then(|cache| cache.bytes)
     }
 
-    /// Between two NUMA nodes, by their index; 10 = local.
+    /// The distance between two NUMA nodes, by their indices; 10 = local.
     pub fn node_distance(&self, from: u16, to: u16) -> u32 {
         self.distance[from as usize][to as usize]
     }
 
-    /// How far a cache line travels from CPU `from` to CPU `to`. A handful of array reads.
+    /// How far a cache line travels from CPU `from` to CPU `to`. It takes only a few array reads.
     #[inline]
     pub fn distance(&self, from: CpuId, to: CpuId) -> Distance {
         if from == to {
@@ -280,7 +280,8 @@ impl Topology {
         }
         match self.nodes[node as usize].cpus.first() {
             Some(neighbour) if self.cpu(neighbour).package == from.package => Distance::Package,
-            // A node of memory only is as far as the nearest package that is no nearer by the table, or farther than all.
+            // A memory-only node is as far as the nearest package whose distance in the table is not shorter, or
+            // farther than all.
             _ => Distance::Remote(self.hops[from.node as usize * self.nodes.len() + node as usize].max(1)),
         }
     }
@@ -308,7 +309,7 @@ impl Topology {
         found
     }
 
-    /// The distances of memory that occur, nearest first: the own node's, then others.
+    /// The distances of memory that occur, nearest first: that of a CPU's own node, then others.
     pub fn memory_distances(&self) -> Vec<Distance> {
         let mut found = Vec::new();
         for (cpu, _) in self.cpus() {
@@ -323,7 +324,7 @@ impl Topology {
         found
     }
 
-    /// What the architecture tells kernel/sched about these CPUs.
+    /// What the architecture code tells kernel/sched about these CPUs.
     pub fn cpu_topology(&self) -> CpuTopology {
         let nr_cpus = self.nr_cpus();
         let masks = |of: &dyn Fn(&Cpu) -> CpuMask| PerCpu::from_fn(nr_cpus, |cpu| of(self.cpu(cpu)));
@@ -349,13 +350,13 @@ impl Topology {
         }
     }
 
-    /// Of each CPU, where all are told of.
+    /// The highest performance of each CPU, if all have one.
     fn highest_perf(&self) -> Option<PerCpu<u32>> {
         let told: Option<Vec<u32>> = self.cpus.iter().map(|cpu| cpu.highest_perf).collect();
         told.map(|told| PerCpu::from_fn(told.len(), |cpu| told[cpu.index()]))
     }
 
-    /// The same machine with CPUs of that capacity, 1024 that of the biggest, without check.
+    /// The same machine, with this capacity for some CPUs (1024 is the biggest CPU's). Unchecked.
     pub fn with_capacity(mut self, cpus: &CpuMask, capacity: u32) -> Topology {
         for cpu in cpus.iter() {
             let cpu = &mut self.cpus[cpu.index()];
@@ -364,25 +365,25 @@ impl Topology {
         self
     }
 
-    /// The same machine with CPUs of that speed, whatever the scheduler is told of it.
+    /// The same machine, with this speed for some CPUs, whatever capacity the scheduler is told.
     pub(crate) fn with_speed(mut self, cpus: &CpuMask, speed: Capacity) -> Topology {
         cpus.iter().for_each(|cpu| self.cpus[cpu.index()].speed = speed);
         self
     }
 
-    /// The same machine, of whose processors Linux knows that nodes so far apart are near.
+    /// The same machine with processors for which Linux reclaims memory of nodes up to this distance.
     pub(crate) fn with_node_reclaim_distance(self, node_reclaim_distance: u32) -> Topology {
         Topology { node_reclaim_distance, ..self }
     }
 
-    /// The same machine with CPUs of that highest performance, without check.
+    /// The same machine, with this highest performance for some CPUs. Unchecked.
     pub fn with_highest_perf(mut self, cpus: &CpuMask, highest_perf: u32) -> Topology {
         cpus.iter().for_each(|cpu| self.cpus[cpu.index()].highest_perf = Some(highest_perf));
         self
     }
 
-    /// The same machine with so many more NUMA nodes of memory only, [`REMOTE_DISTANCE`](sched::cpu_topology::REMOTE_DISTANCE)
-    /// from all others.
+    /// The same machine with `count` more memory-only NUMA nodes, at
+    /// [`REMOTE_DISTANCE`](sched::cpu_topology::REMOTE_DISTANCE) from all others.
     pub(crate) fn with_memory_nodes(mut self, count: usize) -> Result<Topology, TopologyError> {
         for _ in 0..count {
             let os_index = self.nodes.len() as u32;
@@ -411,7 +412,7 @@ impl Topology {
         Ok(self)
     }
 
-    /// The distances that the table has between two nodes, each once, the shortest first.
+    /// The distances in the table between two different nodes, each once, in ascending order.
     pub fn node_distances(&self) -> Vec<u32> {
         let others = |(from, row): (usize, &Vec<u32>)| {
             let others = row.iter().enumerate().filter(|&(to, _)| to != from);
@@ -423,7 +424,7 @@ impl Topology {
         found
     }
 
-    /// The same machine with nodes `to` apart that are `from` apart in the table.
+    /// The same machine, with distance `to` in the table wherever it has `from`.
     pub(crate) fn with_node_distance(mut self, from: u32, to: u32) -> Topology {
         for (node, row) in self.distance.iter_mut().enumerate() {
             let others = row.iter_mut().enumerate().filter(|(other, distance)| *other != node && **distance == from);

@@ -1,14 +1,14 @@
-//! That the parts of a machine lie inside each other, as they do in hardware: threads in cores, cores in clusters and dies, dies in
+//! Checks that the parts of a machine are nested as in hardware: threads in cores, cores in clusters and dies, dies in
 //! packages, caches in those of the next level.
 //!
-//! Who writes a machine down is told where it contradicts itself. What a real machine tells is taken as far as it goes: firmware and
-//! hypervisors err, and the rest of what they tell is of use.
+//! In a machine that was written by hand a contradiction is an error. A real machine's data is accepted as far as it is
+//! consistent: firmware and hypervisors err, and the rest of what they report is useful.
 
 use super::draft::{Draft, DraftCache, DraftPart};
 use super::{CacheKind, Location, TopologyError};
 use units::{CpuId, CpuMask};
 
-/// Where each CPU is: the sets of a division, and the index of each CPU's own.
+/// A division of the CPUs: its sets, and for each CPU the index of its set.
 pub(super) struct Division<'a> {
     pub sets: &'a [CpuMask],
     pub of: &'a [u16],
@@ -19,25 +19,26 @@ impl Division<'_> {
         &self.sets[usize::from(self.of[cpu.index()])]
     }
 
-    /// A CPU of `cpus`, and one of its set that is missing there.
+    /// A CPU of `cpus`, and a CPU of its set that `cpus` lacks.
     fn cut_by(&self, cpus: &CpuMask) -> Option<(CpuId, CpuId)> {
         let missing = |cpu: CpuId| self.of(cpu).iter().find(|&other| !cpus.contains(other));
         cpus.iter().find_map(|cpu| Some((cpu, missing(cpu)?)))
     }
 
-    /// The first of `cpus`, and one of another set.
+    /// The first of `cpus`, and one that is in another set.
     fn crossed_by(&self, cpus: &CpuMask) -> Option<(CpuId, CpuId)> {
         let first = cpus.first()?;
         Some((first, cpus.iter().find(|cpu| self.of[cpu.index()] != self.of[first.index()])?))
     }
 }
 
-/// What is wrong with a part, and what it should be.
+/// What is wrong with a part, and what was expected.
 type Fault = (String, &'static str);
 
 impl Draft {
-    /// That clusters and dies have whole cores, dies and caches of data the CPUs of one package and no part of a core, and that what shares
-    /// a cache shares all caches of higher levels. A die or a cache that a machine tells otherwise is left out.
+    /// Requires that clusters and dies consist of whole cores, that dies and data caches have CPUs of one package only
+    /// and cut no core, and that CPUs that share a cache also share the caches of higher levels. A die or a cache of a
+    /// real machine that violates this is left out.
     pub(super) fn require_nested(&mut self, cores: &Division, packages: &Division) -> Result<(), TopologyError> {
         if self.by_hand {
             for cluster in &self.clusters {
@@ -73,7 +74,8 @@ impl Draft {
         Ok(())
     }
 
-    /// Whether a part stays: one with a fault does not, and is told of.
+    /// Whether a part is kept. A faulty one is an error if the machine was written by hand, and otherwise left out with
+    /// a notice.
     fn keeps(
         &self,
         what: &str,
@@ -107,7 +109,7 @@ impl Draft {
         Some(format!("CPU {} without CPU {}, a thread of its core", self.number(cpu), self.number(other)))
     }
 
-    /// A cache of data some of whose CPUs share one of a higher level, while others do not.
+    /// The fault of a data cache some of whose CPUs share a cache of a higher level while others do not.
     fn straddled(&self, cache: &DraftCache, caches: &[DraftCache]) -> Option<Fault> {
         let of_data = |cache: &&DraftCache| cache.kind != CacheKind::Instruction;
         let higher = caches.iter().filter(of_data).filter(|other| other.level > cache.level);

@@ -1,11 +1,11 @@
 //! Reads hwloc's synthetic notation: `pack:2 [numa] l3:1(size=30MB) core:12 pu:2`, what `lstopo --of synthetic` writes.
 //!
-//! From outside to inside, each word is a type and how many of it every object of the level before holds. Types may be
-//! shortened to two letters and go without type altogether (`2 3 2`); attributes stand in parentheses, NUMA nodes may
-//! be attached in brackets. PUs are numbered depth first unless `indexes=` says otherwise, as hwloc does. Without NUMA
-//! nodes the machine has one. Unlike hwloc, which skips what it does not know, this reader refuses it, wants
-//! levels in their order (packages outside cores), knows `cluster` as a type (hwloc calls those groups), and wants CPUs and NUMA nodes numbered without holes. Sizes of caches that are not given stay unknown here; hwloc invents
-//! them.
+//! From outside to inside, each word is a type, and how many objects of it every object of the previous level contains.
+//! Types may be shortened to two letters, or all be left out (`2 3 2`). Attributes are in parentheses; NUMA nodes may
+//! be attached in brackets. As in hwloc, PUs are numbered depth first unless `indexes=` says otherwise, and without
+//! NUMA nodes the machine has one. Unlike hwloc this reader refuses what it does not know, requires levels in their
+//! order (packages outside cores), knows `cluster` as a type (hwloc calls those groups), and requires CPU and NUMA node
+//! numbers without gaps. Sizes of caches that are not given stay unknown; hwloc invents them.
 
 use super::draft::{Draft, DraftCache, DraftNode, DraftPart};
 use super::error::excerpt;
@@ -20,7 +20,7 @@ const EXAMPLE: &str = "a level such as core:12";
 pub(super) enum LevelKind {
     Package,
     Die,
-    /// Of this reader, not of hwloc: cores that are nearer to each other than to others of their last level cache.
+    /// Specific to this reader: cores that are nearer to each other than to others of their last level cache.
     Cluster,
     Group,
     NumaNode,
@@ -31,7 +31,7 @@ pub(super) enum LevelKind {
 
 #[derive(Clone, Debug, Default)]
 struct Attributes<'a> {
-    /// Of a cache, or a node's memory.
+    /// Bytes of a cache, or of a node's memory.
     bytes: Option<u64>,
     indexes: Option<(&'a str, usize)>,
 }
@@ -39,21 +39,21 @@ struct Attributes<'a> {
 #[derive(Clone, Debug)]
 struct Level<'a> {
     kind: Option<LevelKind>,
-    /// Objects of this level in the whole machine.
+    /// How many objects of this level the whole machine has.
     total: u64,
     attributes: Attributes<'a>,
     /// Byte offset of its word.
     at: usize,
 }
 
-/// Nodes attached to every object of level `level` (0 is the machine).
+/// NUMA nodes attached to every object of level `level` (0 is the machine).
 struct Attached<'a> {
     level: usize,
     attributes: Attributes<'a>,
     at: usize,
 }
 
-/// Reads a synthetic description. `input` is what messages call it; hwloc's own numbering is [`Numbering::AsListed`].
+/// Reads a synthetic description. `input` is its name in messages. hwloc's own numbering is [`Numbering::AsListed`].
 pub fn from_synthetic(text: &str, input: &str, numbering: Numbering) -> Result<Topology, TopologyError> {
     let mut parser = Parser { text, input, at: 0, levels: Vec::new(), attached: Vec::new() };
     parser.read()?;
@@ -104,7 +104,7 @@ impl<'a> Parser<'a> {
     fn read(&mut self) -> Result<(), TopologyError> {
         self.skip_spaces();
         if self.rest().starts_with('(') {
-            // The machine's own memory, which lstopo writes in front; nodes carry it here.
+            // The machine's own memory, which lstopo writes first; here memory belongs to nodes.
             self.attributes(false)?;
         }
         loop {
@@ -116,7 +116,7 @@ impl<'a> Parser<'a> {
         }
     }
 
-    /// Letters, and the digits that belong to a type (`l3`, `group0`).
+    /// Letters, and the digits that are part of a type (`l3`, `group0`).
     fn type_name(&mut self) -> Result<(LevelKind, usize), TopologyError> {
         let start = self.at;
         let rest = self.rest();
@@ -224,7 +224,7 @@ impl<'a> Parser<'a> {
                     bytes => attributes.bytes = Some(bytes),
                 },
                 "memory" if !cache => attributes.bytes = Some(self.bytes(value, value_at)?),
-                // Memory-side caches are not modelled, as in XML.
+                // Memory-side caches are not modelled, as with XML.
                 "memorysidecachesize" => {
                     self.bytes(value, value_at)?;
                 }
@@ -255,14 +255,15 @@ impl<'a> Parser<'a> {
         };
         let bytes = text[..digits].parse::<u64>().ok().zip(unit).and_then(|(number, unit)| number.checked_mul(unit));
         match bytes {
-            // Of memory, hwloc writes 0 where it does not know.
+            // hwloc writes 0 for memory of unknown size.
             Some(bytes) => Ok(bytes),
             None => self.wrong(at, format!("the size `{}`", excerpt(text, 32)), "a size such as 32kB, 256KiB or 30MB"),
         }
     }
 
-    /// hwloc's rule for `2 3 2`: the last is PU; of the others it wants NUMA nodes, packages, cores, up to four caches
-    /// and groups, in this order of need, and places them as groups, packages, NUMA nodes, L3, L2, L1, L1i, cores.
+    /// hwloc's rule for `2 3 2`: the last level is PU. The others are, in this order of preference, NUMA nodes,
+    /// packages, cores, up to four caches, and groups; they are nested as groups, packages, NUMA nodes, L3, L2, L1,
+    /// L1i, cores.
     fn name_untyped_levels(&mut self) -> Result<(), TopologyError> {
         let Some(last) = self.levels.len().checked_sub(1) else {
             return self.wrong(0, "no levels", "a description such as pack:2 l3:1 core:12 pu:2");
@@ -314,7 +315,7 @@ impl<'a> Parser<'a> {
     }
 
     fn check_levels(&self) -> Result<(), TopologyError> {
-        // From outside to inside; groups and NUMA nodes may stand anywhere above the cores.
+        // From outside to inside; groups and NUMA nodes may be anywhere above the cores.
         let rank = |kind: LevelKind| match kind {
             LevelKind::Group | LevelKind::NumaNode => None,
             LevelKind::Package => Some(0),
@@ -330,7 +331,7 @@ impl<'a> Parser<'a> {
             if kind != LevelKind::Group && before.contains(&kind) {
                 return self.wrong(level.at, format!("a second level of {}", name_of(kind)), "each type once");
             }
-            // An L1 may stand on either side of its core.
+            // An L1 may be inside or outside of its core.
             let inside = |&&outer: &&LevelKind| match (outer, kind) {
                 (LevelKind::Core, LevelKind::Cache(1, _)) => false,
                 (LevelKind::Core | LevelKind::Pu, LevelKind::Group | LevelKind::NumaNode) => true,
@@ -362,7 +363,7 @@ impl<'a> Parser<'a> {
         parsed.map_err(|e| TopologyError::new(self.place(at + e.offset), e.found, e.expected))
     }
 
-    /// As [`Parser::numbers`], for CPUs and NUMA nodes, whose numbers leave no holes in a machine that is made up.
+    /// As [`Parser::numbers`], for CPUs and NUMA nodes, whose numbers must have no gaps on a machine that is made up.
     fn whole_numbers(&self, indexes: Option<(&str, usize)>, total: usize) -> Result<Vec<u32>, TopologyError> {
         let numbers = self.numbers(indexes, total)?;
         let Some(&beyond) = numbers.iter().find(|&&number| number as usize >= total) else { return Ok(numbers) };
@@ -420,7 +421,8 @@ impl<'a> Parser<'a> {
         draft.finish()
     }
 
-    /// hwloc numbers attached nodes as its recursion leaves the objects they hang on: inner levels first.
+    /// hwloc numbers attached nodes when its recursion leaves the objects to which they are attached, so inner levels
+    /// come first.
     fn attach_nodes(&self, draft: &mut Draft, span: &dyn Fn(u64, usize) -> CpuMask) -> Result<(), TopologyError> {
         let total_of = |level: usize| if level == 0 { 1 } else { self.levels[level - 1].total };
         // (end of the object in PUs, outer levels last, order of writing): sorts into the order of leaving.
@@ -459,7 +461,7 @@ fn name_of(kind: LevelKind) -> String {
     }
 }
 
-/// hwloc's spellings: any beginning of at least two letters, in either case.
+/// hwloc's spellings: any prefix of at least two letters, in upper or lower case.
 pub(super) fn kind_of(name: &str) -> Option<LevelKind> {
     let name = name.to_ascii_lowercase();
     if let Some(rest) = name.strip_prefix('l').filter(|rest| rest.starts_with(|c: char| c.is_ascii_digit())) {

@@ -32,7 +32,7 @@ pub(super) fn parse_indexes(text: &str, total: usize, levels: &[IndexLevel]) -> 
     let smallest = loops.iter().map(|&(step, _)| step).min().unwrap_or(1);
     match product {
         Some(product) if product == total => {}
-        // A loop over the innermost objects may be left out.
+        // A loop over the innermost objects may be omitted.
         Some(product) if total.is_multiple_of(product) && smallest == total / product => loops.push((1, smallest)),
         _ => return wrong(0, format!("`{}`", excerpt(text, 32)), &format!("loops over all {total} objects")),
     }

@@ -1,10 +1,10 @@
 //! Reads a sysfs tree: `sys/devices/system/{cpu,node}` of a running machine or of a copy.
 //!
-//! CPUs are of several kinds where Intel's drivers list them so (`sys/devices/cpu_core`, `cpu_atom`, `cpu_lowpower`), or where cpufreq tells of
-//! highest frequencies with a gap of more than a tenth between them: favoured cores differ by less.
+//! There are several kinds of CPU if Intel's drivers list them (`sys/devices/cpu_core`, `cpu_atom`, `cpu_lowpower`), or
+//! if the highest frequencies reported by cpufreq have a gap of more than a tenth: favoured cores differ by less.
 //!
-//! The caller reads files; this module only asks for them by relative path, so that a directory, an archive or a table
-//! in a test will do. Masks are taken from the `_list` files or, on old kernels, from their hexadecimal twins. CPUs
+//! The caller reads files; this module only asks for them by relative path, so a directory, an archive or a table in a
+//! test will do. Sets are read from the `_list` files or, on old kernels, from their hexadecimal counterparts. CPUs
 //! that are not online are left out with a notice.
 
 use super::cpulist::{parse_list, parse_mask};
@@ -21,7 +21,7 @@ const NODE: &str = "sys/devices/system/node";
 const MAX_CACHES: usize = 16;
 
 /// Reads the tree through `read`, which returns the content of a file by its path relative to the tree's root, such as
-/// `sys/devices/system/cpu/online`, or `None` where there is no such file.
+/// `sys/devices/system/cpu/online`, or `None` if there is no such file.
 pub fn from_sysfs(read: &dyn Fn(&str) -> Option<String>) -> Result<Topology, TopologyError> {
     let mut reader = Reader { read, draft: Draft::new(CPU), seen: BTreeMap::new() };
     let online = reader.online_cpus()?;
@@ -43,7 +43,7 @@ pub fn from_sysfs(read: &dyn Fn(&str) -> Option<String>) -> Result<Topology, Top
 struct Reader<'a> {
     read: &'a dyn Fn(&str) -> Option<String>,
     draft: Draft,
-    /// What was told by another member of the same set: by sort of set and first CPU.
+    /// The sets that other members have reported, by sort of set and first CPU.
     seen: BTreeMap<(Sort, CpuId), CpuMask>,
 }
 
@@ -57,14 +57,14 @@ enum Sort {
 }
 
 impl Reader<'_> {
-    /// The first line of a file; archived trees may carry padding after it.
+    /// The first line of a file; in archived trees padding may follow it.
     fn line(&self, path: &str) -> Option<String> {
         let text = (self.read)(path)?;
         Some(text.split(['\n', '\0']).next().unwrap_or_default().trim().to_string())
     }
 
-    /// Every member of a set tells it anew; whether this is the first time. A different set that overlaps is new, and
-    /// is found by the draft.
+    /// Every member of a set reports it again: whether this is the first time. A different set that overlaps counts as
+    /// new; the draft finds that error.
     fn is_new(&mut self, sort: Sort, cpus: &CpuMask) -> bool {
         let Some(first) = cpus.first() else { return false };
         let new = self.seen.get(&(sort, first)) != Some(cpus);
@@ -99,7 +99,7 @@ impl Reader<'_> {
         let Some(text) = self.line(path) else { return Ok(None) };
         match text.parse() {
             Ok(number) => Ok(Some(number)),
-            // The kernel's word for a package or core it does not know.
+            // What the kernel writes for a package or core that it does not know.
             Err(_) if text == "-1" => Ok(None),
             Err(_) => Reader::wrong(path, Some(1), format!("`{}`", excerpt(&text, 24)), "a whole number, 0 or more"),
         }
@@ -110,7 +110,7 @@ impl Reader<'_> {
         let is_off = |cpu: &CpuId| self.line(&format!("{CPU}/cpu{cpu}/online")).is_some_and(|text| text == "0");
         let listed = match self.set(&files)? {
             Some((set, _)) => set,
-            // Kernels before 2.6.26 list nothing: look for each.
+            // Kernels before 2.6.26 have no list: looks for each CPU.
             None => (0..NR_CPUS).map(CpuId::new).filter(|cpu| self.has_topology(*cpu)).collect(),
         };
         if listed.is_empty() {
@@ -132,7 +132,7 @@ impl Reader<'_> {
             .any(|name| (self.read)(&format!("{CPU}/cpu{cpu}/topology/{name}")).is_some())
     }
 
-    /// Packages, dies, clusters and cores: what each CPU says of itself must agree.
+    /// Packages, dies, clusters and cores: what the CPUs report must agree.
     fn parts(&mut self, cpu: CpuId) -> Result<(), TopologyError> {
         let file = |name: &str| format!("{CPU}/cpu{cpu}/topology/{name}");
         let both = |new: &str, old: &str| {
@@ -165,7 +165,7 @@ impl Reader<'_> {
         Ok(())
     }
 
-    /// Tells of the CPUs that do not say what core they are of, where others do.
+    /// Adds a notice about CPUs that do not report their core, if others do.
     fn silent(&mut self, online: &CpuMask) {
         let told = self.draft.cores.iter().fold(CpuMask::default(), |all, core| all.or(&core.cpus));
         let silent: CpuMask = online.iter().filter(|&cpu| !told.contains(cpu)).collect();
@@ -175,8 +175,8 @@ impl Reader<'_> {
         }
     }
 
-    /// The online CPUs of a set that must hold the CPU that tells it; old kernels leave sets empty that they do not
-    /// know.
+    /// The online CPUs of a set, which must contain the CPU that reports it. Old kernels leave sets empty that they do
+    /// not know.
     fn with_itself(&self, cpu: CpuId, cpus: CpuMask, path: &str) -> Result<CpuMask, TopologyError> {
         if cpus.is_empty() {
             return Ok(CpuMask::single(cpu));
@@ -285,7 +285,8 @@ impl Reader<'_> {
         Ok(())
     }
 
-    /// Intel's hybrid machines list their performance and efficiency cores apart; others are known by their frequencies.
+    /// Intel's hybrid machines list their performance and efficiency cores separately; on others, kinds are recognised
+    /// by frequency.
     fn kinds(&mut self) -> Result<(), TopologyError> {
         let mut kinds = Vec::new();
         for name in ["cpu_core", "cpu_atom", "cpu_lowpower"] {
@@ -306,45 +307,47 @@ impl Reader<'_> {
         Ok(())
     }
 
-    /// A figure of each CPU that tells one.
+    /// A figure of each CPU that reports it.
     fn told<T>(&self, figure: &OfCpu<T>) -> Result<BTreeMap<CpuId, T>, TopologyError> {
         let told = self.draft.cpus.iter().map(|cpu| Ok(figure(self, cpu)?.map(|figure| (cpu, figure))));
         Ok(told.collect::<Result<Vec<_>, TopologyError>>()?.into_iter().flatten().collect())
     }
 
-    /// cpufreq's, in Hz.
+    /// cpufreq's highest frequency, in Hz.
     fn max_hertz(&self, cpu: CpuId) -> Result<Option<u64>, TopologyError> {
         let path = format!("{CPU}/cpu{cpu}/cpufreq/cpuinfo_max_freq");
         match self.number(&path)? {
-            // No processor is as slow as that: a driver that does not know.
+            // No processor is that slow: the driver does not know.
             None | Some(..1_000) => Ok(None),
             Some(khz) if khz <= MOST_HERTZ / 1_000 => Ok(Some(khz * 1_000)),
             Some(khz) => Reader::wrong(&path, Some(1), format!("`{khz}`"), "a frequency in kHz, up to 20000000"),
         }
     }
 
-    /// Firmware's, under a driver of Intel's: others have other scales, and capacities from them.
+    /// Firmware's highest performance, with one of Intel's drivers: other drivers have other scales, and derive
+    /// capacities from them.
     fn highest_perf(&self, cpu: CpuId) -> Result<Option<u32>, TopologyError> {
         let driver = self.line(&format!("{CPU}/cpu{cpu}/cpufreq/scaling_driver"));
         if !driver.is_some_and(|driver| driver.starts_with("intel_")) {
             return Ok(None);
         }
         let told = self.number(&format!("{CPU}/cpu{cpu}/acpi_cppc/highest_perf"))?;
-        // 255 is what firmware tells when it tells nothing.
+        // 255 is what firmware reports if it does not know.
         Ok(told.filter(|perf| (1..255).contains(perf)).map(|perf| perf as u32))
     }
 }
 
-/// What a CPU tells of itself, if it does.
+/// What a CPU reports about itself, if anything.
 type OfCpu<'a, T> = dyn Fn(&Reader, CpuId) -> Result<Option<T>, TopologyError> + 'a;
 
-/// The highest of what `cpus` tell, if all do.
+/// The highest figure among `cpus`, if all of them report one.
 fn most<T: Ord + Copy>(cpus: &CpuMask, told: &BTreeMap<CpuId, T>) -> Option<T> {
     let figures: Option<Vec<T>> = cpus.iter().map(|cpu| told.get(&cpu).copied()).collect();
     figures?.into_iter().max()
 }
 
-/// The fastest first, each with its name and where that is told; none where all CPUs that tell are of one kind.
+/// The fastest kind first, each with its name and the file that reports it; empty if all CPUs that report a frequency
+/// are of one kind.
 fn kinds_by_frequency(max_hertz: &BTreeMap<CpuId, u64>) -> Vec<(String, CpuMask, Location)> {
     let mut fastest: Vec<(CpuId, u64)> = max_hertz.iter().map(|(&cpu, &hertz)| (cpu, hertz)).collect();
     fastest.sort_by_key(|&(cpu, hertz)| (std::cmp::Reverse(hertz), cpu));

@@ -1,4 +1,4 @@
-//! Readers against each other and against small real files; every sort of bad input with its message.
+//! The readers against each other and against small real files; every sort of bad input with its message.
 
 use super::*;
 use std::collections::BTreeMap;
@@ -9,7 +9,7 @@ mod odd;
 const V1: &str = include_str!("../../tests/fixtures/two-packages-v1.xml");
 const V2: &str = include_str!("../../tests/fixtures/two-packages-v2.xml");
 const V3: &str = include_str!("../../tests/fixtures/two-packages-v3.xml");
-/// What the three fixtures were made from, save the distances.
+/// The machine from which the three fixtures were made, except for the distances.
 const SYNTHETIC: &str = "pack:2 [numa(memory=1GiB)] l3:1(size=4MiB) l2:2(size=256KiB) core:1 pu:2(indexes=2*4:1*2)";
 
 fn synthetic(text: &str) -> Topology {
@@ -89,7 +89,7 @@ fn levels_without_types_are_named_as_hwloc_does() {
 fn attached_nodes_are_numbered_from_the_inside_out() {
     let topology = synthetic("[numa] pack:2 [numa(memory=2GB)] core:2 pu:2");
     let cpus: Vec<String> = topology.nodes().iter().map(|node| node.cpus.list()).collect();
-    // The machine's own node is the last, and has no CPUs left.
+    // The machine's own node comes last, and has no CPUs left.
     assert_eq!(cpus, ["0-3", "4-7", ""]);
     assert_eq!(topology.nodes()[0].memory_bytes, Some(2_000_000_000));
     assert_eq!(topology.memory_distance(cpu(0), 0), Distance::Same);
@@ -122,7 +122,8 @@ fn hops_rank_the_firmwares_distances_between_packages() {
     let four = four.with_distances(table(rows)).unwrap();
     assert_eq!(four.distance(cpu(0), cpu(3)), Distance::Remote(1));
     assert_eq!(four.distance(cpu(1), cpu(3)), Distance::Remote(2));
-    // Two packages on one node are as near as packages get; distances inside a package do not count.
+    // Two packages on one node are at the nearest distance that packages can have; distances inside a package do not
+    // count.
     let uma = synthetic("pack:2 core:2 pu:1");
     assert_eq!(uma.distance(cpu(0), cpu(2)), Distance::Remote(1));
     let split = synthetic("pack:1 numa:2 l3:1 core:2 pu:1");
@@ -151,7 +152,7 @@ fn every_distance_follows_from_the_masks_of_the_scheduler() {
     }
 }
 
-/// Descriptions and what is said of them.
+/// Descriptions, and the messages about them.
 const BAD_SYNTHETIC: &[(&str, &str)] = &[
     ("", "column 1: found no levels; expected a description such as pack:2 l3:1 core:12 pu:2"),
     (
@@ -287,7 +288,7 @@ fn bad_xml_says_line_and_column() {
 
 #[test]
 fn contradictions_in_xml_are_found() {
-    // A hole: the package claims a CPU that nobody is.
+    // A gap: the package claims a CPU that does not exist.
     assert_eq!(
         edited(
             "type=\"Package\" os_index=\"0\" cpuset=\"0x00000033\"",
@@ -353,7 +354,7 @@ fn hostile_xml_does_not_exhaust_the_reader() {
 fn a_truncated_file_says_where_it_ends_and_in_what() {
     let cut = |to: &str| refusal(from_hwloc_xml(&V2[..V2.find(to).unwrap() + to.len()], "m.xml"));
     for (to, message) in [
-        // Within a tag, after one that is open, after one that is closed, within a value.
+        // Within a tag, after an open one, after a closed one, within a value.
         ("<object type=\"Pack", "found the end of the text inside <object>, which line"),
         ("<object type=\"Package\" ", "found the end of the text inside <object>, which line"),
         ("</object>", "found the end of the text inside <object>, which line"),
@@ -479,7 +480,7 @@ fn masks_will_do_where_there_are_no_lists() {
     }
 }
 
-/// With the names that the kernel gives the masks of a core's CPUs and of a package's.
+/// `core` and `package` are the kernel's names of the masks of a core's CPUs and of a package's.
 fn only_masks_will_do(core: &str, package: &str) {
     let mut files = sysfs_tree();
     files.insert("sys/devices/system/cpu/online".to_string(), "0-3\n".to_string());
@@ -566,7 +567,7 @@ fn bad_sysfs_trees_name_the_file() {
     );
 }
 
-/// Hypervisors tell such caches: each virtual CPU a package, and one last level cache for all.
+/// Hypervisors report such caches: each virtual CPU is a package, and all share one last level cache.
 #[test]
 fn a_cache_of_two_packages_is_left_out_and_told() {
     let mut files = sysfs_tree();

@@ -1,4 +1,4 @@
-//! Counters of what each CPU draws, from its events of frequency and idle state.
+//! Counters of the power that each CPU draws, from its events of frequency and idle state.
 
 use super::schema::{CounterDescriptor, TYPE_COUNTER, TrackDescriptor, TrackEvent};
 use super::{ORDER_EXPLICIT, Perfetto};
@@ -9,10 +9,10 @@ use units::{CpuId, Ns, PerCpu};
 /// The group of these counters; CPU `n` has the number after it plus `n`.
 const POWER_TRACKS: u64 = 3 << 32;
 
-/// Microwatts that a CPU draws in an idle state, or executing, while its clock is at so many kHz.
+/// The microwatts that a CPU draws in an idle state, or while it executes, at a clock in kHz.
 pub type PowerOf = dyn Fn(CpuId, Option<u8>, u32) -> u64;
 
-/// Who knows what CPUs draw, and what each of them does.
+/// What CPUs draw, and the current state of each.
 pub(super) struct Power {
     of: Box<PowerOf>,
     cpus: PerCpu<Drawn>,
@@ -22,12 +22,12 @@ pub(super) struct Power {
 struct Drawn {
     state: Option<u8>,
     khz: Option<u32>,
-    /// What its counter shows.
+    /// The value that its counter shows.
     microwatts: Option<u64>,
 }
 
 impl<W: Write> Perfetto<W> {
-    /// With a counter of power for each CPU, from the first event on that tells its frequency.
+    /// Adds a counter of power for each CPU, beginning with the first event that gives its frequency.
     pub fn with_power(mut self, of: Box<PowerOf>) -> Perfetto<W> {
         let descriptor = TrackDescriptor {
             uuid: Some(POWER_TRACKS),

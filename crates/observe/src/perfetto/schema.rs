@@ -1,5 +1,5 @@
 //! The part of Perfetto's published schema (protos/perfetto/trace, as of v52) that a scheduler trace needs, declared by
-//! hand: names and tags are theirs.
+//! hand. Names and tags are Perfetto's.
 
 use prost::{Message, Oneof};
 
@@ -49,7 +49,7 @@ pub struct FtraceEventBundle {
 pub struct FtraceEvent {
     #[prost(uint64, optional, tag = "1")]
     pub timestamp: Option<u64>,
-    /// Who ran when the event was passed.
+    /// The thread that ran when the event was passed.
     #[prost(uint32, optional, tag = "2")]
     pub pid: Option<u32>,
     #[prost(
@@ -95,7 +95,7 @@ pub enum FtraceFields {
     SchedProcessFree(SchedProcess),
     #[prost(message, tag = "242")]
     SchedProcessWait(SchedProcess),
-    /// Of any name.
+    /// An event of any name.
     #[prost(message, tag = "327")]
     Generic(GenericFtraceEvent),
     #[prost(message, tag = "491")]
@@ -322,7 +322,7 @@ pub struct ThreadDescriptor {
 pub struct CounterDescriptor {
     #[prost(string, optional, tag = "6")]
     pub unit_name: Option<String>,
-    /// Counters of one key share a scale.
+    /// Counters with the same key share a scale.
     #[prost(string, optional, tag = "7")]
     pub y_axis_share_key: Option<String>,
 }

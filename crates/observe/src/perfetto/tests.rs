@@ -58,8 +58,8 @@ fn fields(mut bytes: &[u8]) -> Vec<(u64, Field<'_>)> {
     fields
 }
 
-/// The wire as text, by field numbers alone: independent of how the messages are declared. Printable bytes are shown as
-/// text, others as a message.
+/// The wire format as text, by field numbers alone, so it does not depend on how messages are declared. Printable bytes
+/// are shown as text, others as a message.
 fn text(bytes: &[u8]) -> String {
     let show = |(tag, field): (u64, Field<'_>)| match field {
         Field::Number(value) => format!("{tag}:{}", value as i64),
@@ -135,7 +135,7 @@ fn the_wire_carries_perfettos_tags() {
         "1 10:2 60(1:8589934694 4(1:102 2:102))",
         "1 8:308 10:2 11(9:3 11:8589934694 23:woken 48:2)",
         &format!("1 1(1:0 {}) 10:1", opening.replace('N', "0")),
-        // Nobody was ever counted there.
+        // No task was ever counted there.
         "1 10:2 60(1:3 2:CPU 1 runnable tasks 5:1 8(6:tasks 7:runnable tasks) 12:1)",
         "1 8:100 10:2 11(9:4 11:3 30:0)",
         &[
@@ -194,7 +194,7 @@ fn a_wakeup_from_idle_begins_on_the_cpus_track_and_one_that_comes_to_nothing_end
     trace.task(PING, 101, "ping", 120);
     trace.event(Ns(200), CpuId(1), &Event::SchedWaking { task: PING, target_cpu: CpuId(0) });
     trace.event(Ns(300), CpuId(0), &switch(None, TaskState::Running, false, Some(PING)));
-    // It is woken while it still runs, and sleeps again later: no arrow to the next time it runs.
+    // It is woken while it still runs, and sleeps again later: there must be no arrow to the next time it runs.
     trace.event(Ns(400), CpuId(1), &Event::SchedWaking { task: PING, target_cpu: CpuId(0) });
     trace.event(Ns(500), CpuId(0), &switch(Some(PING), TaskState::Interruptible, false, None));
     trace.event(Ns(600), CpuId(0), &switch(None, TaskState::Running, false, Some(PING)));
@@ -311,7 +311,7 @@ fn what_cpus_draw_is_a_counter_where_somebody_knows() {
     let of = |_, state: Option<u8>, khz: u32| state.map_or(u64::from(khz), |state| 5 - u64::from(state));
     let mut trace = trace(2).with_power(Box::new(of));
     let idle = |state| Event::CpuIdle { state };
-    // Nobody knows the frequency yet.
+    // The frequency is not known yet.
     trace.event(Ns(1), CpuId(1), &idle(Some(0)));
     trace.event(Ns(2), CpuId(1), &Event::CpuFrequency { khz: 900 });
     trace.event(Ns(3), CpuId(1), &idle(None));
@@ -328,7 +328,7 @@ fn what_cpus_draw_is_a_counter_where_somebody_knows() {
     assert_eq!(packets.iter().filter_map(shown).collect::<Vec<_>>(), [(2, 5), (3, 900), (5, 3)]);
 }
 
-/// What can be written can be read again: the tags that are read are all that there are.
+/// What is written can be read again: the reader knows all tags.
 #[test]
 fn an_exec_is_read_again() {
     let exec = SchedProcessExec { filename: Some("sh".to_string()), pid: Some(7), old_pid: Some(7) };

@@ -1,6 +1,6 @@
 //! `/proc/interrupts` and `/proc/softirqs` (kernel/irq/proc.c, arch/x86/kernel/irq.c, fs/proc/softirqs.c).
 //!
-//! Lines of what no machine here has (NMIs, TLB shootdowns, thermal events) are left out.
+//! Lines of interrupts that no machine here has (NMIs, TLB shootdowns, thermal events) are left out.
 
 use std::fmt::Write;
 use units::CpuId;
@@ -9,21 +9,21 @@ use units::CpuId;
 pub(crate) const SOFTIRQ_NAMES: [&str; 10] =
     ["HI", "TIMER", "NET_TX", "NET_RX", "BLOCK", "IRQ_POLL", "TASKLET", "SCHED", "HRTIMER", "RCU"];
 
-/// Width of the first column where there are fewer than a thousand interrupts.
+/// Width of the first column if there are fewer than a thousand interrupts.
 const PREC: usize = 3;
 
 /// One line of `/proc/interrupts`.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct InterruptLine {
-    /// A number, or the three letters of what is no device's.
+    /// A number, or three letters for interrupts that belong to no device.
     pub label: String,
-    /// For each CPU that is online.
+    /// One count for each CPU that is online.
     pub counts: Vec<u64>,
-    /// What stands behind the counts.
+    /// The text after the counts.
     pub about: String,
 }
 
-/// What stands behind the counts of a device's line: its chip, its number there, how it is triggered, and whose it is.
+/// The text after the counts of a device's line: its chip, its number there, how it is triggered, and its device.
 ///
 /// Differs: a message's number in its chip is made of its device's address, which no device here has; the line's own stands for it.
 pub fn device_about(number: usize, name: &str) -> String {

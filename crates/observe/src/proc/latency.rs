@@ -8,8 +8,8 @@ use std::fmt::Write;
 /// latencytop.h: LT_BACKTRACEDEPTH. Functions of a backtrace that are kept.
 const LT_BACKTRACEDEPTH: usize = 12;
 
-/// The file's text: count, sum and maximum in us, then where the task slept, the innermost function first. `names` gives the
-/// functions that stand above each other there, the outermost first.
+/// The file's text: count, sum and maximum in us, then where the task slept, the innermost function first. `names`
+/// gives the backtrace there, the outermost function first.
 pub fn latency_text(records: &[LatencyRecord], names: impl Fn(WaitChannel) -> Vec<String>) -> String {
     let mut text = "Latency Top version : v0.1\n".to_string();
     for record in records {
@@ -22,8 +22,8 @@ pub fn latency_text(records: &[LatencyRecord], names: impl Fn(WaitChannel) -> Ve
     text
 }
 
-/// readprofile's columns: hits and function, in order of address (here: of our numbers), and the sum. A load per byte of the function is
-/// left out, because functions have no length here.
+/// readprofile's columns: hits and function, in order of address (here: of our numbers), and the sum. Its load per byte
+/// is left out, because functions have no length here.
 pub fn readprofile_text(hits: impl Iterator<Item = (Path, u64)>, name: impl Fn(Path) -> String) -> String {
     let (mut text, mut total) = (String::new(), 0);
     for (function, hits) in hits {

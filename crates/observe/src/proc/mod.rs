@@ -1,7 +1,7 @@
-//! Files of procfs and debugfs, in the formats of each kernel, so that tools for a real machine read them.
+//! Files of procfs and debugfs in each kernel's format, so that tools for real machines can read them.
 //!
-//! `/proc/schedstat` is in `crate::schedstat`. What a file shows of a kernel's build that is not modelled (clocks that are not
-//! stable, memory policies) is what such a machine without load shows.
+//! `/proc/schedstat` is in `crate::schedstat`. Where a file shows something that is not modelled (clocks that are not
+//! stable, memory policies), it shows what such a machine without load would.
 
 mod interrupts;
 mod latency;
@@ -52,7 +52,7 @@ impl fmt::Display for SplitNs {
     }
 }
 
-/// The kernel's clocks of a task are unsigned, and printed as signed.
+/// A task's clocks are unsigned in the kernel, but printed as signed.
 pub(crate) fn split_ns(ns: u64) -> SplitNs {
     SplitNs(ns as i64)
 }

@@ -295,7 +295,7 @@ impl<A: Arch> SchedDebug<'_, A> {
         if self.formats < Formats::V6_12 {
             out.field("dl_nr_migratory", dl.dl_nr_migratory);
         }
-        // -1 is no limit.
+        // -1 means no limit.
         out.field("dl_bw->bw", self.sched.dl_bw_limit().map_or(-1, |bw| bw as i64));
         out.field("dl_bw->total_bw", self.sched.root_domain(cpu).total_bw);
     }

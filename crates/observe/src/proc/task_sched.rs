@@ -27,7 +27,7 @@ impl Lines {
         let _ = writeln!(self.0, "{name:<45}:{value:>21}");
     }
 
-    /// What the kernel counts without a sign it prints with one.
+    /// The kernel prints unsigned counts as signed.
     fn count(&mut self, name: &str, value: u64) {
         self.number(name, value as i64);
     }
@@ -39,7 +39,7 @@ impl Lines {
 
 impl<A: Arch> TaskSched<'_, A> {
     fn statistics(&self, lines: &mut Lines, of: &SchedStatistics) {
-        // Until v5.15 they stood in the entity.
+        // Until v5.15 these fields were part of the entity.
         let at = if self.formats >= Formats::V6_1 { "" } else { "se.statistics." };
         let named = |name: &str| format!("{at}{name}");
         lines.time(&named("sum_sleep_runtime"), of.sum_sleep_runtime);
@@ -77,7 +77,7 @@ impl<A: Arch> TaskSched<'_, A> {
         self.averages_of_running(lines);
     }
 
-    /// What the task ran between two switches, and between two migrations; all ones where there was none.
+    /// How long the task ran between two switches, and between two migrations, on average; all ones if there was none.
     fn averages_of_running(&self, lines: &mut Lines) {
         let task = &self.sched.task[self.task];
         let se = &self.sched.se[task.se];
@@ -125,7 +125,8 @@ impl<A: Arch> TaskSched<'_, A> {
         }
     }
 
-    /// The policy, and what it is served by: a deadline task's budget (since v4.15 at the latest), a fair one's slice (v6.12).
+    /// The policy and its parameters: a deadline task's budget (since v4.15 at the latest), a fair task's slice
+    /// (v6.12).
     fn policy(&self, lines: &mut Lines) {
         let task = &self.sched.task[self.task];
         lines.number("policy", policy_number(task.policy));
@@ -156,7 +157,7 @@ impl<A: Arch> TaskSched<'_, A> {
         for node in 0..self.sched.topology.nr_nodes() as u16 {
             let (mut task, mut group) = (numa.faults_on(self.task, node), numa.group_faults_on(self.task, node));
             if self.formats < Formats::V6_1 {
-                // Each is called by the other's name.
+                // The kernel prints each under the other's name.
                 (task, group) = ((task.1, task.0), (group.1, group.0));
             }
             let _ = writeln!(

@@ -1,13 +1,14 @@
 //! Requests on their way to the device and back (block/), and what makes a write durable: block/blk-flush.c.
 //!
-//! A write of the log asks for a flush of the device's cache before it, and to go past that cache. The block layer makes steps of it, each a
-//! request of its own: a flush, the write, and one more flush where the device cannot write past its cache. Of one queue at most
-//! one flush is at the device, none while a write of such a sequence is, and all who wait for one share the next. Steps that follow an interrupt are
-//! dispatched by kblockd, a bound worker of high priority; the first one too of blk-mq, while the old single queue gives it to the device
-//! at once. Where a request ends is in [`super::complete`].
+//! A log write asks for a flush of the device's cache before it, and for a write that bypasses this cache. The block
+//! layer splits it into steps, each a request of its own: a flush, the write, and another flush if the device cannot
+//! write past its cache. Per queue at most one flush is at the device, and none while a write of such a sequence is;
+//! all requests that wait for a flush share the next one. Steps that follow an interrupt are dispatched by kblockd, a
+//! bound worker of high priority. blk-mq dispatches the first step in that way, too, whereas the old single queue hands
+//! it to the device at once. Where a request ends is in [`super::complete`].
 //!
-//! Differs: flushes that wait for a write of a sequence wait for as long as it takes, not 5 s at most; a queue with a scheduler has no other
-//! rule; requests are neither merged nor sorted.
+//! Differs: flushes that wait for a write of a sequence wait as long as it takes, not 5 s at most; a queue with a
+//! scheduler follows the same rule; requests are neither merged nor sorted.
 
 use super::complete::ScsiPath;
 use super::device::{Completion, WriteCache};
@@ -26,21 +27,22 @@ use units::CpuId;
 pub(super) enum BioKind {
     /// File data; `fresh` as for [`super::FsOp::Write`].
     Data { file: FileId, fresh: bool },
-    /// A log buffer of XFS, by the number of the buffers before it. To be durable, with all that was written before.
+    /// A log buffer of XFS, by the number of buffers before it. It must be durable, together with all that was written
+    /// before.
     Log { buffer: u64 },
     /// ext4's journal: blocks.
     Journal,
-    /// The block that commits them, durable as XFS's.
+    /// The block that commits them; as durable as XFS's log buffers.
     Commit,
-    /// Metadata of XFS on its way to its place.
+    /// Metadata of XFS on its way to its final place.
     Metadata(Buffer),
-    /// Nothing but a flush of the device's cache.
+    /// Only a flush of the device's cache.
     Flush,
-    /// The flush that stands for all who wait for one.
+    /// The flush on behalf of all requests that wait for one.
     Shared,
 }
 
-/// blk-flush.c: REQ_FSEQ_*: where a durable request is.
+/// blk-flush.c: REQ_FSEQ_*: the present step of a durable request.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Sequence {
     Preflush,
@@ -52,35 +54,35 @@ enum Sequence {
 pub(super) struct Bio {
     pub kind: BioKind,
     bytes: u64,
-    /// Who is woken when it is done.
+    /// The task to wake when it is done.
     pub task: TaskId,
     pub done: bool,
-    /// Where it was submitted; `None`: the block layer does not remember.
+    /// The CPU that submitted it; `None`: the block layer does not remember.
     pub submitter: Option<CpuId>,
     sequence: Sequence,
     /// Its queue of flushes.
     queue: u32,
 }
 
-/// blk.h: struct blk_flush_queue: of a hardware queue, or of the only one.
+/// blk.h: struct blk_flush_queue: one per hardware queue, or the only one.
 #[derive(Clone, Debug, Default)]
 struct FlushQueue {
-    /// Who waits for the next flush, and who for the one at the device.
+    /// The requests that wait for the next flush, and those that wait for the one at the device.
     pending: Vec<BioId>,
     running: Vec<BioId>,
-    /// A flush is at the device, or on its way there.
+    /// Whether a flush is at the device, or on its way there.
     busy: bool,
     data_in_flight: u32,
 }
 
-/// All requests there are, and those that kblockd is to dispatch.
+/// All requests, and those that kblockd has to dispatch.
 #[derive(Debug, Default)]
 pub(super) struct Bios {
     bios: Vec<Bio>,
     free: Vec<BioId>,
     queues: Vec<FlushQueue>,
     requeued: Vec<BioId>,
-    /// kblockd has been asked.
+    /// Whether kblockd has been asked.
     requeue_work: bool,
 }
 
@@ -124,7 +126,7 @@ impl FileSystem {
 }
 
 impl Os {
-    /// block/blk-core.c: submit_bio(): hands a request to the device, or to the flushes that it asks for.
+    /// block/blk-core.c: submit_bio(): hands a request to the device, or into the sequence of flushes that it needs.
     pub(super) fn submit_bio<S: Scheduler>(&mut self, sched: &mut S, cpu: CpuId, id: BioId) {
         charge(sched, cpu, paths::SUBMIT_BIO);
         let fs = self.fs();
@@ -149,8 +151,8 @@ impl Os {
         self.blk_kick_flush(sched, cpu, queue, true);
     }
 
-    /// blk-flush.c: blk_kick_flush(): sends a flush for all who wait for one, unless one must be awaited first.
-    /// Of blk-mq's the first of them is taken to have submitted it; the old path remembers nobody (blk_rq_init()).
+    /// blk-flush.c: blk_kick_flush(): sends a flush for all requests that wait for one, unless it must wait for another
+    /// first. With blk-mq the first of them counts as its submitter; the old path remembers none (blk_rq_init()).
     fn blk_kick_flush<S: Scheduler>(&mut self, sched: &mut S, cpu: CpuId, number: u32, submitter: bool) {
         let legacy = self.is_legacy();
         let bios = &mut self.fs().bios;
@@ -171,7 +173,8 @@ impl Os {
         self.fs_rules.scsi == ScsiPath::Legacy && self.fs().device.completion == Completion::Fixed
     }
 
-    /// blk-flush.c: blk_flush_queue_rq(): to kblockd, or at once where a `submitter` has the old single queue.
+    /// blk-flush.c: blk_flush_queue_rq(): hands the request to kblockd, or to the device at once if a `submitter` uses
+    /// the old single queue.
     fn blk_flush_queue_rq<S: Scheduler>(&mut self, sched: &mut S, cpu: CpuId, id: BioId, submitter: bool) {
         if submitter && self.is_legacy() {
             return self.dispatch(sched, cpu, id);
@@ -193,7 +196,7 @@ impl Os {
         }
     }
 
-    /// The driver gives it to the device, which tells a CPU when it is done.
+    /// The driver hands the request to the device, which notifies a CPU when it is done.
     fn dispatch<S: Scheduler>(&mut self, sched: &mut S, cpu: CpuId, id: BioId) {
         let now = sched.arch().sched_clock(cpu);
         let fs = self.fs();
@@ -211,7 +214,8 @@ impl Os {
         self.irq.raise(done, irq, Cause::Bio(id));
     }
 
-    /// block/bio.c: bio_endio(), where [`Os::blk_complete_request`] says; blk-flush.c: flush_end_io() and mq_flush_data_end_io().
+    /// block/bio.c: bio_endio(), blk-flush.c: flush_end_io() and mq_flush_data_end_io(). Called where
+    /// [`Os::blk_complete_request`] decides.
     pub(super) fn bio_endio<S: Scheduler>(&mut self, sched: &mut S, cpu: CpuId, id: BioId) {
         charge(sched, cpu, paths::BIO_ENDIO);
         let bios = &mut self.fs().bios;
@@ -255,7 +259,7 @@ impl Os {
         }
     }
 
-    /// Whoever gave the request hears of its end.
+    /// Tells the submitter of the request that it has ended.
     fn end_request<S: Scheduler>(&mut self, sched: &mut S, cpu: CpuId, id: BioId) {
         let unwritten = self.fs_rules.fresh_blocks == FreshBlocks::Unwritten;
         let fs = self.fs();

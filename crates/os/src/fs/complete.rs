@@ -1,9 +1,10 @@
 //! Where a request ends: block/blk-softirq.c, or block/blk-mq.c since v5.9.
 //!
-//! A device with a queue for each CPU interrupts the one that submitted, and the request ends in its handler. One with a single queue
-//! interrupts one CPU. Its request ends in BLOCK_SOFTIRQ: there, if the CPU that submitted it shares a cache with it (QUEUE_FLAG_SAME_COMP,
-//! `rq_affinity` 1, the default), otherwise where it was submitted, by a call to that CPU. So the old path (v2.6.28), and blk-mq with one queue since v4.20
-//! (36e765392e48); blk_mq_complete_need_ipi() asks the same.
+//! A device with a queue for each CPU interrupts the CPU that submitted the request, and the request ends in the
+//! interrupt's handler. A device with a single queue always interrupts the same CPU, and its requests end in
+//! BLOCK_SOFTIRQ: on that CPU, if it shares a cache with the CPU that submitted the request (QUEUE_FLAG_SAME_COMP,
+//! `rq_affinity` 1, the default); otherwise on the submitting CPU, by a call to it. This holds for the old path
+//! (v2.6.28), and for blk-mq with one queue since v4.20 (36e765392e48); blk_mq_complete_need_ipi() makes the same test.
 //!
 //! Differs: blk-mq of v4.19 and before ends such a request in the handler itself, or in the call. Since v6.9 or so (af550e4c9682) CPUs of
 //! different capacity do not count as sharing a cache here; that is absent.
@@ -27,12 +28,12 @@ behaviour! {
     }
 }
 
-/// Requests that are done but for their end, by CPU.
+/// Requests that are done but have not been ended, by CPU.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Completions {
     /// blk_cpu_done
     done: Slots<Vec<BioId>>,
-    /// Among the calls for a CPU.
+    /// Among the function calls queued for a CPU.
     called: Slots<Vec<BioId>>,
 }
 
@@ -42,7 +43,8 @@ fn of(lists: &mut Slots<Vec<BioId>>, cpu: CpuId) -> &mut Vec<BioId> {
 }
 
 impl Os {
-    /// block/blk-softirq.c: blk_complete_request(), with __blk_complete_request(): the device's interrupt has found that a request is done.
+    /// block/blk-softirq.c: blk_complete_request(), with __blk_complete_request(): the device's interrupt has reported
+    /// that a request is done.
     #[doc(alias = "__blk_complete_request")]
     #[doc(alias = "blk_mq_complete_request")]
     #[doc(alias = "blk_mq_complete_request_remote")]
@@ -56,7 +58,7 @@ impl Os {
         if let Some(ccpu) = ccpu {
             let called = of(&mut fs.completions.called, ccpu);
             called.push(id);
-            // generic_exec_single(): whoever finds a call there knows that its interrupt is on the way.
+            // generic_exec_single(): a CPU that finds a call queued there knows that its interrupt is on the way.
             if called.len() == 1 {
                 sched.smp_call_function_single_async(cpu, ccpu);
             }
@@ -68,7 +70,7 @@ impl Os {
         }
     }
 
-    /// blk-softirq.c: trigger_softirq(), of all that were sent to `cpu`: what others have left for it.
+    /// blk-softirq.c: trigger_softirq(), for all requests that other CPUs have sent to `cpu`.
     #[inline]
     pub(crate) fn trigger_softirq<S: Scheduler>(&mut self, sched: &mut S, cpu: CpuId, by: Interrupt) {
         if unlikely(self.take_called(cpu)) {
@@ -76,7 +78,7 @@ impl Os {
         }
     }
 
-    /// Leaves to the softirq of `cpu` what was sent there. Whether there was any.
+    /// Leaves the requests that were sent to `cpu` to its softirq. Returns whether there were any.
     #[inline]
     fn take_called(&mut self, cpu: CpuId) -> bool {
         let Some(completions) = self.fs.as_mut().map(|fs| &mut fs.completions) else { return false };
@@ -97,7 +99,7 @@ impl Os {
         }
     }
 
-    /// blk-mq.c: blk_softirq_cpu_dead(): `heir` ends what was to be ended on a CPU that went offline.
+    /// blk-mq.c: blk_softirq_cpu_dead(): `heir` ends the requests that were left to a CPU that went offline.
     pub fn blk_softirq_cpu_dead(&mut self, offline: CpuId, heir: CpuId) {
         self.take_called(offline);
         let Some(fs) = self.fs.as_mut() else { return };

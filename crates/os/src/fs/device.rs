@@ -1,46 +1,48 @@
-//! The block device below a file system: what it is given ends after its latency, a few requests at a time.
+//! The block device below a file system: each request ends after its latency, and a few are processed at a time.
 
 use units::Ns;
 
 /// A device, as far as the time of its requests goes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Device {
-    /// A write that goes to the device's cache, without its bytes.
+    /// A write into the device's cache, without the time for its bytes.
     pub write: Ns,
-    /// What 1024 bytes take, in picoseconds: one request's after another's.
+    /// How long 1024 bytes take, in picoseconds. Requests transfer their bytes one after another.
     pub ps_per_kib: u64,
-    /// A flush of that cache; a write past it takes as long in addition to [`Device::write`].
+    /// A flush of that cache. A write that bypasses the cache takes this time in addition to [`Device::write`].
     pub flush: Ns,
     pub cache: WriteCache,
     pub completion: Completion,
     /// Until when each of its channels is busy.
     channels: Vec<Ns>,
-    /// Until when bytes are on their way to it.
+    /// Until when bytes are being transferred to it.
     link: Ns,
 }
 
-/// What the device says of its cache of writes, which decides what the block layer makes of a request that is to be durable.
+/// What the device reports about its write cache, which decides how the block layer makes a request durable.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum WriteCache {
-    /// None that a loss of power would empty: flushes are left out.
+    /// It has no volatile cache: flushes are left out.
     Safe,
-    /// One, and it takes a write past it (FUA): NVMe.
+    /// It has one, and accepts writes that bypass it (FUA): NVMe.
     ForceUnitAccess,
-    /// One, and a write past it is a write with a flush behind it: SATA, whose FUA Linux leaves off (`libata.fua=0`).
+    /// It has one, and a write that must bypass it becomes a write with a flush after it: SATA, where Linux does not
+    /// use FUA (`libata.fua=0`).
     FlushOnly,
 }
 
-/// Which CPU hears that a request is done.
+/// Which CPU is notified that a request is done.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Completion {
-    /// Multi-queue: the one that submitted it.
+    /// Multi-queue: the CPU that submitted it.
     Submitter,
-    /// Single queue: always the one where the device's interrupt arrives, which leaves the rest to a softirq there or where it was submitted.
+    /// Single queue: always the CPU at which the device's interrupt arrives. It leaves the rest to a softirq, there or
+    /// on the submitting CPU.
     Fixed,
 }
 
 impl Device {
-    /// `channels`: requests that it works on at a time, at least 1.
+    /// `channels`: how many requests it processes at a time, at least 1.
     pub fn new(write: Ns, flush: Ns, channels: usize, cache: WriteCache, completion: Completion) -> Device {
         let mut device =
             Device { write, ps_per_kib: 0, flush, cache, completion, channels: Vec::new(), link: Ns::ZERO };
@@ -48,13 +50,13 @@ impl Device {
         device
     }
 
-    /// How many requests it works on at a time, at least 1; it is idle.
+    /// Sets how many requests it processes at a time, at least 1. It is idle after that.
     pub fn set_channels(&mut self, channels: usize) {
         assert!(channels > 0, "a device that does nothing");
         self.channels = vec![Ns::ZERO; channels];
     }
 
-    /// A write of so many bytes comes at `now`, past the cache or not: when it is done.
+    /// A write of this many bytes comes at `now`. Returns when it is done.
     pub(super) fn submit_write(&mut self, now: Ns, bytes: u64, past_cache: bool) -> Ns {
         let latency = if past_cache { self.write + self.flush } else { self.write };
         let first = self.channels.iter_mut().min().expect("it has a channel");
@@ -64,8 +66,8 @@ impl Device {
         *first
     }
 
-    /// A flush comes at `now`: when it is done. SATA has no queued flush (libata: only commands of NCQ run beside each other): it waits until
-    /// the device has nothing else to do, and holds up what comes after it.
+    /// A flush comes at `now`. Returns when it is done. SATA has no queued flush (libata: only NCQ commands run in
+    /// parallel): a flush waits until the device is idle, and holds up what comes after it.
     pub(super) fn submit_flush(&mut self, now: Ns) -> Ns {
         if self.cache != WriteCache::FlushOnly {
             return now + self.flush;
@@ -96,7 +98,7 @@ mod tests {
     #[test]
     fn bytes_come_one_requests_after_anothers() {
         let mut device = device(WriteCache::Safe);
-        // 1 ns a byte.
+        // 1 ns per byte.
         device.ps_per_kib = 1_024_000;
         assert_eq!(device.submit_write(Ns(100), 1_000, false), Ns(1_140));
         assert_eq!(

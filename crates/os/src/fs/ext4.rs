@@ -1,18 +1,20 @@
-//! fs/ext4 and fs/jbd2, with ordered data: fsync() writes the data and, where the journal does not hold the file's last change yet, waits for
-//! the commit of its transaction (ext4/fsync.c, jbd2/journal.c, jbd2/commit.c).
+//! fs/ext4 and fs/jbd2, with ordered data: fsync() writes the data. If the journal does not yet hold the file's last
+//! change, it waits for the commit of that change's transaction (ext4/fsync.c, jbd2/journal.c, jbd2/commit.c).
 //!
-//! One thread, jbd2, commits. It closes the transaction, which who is inside may still leave and nobody enter; writes its blocks and waits
-//! for them; then writes the block that commits it, flushed and past the device's cache, and wakes all who wait. Changes meanwhile belong to
-//! the next transaction. But every change of an inode or a block is one of the group descriptors too, and these are in every
-//! transaction: while their copy is on its way to the journal, who wants to change them sleeps (jbd2/transaction.c: do_get_write_access(),
+//! One thread, jbd2, commits. It closes the transaction: calls inside may still leave it, and no call may enter. It
+//! writes the transaction's blocks and waits for them; then it writes the commit block, with a flush and past the
+//! device's cache, and wakes all waiting tasks. Changes made meanwhile belong to the next transaction. But each change
+//! of an inode or a block also changes the group descriptors, and these are in every transaction. While their copy is
+//! on its way to the journal, tasks that want to change them sleep (jbd2/transaction.c: do_get_write_access(),
 //! BH_Shadow).
 //!
-//! Since v5.6 data without blocks get unwritten ones, and a worker converts these once the data are there. That changes the inode in the transaction
-//! which runs then, so that fsync() behind it mostly has a commit to wait for.
+//! Since v5.6 data without blocks get unwritten blocks, and a worker converts these once the data are there. That
+//! changes the inode in the transaction that then runs, so fsync() after it usually has a commit to wait for.
 //!
-//! Differs: jbd2 does not wait for data that got their blocks in its transaction (until v5.6), which the device ends before the blocks that are sent
-//! to it later; a transaction never runs out of room nor the journal (its oldest part is not written back), and is committed when somebody asks, not
-//! every 5 s; a write's own change (times, size) waits for nothing.
+//! Differs: jbd2 does not wait for data that got their blocks in its transaction (until v5.6), because the device ends
+//! these before the blocks that are sent to it later. A transaction and the journal never run out of room (the
+//! journal's oldest part is not written back). A transaction is committed on request, not every 5 s. A write's own
+//! change (times, size) waits for nothing.
 
 use super::bio::BioKind;
 use super::{FileId, Stage};
@@ -26,44 +28,45 @@ use sched::scheduler::Scheduler;
 use std::collections::BTreeSet;
 use units::CpuId;
 
-/// Inodes of a block, files of a directory (guess, as on XFS), and groups of 128 MB on a small disk.
+/// Inodes per block, files per directory (guess, as on XFS), and groups of 128 MB on a small disk.
 const INODES_OF_BLOCK: u32 = 16;
 const FILES_OF_DIRECTORY: u32 = 8;
 const GROUPS: u32 = 16;
-/// Blocks of every transaction beside those that were changed: the one that lists them, the group descriptors, the superblock.
+/// Blocks of every transaction beside those that were changed: the descriptor block, the group descriptors, the
+/// superblock.
 const OWN_BLOCKS: u64 = 3;
 
-/// A block that is journalled whole, once in a transaction, whatever is changed in it.
+/// A block, which is journalled as a whole, once per transaction, however often it is changed.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 enum Block {
     Inodes(u32),
     Directory(u32),
-    /// Of a group: which inodes and blocks are free.
+    /// Which inodes and blocks of a group are free.
     Bitmaps(u32),
 }
 
-/// The journal, by numbers of transactions.
+/// The journal. Transactions are numbered.
 #[derive(Debug)]
 pub(super) struct Journal {
     committed: u64,
-    /// The last one whose commit was asked for.
+    /// The last transaction whose commit was requested.
     commit_request: u64,
-    /// The one that is being committed, and how far it is.
+    /// The transaction that is being committed, and the phase of its commit.
     committing: Option<u64>,
     phase: Phase,
-    /// Calls inside the running transaction, or the one that is being closed.
+    /// Calls inside the running transaction, or inside the one that is being closed.
     updates: u32,
-    /// What the running transaction has changed.
+    /// The blocks that the running transaction has changed.
     blocks: BTreeSet<Block>,
-    /// What the one that is being committed has, while its blocks are on their way (BH_Shadow).
+    /// The blocks of the transaction that is being committed, while they are on their way to the journal (BH_Shadow).
     shadows: BTreeSet<Block>,
-    /// j_state_lock, which every call takes to get in.
+    /// j_state_lock, which every call takes in order to enter.
     state_lock: Line,
     done_commit: WaitQueue,
-    /// Who waits for a transaction to be closed, or for its blocks.
+    /// Tasks that wait for a transaction to be closed, and tasks that wait for its blocks.
     locked: WaitQueue,
     shadow: WaitQueue,
-    /// jbd2, while it sleeps for something to do, or for the last call inside.
+    /// jbd2, while it sleeps until there is work, or until the last call has left.
     idle: Option<TaskId>,
     closing: Option<TaskId>,
 }
@@ -72,18 +75,18 @@ pub(super) struct Journal {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Phase {
     Running,
-    /// Nobody gets in, until all are out.
+    /// No call may enter, until all calls inside have left.
     Locked,
     /// Its blocks are on their way to the journal.
     Blocks,
-    /// They are there, which jbd2 has not seen.
+    /// The blocks are in the journal, which jbd2 has not seen yet.
     DFlush,
-    /// The block that commits it is.
+    /// Its commit block is on its way.
     JFlush,
 }
 
 impl Journal {
-    /// `allocate`: fresh lines, as many as there are names.
+    /// `allocate`: allocates fresh lines, one for each name.
     pub fn new(mut allocate: impl FnMut(&'static [&'static str]) -> Line) -> Journal {
         Journal {
             committed: 0,
@@ -102,14 +105,14 @@ impl Journal {
         }
     }
 
-    /// The transaction that takes what changes now.
+    /// The transaction to which a change made now belongs.
     pub fn running(&self) -> u64 {
-        // Who is inside one that is being closed still changes that.
+        // A call inside a transaction that is being closed still changes that one.
         let closed = self.committing.filter(|_| self.phase != Phase::Locked);
         closed.unwrap_or(self.committed) + 1
     }
 
-    /// A file's inode changes; `names`: and its directory, and what is free in its group.
+    /// Notes that a file's inode changes; `names`: also its directory, and the bitmaps of its group.
     pub fn change(&mut self, file: FileId, names: bool) {
         self.blocks.insert(Block::Inodes(file.0 / INODES_OF_BLOCK));
         if names {
@@ -118,8 +121,8 @@ impl Journal {
         }
     }
 
-    /// transaction.c: start_this_handle(), and do_get_write_access() for the group descriptors: whether a call is in the transaction
-    /// now; otherwise it is about to sleep.
+    /// transaction.c: start_this_handle(), and do_get_write_access() for the group descriptors. Returns whether the
+    /// call is in the transaction now; otherwise it is about to sleep.
     pub fn start_this_handle<S: Scheduler>(&mut self, sched: &mut S, cpu: CpuId, task: TaskId) -> bool {
         sched.arch_mut().atomic(cpu, self.state_lock);
         // wait_on_bit_io()
@@ -150,16 +153,16 @@ impl Journal {
     }
 }
 
-/// How far jbd2 is.
+/// The progress of jbd2.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Jbd2(Burst);
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Burst {
     Idle,
-    /// Waits for the last call inside.
+    /// Waits for the last call inside to leave.
     Closing,
-    /// Waits for the blocks, or for the one that commits.
+    /// Wait for the blocks, and for the commit block.
     Blocks(BioId),
     CommitBlock(BioId),
 }
@@ -169,7 +172,7 @@ impl Jbd2 {
 }
 
 impl Os {
-    /// ext4/fsync.c: ext4_sync_file(), behind its data.
+    /// ext4/fsync.c: ext4_sync_file(), after its data are written.
     pub(super) fn ext4_sync_file<S: Scheduler>(
         &mut self,
         sched: &mut S,
@@ -189,7 +192,7 @@ impl Os {
             return if flushed { Step::Done(0) } else { self.blkdev_issue_flush(sched, cpu, task, stage) };
         }
         if !matches!(*stage, Stage::Commit { .. }) {
-            // journal.c: jbd2_trans_will_send_data_barrier(): too late for this file's data.
+            // journal.c: jbd2_trans_will_send_data_barrier(): the commit's flush comes too early for this file's data.
             let barrier = journal.committing == Some(tid) && journal.phase == Phase::JFlush;
             *stage = Stage::Commit { tid, barrier };
             charge(sched, cpu, paths::JBD2_LOG_START_COMMIT);
@@ -205,9 +208,9 @@ impl Os {
         Step::Sleep
     }
 
-    /// ext4/page-io.c: ext4_end_io_end(), with extents.c: ext4_convert_unwritten_io_end_vec(), in a worker: the data of a file are in blocks that
-    /// nobody could read yet. Its handle was reserved, so that it is let in while a transaction is being closed; it waits for its inode's block
-    /// alone.
+    /// ext4/page-io.c: ext4_end_io_end(), with extents.c: ext4_convert_unwritten_io_end_vec(), in a worker: a file's
+    /// data are in blocks that are still marked as unwritten. The handle was reserved, so it may enter while a
+    /// transaction is being closed; it waits only for the block of its inode.
     pub(super) fn ext4_end_io_end<S: Scheduler>(
         &mut self,
         sched: &mut S,
@@ -275,7 +278,7 @@ impl Os {
                     journal.phase = Phase::Blocks;
                     journal.locked.wake_up(sched, cpu, WakeFlags::NONE, 0);
                     charge(sched, cpu, paths::JBD2_COMMIT_BLOCKS);
-                    // Two bitmaps of a group count as one: seldom do both change.
+                    // The two bitmaps of a group count as one block: seldom do both change.
                     let journal = &mut self.fs().journal;
                     journal.shadows = std::mem::take(&mut journal.blocks);
                     let blocks = journal.shadows.len() as u64 + OWN_BLOCKS;

@@ -1,4 +1,4 @@
-//! A file system for tests, on which nothing happens by itself.
+//! A file system for tests. Nothing happens on it by itself.
 
 use super::{Completion, Device, FsKind, WriteCache};
 use crate::{Os, OsRules};
@@ -13,7 +13,7 @@ use units::{CpuId, CpuMask, Ns};
 
 pub(super) const CPU: CpuId = CpuId(0);
 
-/// Time stands still; who is woken is written down.
+/// Time stands still; woken tasks are recorded.
 #[derive(Default)]
 pub(super) struct Still {
     pub woken: Vec<TaskId>,
@@ -35,7 +35,7 @@ impl Arch for Still {
     }
 }
 
-/// A CPU with three tasks, of which one runs, and a file system without workers.
+/// A CPU with three tasks, one of which runs, and a file system without workers.
 pub(super) fn machine(kind: FsKind) -> (Sched<Still>, Os) {
     let mut sched = Sched::new(Still::default(), Boot::new(V4_15, CpuTopology::symmetric(1, 1, 1, 1, 1), 250));
     let mut os = Os::new(OsRules::V4_15, 250);

@@ -1,8 +1,9 @@
 //! fs/xfs/libxfs: the headers of allocation groups, which transactions lock.
 //!
-//! A group's inodes are taken and given back under the lock of its AGI, its blocks under that of its AGF, until the transaction commits. The
-//! locks are semaphores of buffers (xfs_buf.c: xfs_buf_lock()), without spinning, and one that somebody waits for is handed to the first in line
-//! (kernel/locking/semaphore.c: up()): who sleeps for a busy CPU keeps everybody else out of the group meanwhile.
+//! A group's inodes are allocated and freed under the lock of its AGI, its blocks under that of its AGF. A transaction
+//! holds these locks until it commits. They are semaphores of buffers (xfs_buf.c: xfs_buf_lock()), without spinning,
+//! and a lock with waiters is handed to the first of them (kernel/locking/semaphore.c: up()). So if that waiter has to
+//! wait for a busy CPU, all other tasks are kept out of the group meanwhile.
 
 use sched::arch::Arch;
 use sched::layout::Line;
@@ -11,10 +12,10 @@ use sched::scheduler::Scheduler;
 use std::collections::VecDeque;
 use units::CpuId;
 
-/// What mkfs.xfs makes of a device of one disk and less than 4 TB (mkfs.xfs(8), agcount).
+/// The number of groups that mkfs.xfs makes on a device of one disk and less than 4 TB (mkfs.xfs(8), agcount).
 pub const AG_COUNT: u32 = 4;
 
-/// Which of a group's headers.
+/// One of the headers of a group.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub(super) enum Header {
     Agi,
@@ -22,7 +23,7 @@ pub(super) enum Header {
 }
 
 impl Header {
-    /// What lies on the lines of a group.
+    /// The names of a group's lines.
     pub const LINES: [&str; 2] = ["xfs group: lock of its AGI", "xfs group: lock of its AGF"];
 }
 
@@ -34,14 +35,14 @@ struct BufLock {
     waiters: VecDeque<TaskId>,
 }
 
-/// All headers of all groups.
+/// The locks of all headers of all groups.
 #[derive(Clone, Debug)]
 pub(super) struct Groups {
     locks: Vec<BufLock>,
 }
 
 impl Groups {
-    /// `first`: as many lines as headers, two for each of [`AG_COUNT`].
+    /// `first`: the first of as many lines as there are headers, two for each of [`AG_COUNT`].
     pub fn new(first: Line) -> Groups {
         let lock = |number| BufLock {
             line: Line { index: first.index + number, ..first },
@@ -55,7 +56,7 @@ impl Groups {
         &mut self.locks[(2 * (group % AG_COUNT) + header as u32) as usize]
     }
 
-    /// xfs_buf.c: xfs_buf_lock(): whether it is `task`'s now; otherwise it is about to sleep for it.
+    /// xfs_buf.c: xfs_buf_lock(). Returns whether `task` owns it now; otherwise it is about to sleep for it.
     pub fn xfs_buf_lock<S: Scheduler>(
         &mut self,
         sched: &mut S,
@@ -76,7 +77,7 @@ impl Groups {
         false
     }
 
-    /// Whether nobody has it.
+    /// Whether no task owns it.
     pub fn is_free(&mut self, group: u32, header: Header) -> bool {
         self.lock(group, header).owner.is_none()
     }
@@ -89,7 +90,7 @@ impl Groups {
         free
     }
 
-    /// xfs_buf.c: xfs_buf_unlock(): to the first who waits.
+    /// xfs_buf.c: xfs_buf_unlock(): hands the lock to the first waiter.
     pub fn xfs_buf_unlock<S: Scheduler>(&mut self, sched: &mut S, cpu: CpuId, group: u32, header: Header) {
         let lock = self.lock(group, header);
         sched.arch_mut().atomic(cpu, lock.line);

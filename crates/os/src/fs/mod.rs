@@ -1,15 +1,18 @@
-//! File systems, as far as a task meets one: what its calls take, and where they sleep.
+//! File systems, as far as a task meets one: the cost of its calls, and where they sleep.
 //!
-//! Calls other than fsync() work in memory: each has a price, and what it copies (fs/read_write.c, fs/namei.c). They say what they have
-//! changed: data that must be written, and metadata that the journal must hold. [`xfs`] and [`ext4`] say how fsync() brings both to the
-//! device, who sleeps for whom, and which threads do the work in between; [`bio`] what the block layer makes of it.
+//! Calls other than fsync() work in memory: each has a price, and copies its data (fs/read_write.c, fs/namei.c). They
+//! record what they have changed: data to be written, and metadata to be journalled. [`xfs`] and [`ext4`] say how
+//! fsync() brings both to the device, which tasks sleep for which, and which threads do the work in between; [`bio`]
+//! says what the block layer does.
 //!
-//! Calls that take or give back inodes and blocks wait for each other: on XFS for space in the log, for the headers of an allocation group
-//! ([`groups`]) and while changes are taken for a checkpoint, on ext4 for a transaction that is being closed, and for the blocks of one that
-//! is being written. What they do inside is a path of its own, so that others find them there.
+//! Calls that allocate or free inodes and blocks wait for each other. On XFS they wait for space in the log, for the
+//! headers of an allocation group ([`groups`]), and while changes are taken for a checkpoint. On ext4 they wait for a
+//! transaction that is being closed, and for the blocks of one that is being written. What they do inside is a path of
+//! its own, so that other tasks find them there.
 //!
-//! Modelled: one file system and one device; files by number, a client's directories spread over the groups. Absent: reading from the
-//! device, writing back data that nobody flushes, memory pressure, what several tasks contend for in one directory (every client has its own).
+//! Modelled: one file system and one device; numbered files, with each client's directories spread over the groups.
+//! Absent: reads from the device, write-back of data without fsync(), memory pressure, contention of several tasks in
+//! one directory (every client has its own).
 
 mod bio;
 mod complete;
@@ -86,12 +89,12 @@ impl FsRules {
     pub const V6_1: FsRules =
         FsRules { cil_push: CilPush::Unbound, fresh_blocks: FreshBlocks::Unwritten, scsi: ScsiPath::Mq, ..Self::V4_16 };
 
-    /// Every behaviour, as a kernel has it.
+    /// Every behaviour, with this kernel's choice.
     pub fn settings(&self) -> [Setting; 4] {
         [self.cil_push.setting(), self.iversion.setting(), self.fresh_blocks.setting(), self.scsi.setting()]
     }
 
-    /// Switches one alone.
+    /// Switches one behaviour alone.
     pub fn set(&mut self, key: &str, value: &str) -> Switched {
         match key {
             CilPush::KEY => self.cil_push.switch(value),
@@ -103,18 +106,18 @@ impl FsRules {
     }
 }
 
-/// Which one it is.
+/// The type of a file system.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum FsKind {
     Xfs,
     Ext4,
 }
 
-/// A file, by its number; small.
+/// A file, by its number. Numbers are small.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct FileId(pub u32);
 
-/// What a task asks of it.
+/// A call of a task.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum FsOp {
     /// Opens a file, or creates it.
@@ -122,7 +125,7 @@ pub enum FsOp {
         file: FileId,
         create: bool,
     },
-    /// An open or a stat of a name that is not there: the directory is searched.
+    /// An open or a stat of a name that does not exist: the directory is searched.
     Miss,
     Close,
     Stat,
@@ -133,7 +136,7 @@ pub enum FsOp {
     Read {
         bytes: u32,
     },
-    /// `fresh`: to blocks that the file did not have.
+    /// `fresh`: into blocks that the file did not have.
     Write {
         file: FileId,
         bytes: u32,
@@ -157,68 +160,69 @@ impl FsCall {
         FsCall { op, stage: Stage::Begin }
     }
 
-    /// Whether it has begun, so that it is on its way in the kernel.
+    /// Whether it has begun, and so is in the middle of the kernel.
     pub fn is_in_the_middle(&self) -> bool {
         self.stage != Stage::Begin
     }
 }
 
-/// How far a call is.
+/// The progress of a call.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Stage {
     Begin,
-    /// About to be let in somewhere, the so manieth place of the call; XFS: with its space in the log; then inside.
+    /// About to enter place number `n` of the call; on XFS, with its log space reserved; then inside.
     Enter(u8),
     Reserved(u8),
     Inside(u8),
     /// Waits for this request's data.
     Data(BioId),
-    /// XFS, for this checkpoint: waits until a worker is done with the push that is asked for or under way, whichever checkpoint's that is.
+    /// XFS: waits, for this checkpoint's sake, until a worker is done with the push that is queued or under way,
+    /// whichever checkpoint that push writes.
     FlushWork(u64),
-    /// XFS: waits until this checkpoint, or one before, is in log buffers.
+    /// XFS: waits until this checkpoint, or an earlier one, is in log buffers.
     Push(u64),
-    /// XFS: waits for the buffer before the one that holds it.
+    /// XFS: waits for the log buffer before the one that holds the checkpoint.
     Prior {
         checkpoint: u64,
         buffer: u64,
     },
-    /// XFS: waits for the log to hold it; `flushed`: it was this task that gave the buffer to the device.
+    /// XFS: waits until the log holds it; `flushed`: this task itself submitted the buffer.
     Log {
         checkpoint: u64,
         buffer: u64,
         flushed: bool,
     },
-    /// ext4: waits for this transaction; `barrier`: which no longer flushes the device for this file's data.
+    /// ext4: waits for this transaction; `barrier`: its commit no longer flushes the device for this file's data.
     Commit {
         tid: u64,
         barrier: bool,
     },
-    /// Nothing was to be logged: waits for this flush of the device.
+    /// There was nothing to be logged: waits for this flush of the device.
     Flush(BioId),
 }
 
-/// Where a call must be alone, or let in.
+/// A place where a call needs exclusive access, or has to be admitted.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Place {
-    /// XFS: a transaction, and the header of an allocation group that it needs.
+    /// XFS: a transaction, and the header of an allocation group if it needs one.
     Xfs(Transaction, Option<Header>),
     /// ext4: a transaction.
     Handle,
 }
 
-/// What is to be written of a file.
+/// What has to be written for a file.
 #[derive(Clone, Copy, Debug, Default)]
 struct Inode {
-    /// Bytes of its dirty pages.
+    /// The bytes of its dirty pages.
     dirty: u64,
     fresh: bool,
-    /// XFS: its times or its version are to be logged.
+    /// XFS: whether its times or its version have to be logged.
     touched: bool,
-    /// It has blocks on the device.
+    /// Whether it has blocks on the device.
     allocated: bool,
-    /// The checkpoint, or transaction, that holds its last change; 0: none.
+    /// The checkpoint or transaction that holds its last change; 0: none.
     logged: u64,
-    /// The jiffy in which its times were changed last: the coarse clock, by which files are stamped, moves with each.
+    /// The jiffy in which its times last changed: files are stamped by the coarse clock, which advances once per jiffy.
     stamped: Option<u64>,
 }
 
@@ -227,7 +231,7 @@ struct Inode {
 pub struct FileSystem {
     kind: FsKind,
     device: Device,
-    /// Its line, where completions come to one CPU.
+    /// The device's interrupt line, if completions come to one CPU.
     irq: Option<IrqId>,
     inodes: Vec<Inode>,
     bios: Bios,
@@ -249,14 +253,15 @@ impl FileSystem {
         &mut self.inodes[index]
     }
 
-    /// The so manieth place where a call must be let in, with the file that it is about.
+    /// Place number `number` that a call has to enter, with the file concerned.
     fn place(&mut self, op: FsOp, number: u8) -> Option<(Place, FileId)> {
         use Place::{Handle, Xfs};
         use Transaction::{Create, Fsyncts, Ichange, Ifree, Itruncate, Remove, Rename, Write};
         let (agi, agf) = (Some(Header::Agi), Some(Header::Agf));
         let (file, xfs, ext4): (FileId, &[Place], &[Place]) = match op {
             FsOp::Open { file, create: true } => (file, &[Xfs(Create, agi)], &[Handle]),
-            // From the directory to the list of inodes without a name; off that list, and free. Blocks are given back where the file has some.
+            // Unlink: from the directory to the list of inodes without a name; then off that list, and free. If the
+            // file has blocks, they are freed in between.
             FsOp::Unlink(file) if self.inode(file).allocated => {
                 (file, &[Xfs(Remove, agi), Xfs(Itruncate, agf), Xfs(Ifree, agi)], &[Handle, Handle])
             }
@@ -267,7 +272,7 @@ impl FileSystem {
             FsOp::Rename(file) => (file, &[Xfs(Rename, None)], &[Handle]),
             FsOp::Utimes(file) => (file, &[Xfs(Ichange, None)], &[Handle]),
             FsOp::Write { file, .. } if self.inode(file).touched => (file, &[Xfs(Fsyncts, None)], &[]),
-            // Blocks are chosen when they are to be written.
+            // Blocks are allocated when the data are to be written.
             FsOp::Fsync(file) if self.inode(file).dirty > 0 && self.inode(file).fresh => {
                 (file, &[Xfs(Write, agf)], &[Handle])
             }
@@ -277,7 +282,7 @@ impl FileSystem {
         places.get(usize::from(number)).map(|&place| (place, file))
     }
 
-    /// What a transaction of XFS changes, for the checkpoint; the file's own inode first.
+    /// The items that a transaction of XFS changes, for the checkpoint; the file's own inode comes first.
     fn changes(transaction: Transaction, header: Option<Header>, file: FileId) -> impl Iterator<Item = Item> {
         let names = matches!(transaction, Transaction::Create | Transaction::Remove | Transaction::Rename);
         let directory = names.then_some(Item::directory_of(file));
@@ -287,7 +292,7 @@ impl FileSystem {
 }
 
 impl Os {
-    /// Mounts a fresh file system, the only one. Its threads are started when the workload's tasks are.
+    /// Mounts a fresh file system, the only one. Its threads are started together with the workload's tasks.
     pub fn mount(&mut self, kind: FsKind, device: Device) {
         let headers = [(); AG_COUNT as usize].map(|()| self.allocate_named(&Header::LINES));
         let xfs = xfs::Log::new(|names| self.allocate_named(names));
@@ -305,12 +310,12 @@ impl Os {
         }));
     }
 
-    /// Whether there is a file system whose threads must be started, and whether jbd2 is one of them.
+    /// Whether there is a file system whose threads must be started; if so, whether jbd2 is one of them.
     pub fn fs_threads(&self) -> Option<bool> {
         self.fs.as_ref().map(|fs| fs.kind == FsKind::Ext4)
     }
 
-    /// Whether the device needs a line of its own, and does not have it yet.
+    /// Whether the device needs an interrupt line of its own and does not have it yet.
     pub fn fs_wants_irq(&self) -> bool {
         self.fs.as_ref().is_some_and(|fs| fs.irq.is_none() && fs.device.completion == Completion::Fixed)
     }
@@ -357,7 +362,7 @@ impl Os {
                     {
                         return Step::Sleep;
                     }
-                    // A write is at most one transaction, and its file's need of it is gone.
+                    // A write is at most one transaction, and its file does not need another.
                     call.stage = Stage::Enter(number + 1);
                 }
                 _ => {
@@ -368,7 +373,7 @@ impl Os {
         }
     }
 
-    /// What a call does by itself, up to the first place where it must be let in.
+    /// The part of a call before the first place that it has to enter.
     fn in_memory<S: Scheduler>(&mut self, sched: &mut S, cpu: CpuId, op: FsOp) {
         let jiffy = self.jiffies(sched.arch().sched_clock(cpu));
         charge(sched, cpu, path_of(op));
@@ -397,7 +402,7 @@ impl Os {
         }
     }
 
-    /// Whether a call is let in, with what it does there; otherwise it is about to sleep.
+    /// Enters a place and does the call's work there. Returns whether it could; otherwise the call is about to sleep.
     #[expect(clippy::too_many_arguments, reason = "a step of the call, apart from its loop")]
     fn enter<S: Scheduler>(
         &mut self,
@@ -441,7 +446,7 @@ impl Os {
         true
     }
 
-    /// Whether a call is out again; otherwise it is about to sleep for that.
+    /// Leaves a place. Returns whether it could; otherwise the call is about to sleep.
     fn leave<S: Scheduler>(&mut self, sched: &mut S, cpu: CpuId, task: TaskId, place: Place, file: FileId) -> bool {
         let fs = self.fs();
         match place {
@@ -462,7 +467,7 @@ impl Os {
         true
     }
 
-    /// mm/filemap.c: file_write_and_wait_range(): a file's dirty pages go to the device.
+    /// mm/filemap.c: file_write_and_wait_range(): submits a file's dirty pages to the device.
     fn write_data<S: Scheduler>(&mut self, sched: &mut S, cpu: CpuId, task: TaskId, file: FileId) -> Option<BioId> {
         let fs = self.fs();
         let inode = fs.inode(file);
@@ -477,7 +482,7 @@ impl Os {
         Some(bio)
     }
 
-    /// fsync() behind the giving of its data to the device.
+    /// fsync() after its data are submitted.
     fn fsync<S: Scheduler>(
         &mut self,
         sched: &mut S,
@@ -502,7 +507,7 @@ impl Os {
         }
     }
 
-    /// block/blk-flush.c: blkdev_issue_flush(): what was written may lie in the device's cache only.
+    /// block/blk-flush.c: blkdev_issue_flush(): what was written may still be only in the device's cache.
     fn blkdev_issue_flush<S: Scheduler>(&mut self, sched: &mut S, cpu: CpuId, task: TaskId, stage: &mut Stage) -> Step {
         if self.fs().device.cache == WriteCache::Safe {
             return Step::Done(0);
@@ -513,7 +518,7 @@ impl Os {
         wait_for_io(sched, cpu)
     }
 
-    /// What a worker does for the file system.
+    /// A worker's item for the file system.
     pub(crate) fn fs_work<S: Scheduler>(&mut self, sched: &mut S, cpu: CpuId, task: TaskId, work: Work) -> Step {
         match work {
             Work::Dbs { .. } => unreachable!("no work of a file system"),
@@ -540,20 +545,20 @@ impl Os {
 }
 
 impl Place {
-    /// Whether others may find a call inside, or be kept out by it.
+    /// Whether other tasks may meet a call inside, or be kept out by it.
     fn is_shared(self) -> bool {
         matches!(self, Place::Handle | Place::Xfs(_, Some(_)))
     }
 }
 
-/// Sleeps until a request is done, as wait_on_page_writeback() does by way of io_schedule().
+/// Sleeps until a request is done, as wait_on_page_writeback() does through io_schedule().
 fn wait_for_io<S: Scheduler>(sched: &mut S, cpu: CpuId) -> Step {
     sched.set_in_iowait(cpu, true);
     sched.set_current_state(cpu, TaskState::Uninterruptible);
     Step::Sleep
 }
 
-/// What a call takes, but for its copying and what it does where it must be let in.
+/// The price of a call, without its copying and its work at places that it has to enter.
 fn path_of(op: FsOp) -> Path {
     match op {
         FsOp::Open { .. } => paths::DO_SYS_OPEN,

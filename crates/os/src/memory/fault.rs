@@ -1,4 +1,5 @@
-//! mm/memory.c and mm/migrate.c: what the touch of a page that is not there, or was taken away, does.
+//! mm/memory.c and mm/migrate.c: what happens at the touch of a page that is not there, or that the NUMA scanner has
+//! unmapped.
 
 use super::{BATCH_BYTES, BATCH_PAGES, Memory, MigrationLimit, Window};
 use crate::{Os, charge, paths, within};
@@ -13,7 +14,7 @@ const WINDOW_NS: u64 = 100_000_000;
 const PAGES_PER_WINDOW: u64 = 128 << 8;
 
 impl Memory {
-    /// migrate.c: numamigrate_update_ratelimit() (until v4.19). Whether a node has received enough for now.
+    /// migrate.c: numamigrate_update_ratelimit() (until v4.19). Returns whether a node has received enough for now.
     fn numamigrate_update_ratelimit(&mut self, node: u16, now_ns: u64) -> bool {
         if self.limit == MigrationLimit::None {
             return false;
@@ -34,7 +35,7 @@ impl Memory {
 }
 
 impl Os {
-    /// fair.c: task_numa_work(), of the task that runs on `cpu`, with the price of what it does to the page tables.
+    /// fair.c: task_numa_work(), for the task that runs on `cpu`. Charges its work on the page tables.
     pub(super) fn scan_memory<S: Scheduler>(&mut self, sched: &mut S, cpu: CpuId) {
         let before: usize = self.memory.areas.iter().map(|area| area.nr_marked).sum();
         sched.task_numa_work(cpu, &mut self.memory);
@@ -44,7 +45,7 @@ impl Os {
         }
     }
 
-    /// memory.c: handle_mm_fault(), of a batch of an area.
+    /// memory.c: handle_mm_fault(), for a batch of an area.
     pub(super) fn handle_mm_fault<S: Scheduler>(
         &mut self,
         sched: &mut S,
@@ -57,7 +58,7 @@ impl Os {
             within(sched, cpu, paths::DO_NUMA_PAGE, |sched| self.do_numa_page(sched, cpu, task, (area, batch)));
         } else {
             charge(sched, cpu, paths::DO_ANONYMOUS_PAGE);
-            // It is cleared.
+            // The new memory is cleared.
             sched.arch_mut().copy(cpu, BATCH_BYTES);
             let node = self.memory.policy_node(sched, task, sched.cpu_to_node(cpu));
             let region = &mut self.memory.regions[of.region.0 as usize];
@@ -69,8 +70,8 @@ impl Os {
         }
     }
 
-    /// memory.c: do_numa_page(), and huge_memory.c: do_huge_pmd_numa_page(). A page that was taken away by the scanner: brings it to
-    /// this node if the scheduler says so, gives it back, and tells.
+    /// memory.c: do_numa_page(), and huge_memory.c: do_huge_pmd_numa_page(). The scanner has unmapped the page: moves
+    /// it to this node if the scheduler says so, maps it again, and reports the fault to the scheduler.
     fn do_numa_page<S: Scheduler>(&mut self, sched: &mut S, cpu: CpuId, task: TaskId, (area, batch): (u32, u32)) {
         let node = sched.cpu_to_node(cpu);
         let may_move = self.memory.vma_policy_mof(task);
@@ -103,7 +104,7 @@ impl Os {
         );
     }
 
-    /// migrate.c: migrate_misplaced_page(): copies a page to `node`. Returns whether that could be done.
+    /// migrate.c: migrate_misplaced_page(): copies a page to `node`. Returns whether that was possible.
     fn migrate_misplaced_page<S: Scheduler>(&mut self, sched: &mut S, cpu: CpuId, node: u16, pinned: bool) -> bool {
         let now = sched.arch().sched_clock(cpu).0;
         if self.memory.numamigrate_update_ratelimit(node, now) || pinned {

@@ -1,20 +1,20 @@
-//! The order in which a task touches a region: all of it, then all of it again, each time in another order.
+//! The order in which a task touches a region: all of it, then all of it again, each time in a new order.
 
 use super::BATCH_BYTES;
 use units::{Prng, Ps};
 
-/// A task's way through an area.
+/// A task's progress through an area.
 #[derive(Clone, Debug)]
 pub(super) struct Sweep {
     pub area: u32,
     batches: u32,
-    /// Run time for each.
+    /// Run time per batch.
     period: Ps,
-    /// Run time until the next is touched.
+    /// Run time until the next batch is touched.
     left: Ps,
-    /// How many of this sweep have been.
+    /// How many batches of this sweep are done.
     done: u32,
-    /// The batch number `i` of the sweep is `(first + i * stride) % batches`.
+    /// Batch number `i` of the sweep is `(first + i * stride) % batches`.
     first: u32,
     stride: u32,
     random: Prng,
@@ -28,12 +28,12 @@ impl Sweep {
         sweep
     }
 
-    /// What it touches in a second of run time.
+    /// How much it touches in a second of run time.
     pub fn bytes_per_second(&self) -> u64 {
         (u128::from(BATCH_BYTES) * 1_000_000_000_000 / u128::from(self.period.0)) as u64
     }
 
-    /// Draws an order: every stride that shares no divisor with the number of batches comes to each of them once.
+    /// Draws an order: a stride that shares no divisor with the number of batches visits each batch once.
     fn begin(&mut self) {
         let batches = u64::from(self.batches);
         self.done = 0;
@@ -48,7 +48,8 @@ impl Sweep {
         ((u64::from(self.first) + u64::from(number) * u64::from(self.stride)) % u64::from(self.batches)) as u32
     }
 
-    /// Goes on for `spent` of run time; `found` is told of the batches on the way that are faults. `needs`: there may be some.
+    /// Advances by `spent` of run time, and calls `found` for the batches on the way that fault. `needs`: whether there
+    /// may be any.
     pub fn advance(&mut self, spent: Ps, needs: bool, is_fault: impl Fn(u32) -> bool, mut found: impl FnMut(u32)) {
         if !needs {
             return self.skip(spent);
@@ -69,7 +70,7 @@ impl Sweep {
         self.left -= spent;
     }
 
-    /// Goes on where there is nothing to be found. Of whole sweeps nothing is left but the place in the last one.
+    /// Advances where no batch can fault. Of whole sweeps only the position in the last one matters.
     fn skip(&mut self, spent: Ps) {
         if self.left > spent {
             self.left -= spent;
@@ -85,7 +86,7 @@ impl Sweep {
         self.done = (done % u64::from(self.batches)) as u32;
     }
 
-    /// Run time until it comes to a batch that is a fault, or to the end of this sweep.
+    /// Run time until it reaches a batch that faults, or the end of this sweep.
     pub fn next(&self, is_fault: impl Fn(u32) -> bool) -> Ps {
         let steps = (self.done..self.batches).position(|number| is_fault(self.batch(number)));
         let steps = steps.unwrap_or((self.batches - self.done - 1) as usize) as u64;
@@ -102,7 +103,7 @@ mod tests {
     use super::*;
 
     fn sweep(batches: u32) -> Sweep {
-        // A batch each microsecond.
+        // A batch per microsecond.
         Sweep::new(0, batches, BATCH_BYTES * 1_000_000, Prng::stream(7, "test", u64::from(batches)))
     }
 
@@ -113,7 +114,7 @@ mod tests {
             let mut orders = Vec::new();
             for _ in 0..3 {
                 let mut order = Vec::new();
-                // The first batch is touched at once, the others a period apart.
+                // The first batch is touched at once, each of the others a period later.
                 let first = if orders.is_empty() { Ps::ZERO } else { Ps::from_ns(1000) };
                 for number in 0..batches {
                     let spent = if number == 0 { first } else { Ps::from_ns(1000) };

@@ -1,4 +1,4 @@
-//! skbuff.c and dev.c: segments that are given back to the CPU that allocated them.
+//! skbuff.c and dev.c: segments that are returned to the CPU that allocated them, to be freed there.
 
 use super::Net;
 use super::rules::DeferFree;
@@ -15,17 +15,17 @@ impl DeferFree {
     }
 }
 
-/// softnet_data of one CPU: what others have left for it to free.
+/// softnet_data of one CPU: what other CPUs have left for it to free.
 #[derive(Clone, Copy, Default, Debug)]
 struct SoftNet {
     defer_count: u32,
     defer_ipi_scheduled: bool,
 }
 
-/// That of every CPU.
+/// The softnet_data of all CPUs.
 #[derive(Default)]
 pub(super) struct Deferred {
-    /// The line of CPU 0's `defer_lock`, `defer_count` and `defer_list`; the others' follow.
+    /// The line of CPU 0's `defer_lock`, `defer_count` and `defer_list`; those of the other CPUs follow.
     base: Option<Line>,
     of: Slots<SoftNet>,
 }
@@ -37,10 +37,10 @@ impl Deferred {
 }
 
 impl Net {
-    /// skbuff.c: skb_attempt_defer_free(), of a segment that has been read whole.
+    /// skbuff.c: skb_attempt_defer_free(), for a segment that has been read as a whole.
     ///
-    /// Differs: its own lines, which its sender has to fetch again, are in the price of freeing it. In v7.2 a CPU has a list for the
-    /// readers of each node, not one for all.
+    /// Differs: the segment's own lines, which its sender has to fetch again, are included in the price of freeing it.
+    /// In v7.2 a CPU has one list for the readers of each node, not one for all.
     pub(super) fn skb_attempt_defer_free<S: Scheduler>(&mut self, sched: &mut S, cpu: CpuId, alloc_cpu: CpuId) {
         let line = self.deferred.line(alloc_cpu).filter(|_| alloc_cpu != cpu && sched.is_online(alloc_cpu));
         let Some(line) = line else { return charge(sched, cpu, paths::KFREE_SKB) };
@@ -48,7 +48,7 @@ impl Net {
         let sd = &mut self.deferred.of[alloc_cpu.index()];
         let kick = sd.defer_count == max / 2;
         if rule == DeferFree::Lockless {
-            // Its count, which goes on while nothing is left any more.
+            // The list's counter: it still counts when no more can be left.
             sched.arch_mut().atomic(cpu, line);
             sd.defer_count += 1;
             if sd.defer_count >= max {
@@ -91,7 +91,7 @@ impl Net {
         }
     }
 
-    /// Whether another CPU has called `cpu`, which is answered by that.
+    /// Whether another CPU has sent `cpu` an interrupt for this. Taking it makes room for the next.
     #[inline]
     pub(super) fn takes_defer_ipi(&mut self, cpu: CpuId) -> bool {
         self.deferred.of.get_mut(cpu.index()).is_some_and(|sd| std::mem::take(&mut sd.defer_ipi_scheduled))
@@ -99,11 +99,11 @@ impl Net {
 }
 
 impl Os {
-    /// The CPUs' lists, where a kernel has them, once there is a packet.
+    /// Allocates the CPUs' lists, on kernels that have them, before the first packet.
     #[inline]
     pub(super) fn allocate_softnet(&mut self, nr_cpus: usize) {
         if unlikely(self.net.rules.defer_free != DeferFree::Reader && self.net.deferred.base.is_none()) {
-            // One after the other, by the numbers of their CPUs.
+            // In sequence, by CPU number.
             let lines =
                 (0..nr_cpus).map(|_| self.allocate_named(&["softnet_data: defer_lock, defer_count, defer_list"]));
             self.net.deferred.base = lines.min_by_key(|line| line.index);
@@ -116,16 +116,18 @@ impl Os {
 mod tests {
     use super::*;
     use crate::OsRules;
+    use sched::access::Path;
     use sched::core::{Boot, Sched};
     use sched::cpu_topology::CpuTopology;
     use sched::trace::Ipi;
     use sched::versions::V6_1;
     use units::Ns;
 
-    /// Time stands still; who is interrupted is kept.
+    /// Time stands still; interrupts are recorded, and how many segments were freed.
     #[derive(Default)]
     struct Still {
         interrupted: Vec<CpuId>,
+        freed: u32,
     }
 
     impl Arch for Still {
@@ -137,6 +139,9 @@ mod tests {
         }
         fn wake_polling_idle(&mut self, _from: CpuId, to: CpuId) {
             self.interrupted.push(to);
+        }
+        fn path(&mut self, _by: CpuId, path: Path) {
+            self.freed += u32::from(path == paths::KFREE_SKB);
         }
     }
 
@@ -174,8 +179,9 @@ mod tests {
             later.net.skb_attempt_defer_free(&mut sched, reader, sender);
         }
         assert_eq!(waiting(&later), 165, "it counts on");
+        sched.arch.freed = 0;
         later.net.skb_defer_free_flush(&mut sched, sender);
-        assert_eq!(waiting(&later), 0);
+        assert_eq!((waiting(&later), sched.arch.freed), (0, 127), "those after them were freed where they were read");
         let mut before = Os::new(OsRules::V4_15, 250);
         before.allocate_softnet(2);
         before.net.skb_attempt_defer_free(&mut sched, reader, sender);

@@ -1,12 +1,12 @@
-//! fs/select.c and fs/eventpoll.c: who waits for data on a socket among several, or beside others.
+//! fs/select.c and fs/eventpoll.c: tasks that wait for data on one of several sockets, or together with other tasks.
 //!
-//! poll() joins the socket's wait queue, and every poller is woken when data come. An epoll file stands on the queues of all its sockets: what
-//! comes for one puts it on the file's list of those that may be ready, and wakes the one task that waits for the file. epoll_wait() then asks each
-//! socket of the list. A socket that was told of goes back to the list unless it was added with EPOLLET, so that the next call asks it
-//! again.
+//! poll() joins the socket's wait queue, and every poller is woken when data arrive. An epoll file is on the wait
+//! queues of all its sockets. Data for a socket put that socket on the file's list of those that may be ready, and wake
+//! the one task that waits for the file. epoll_wait() then polls each socket of the list. A socket that was reported
+//! goes back to the list unless it was added with EPOLLET, so that the next call polls it again.
 //!
-//! Modelled: data to read are all that is waited for (EPOLLIN); sockets are added before anything arrives. Absent: several tasks that wait for
-//! one file, one that is among those of another.
+//! Modelled: waiting for data to read (EPOLLIN) only; sockets are added before anything arrives. Absent: several tasks
+//! that wait for one file, epoll files within epoll files.
 
 use super::{Net, Socket, line};
 use crate::wait::WaitQueue;
@@ -68,7 +68,7 @@ struct Item {
     listed: bool,
 }
 
-/// Where an item of an epoll file stands on a socket's wait queue.
+/// Which item of which epoll file is on a socket's wait queue.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Watch {
     epoll: u32,
@@ -79,7 +79,7 @@ pub(super) struct Watch {
 const LINES: u32 = 2;
 
 impl Os {
-    /// epoll_create(), for a program that takes at most so many events at a time.
+    /// epoll_create(), for a program that takes at most `maxevents` events at a time.
     pub fn create_epoll(&mut self, maxevents: usize) -> (EpollId, Events) {
         let base = self.allocate_named(&["epoll file: lock, rdllist", "epoll file: wq"]);
         let events = Events::default();
@@ -94,7 +94,8 @@ impl Os {
         (EpollId(self.net.epolls.len() as u32 - 1), events)
     }
 
-    /// epoll_ctl(EPOLL_CTL_ADD) of a TCP socket, for data to read. Takes no time: a server does it once for each connection.
+    /// epoll_ctl(EPOLL_CTL_ADD) of a TCP socket, for data to read. It takes no time: a server does it once per
+    /// connection.
     pub fn epoll_add(&mut self, epoll: EpollId, socket: Socket, edge_triggered: bool) {
         let Socket::Tcp(sk) = socket else { unreachable!("only TCP sockets are watched") };
         let items = &mut self.net.epolls[epoll.0 as usize].items;
@@ -106,7 +107,7 @@ impl Os {
 impl Net {
     /// select.c: do_poll() of one socket.
     ///
-    /// Differs: without a time limit.
+    /// Differs: there is no time limit.
     pub(crate) fn socket_poll<S: Scheduler>(
         &mut self,
         sched: &mut S,
@@ -146,7 +147,7 @@ impl Net {
         }
     }
 
-    /// eventpoll.c: eventpoll_release(), where a socket is closed: no file tells of it any more.
+    /// eventpoll.c: eventpoll_release(), when a socket is closed: no epoll file reports it any more.
     ///
     /// Differs: it takes no time.
     pub(super) fn eventpoll_release(&mut self, sk: u32) {
@@ -158,7 +159,7 @@ impl Net {
 
     /// eventpoll.c: ep_poll_callback(), under the lock of the socket's wait queue.
     ///
-    /// Differs: what comes is always what is waited for; no item is exclusive.
+    /// Differs: whatever arrives is what the task waits for; no item is exclusive.
     pub(super) fn ep_poll_callback<S: Scheduler>(&mut self, sched: &mut S, cpu: CpuId, watch: Watch, flags: WakeFlags) {
         let flags = if self.rules.epoll_wakeup == EpollWakeup::Sync { flags } else { WakeFlags::NONE };
         let ep = &mut self.epolls[watch.epoll as usize];
@@ -175,9 +176,9 @@ impl Net {
         });
     }
 
-    /// eventpoll.c: ep_poll(), with how many events it has written.
+    /// eventpoll.c: ep_poll(), which returns how many events it has written.
     ///
-    /// Differs: without a time limit, or busy polling.
+    /// Differs: there is no time limit and no busy polling.
     pub(crate) fn epoll_wait<S: Scheduler>(
         &mut self,
         sched: &mut S,
@@ -206,9 +207,9 @@ impl Net {
         }
     }
 
-    /// eventpoll.c: ep_send_events(): tells of the listed sockets that have something to read.
+    /// eventpoll.c: ep_send_events(): reports the listed sockets that have something to read.
     ///
-    /// Differs: nothing arrives while it asks, so there is no list for what does (ovflist).
+    /// Differs: nothing arrives while sockets are polled, so there is no overflow list (ovflist).
     #[doc(alias = "ep_scan_ready_list")]
     #[doc(alias = "ep_start_scan")]
     #[doc(alias = "ep_done_scan")]
@@ -237,7 +238,7 @@ impl Net {
             }
         });
         sched.arch_mut().lock(cpu, base);
-        // Those that had no room stand first.
+        // Sockets for which there was no room come first.
         let ep = &mut self.epolls[number];
         list.append(&mut ep.ready);
         ep.ready = list;

@@ -220,7 +220,7 @@ impl NetRules {
 }
 
 impl NetRules {
-    /// Every behaviour, as this kernel has it.
+    /// Every behaviour, with this kernel's choice.
     pub fn settings(&self) -> [Setting; 16] {
         let NetRules {
             prequeue,
@@ -284,7 +284,7 @@ impl NetRules {
     }
 }
 
-/// What an application asks of a socket's buffers, in bytes (SO_SNDBUF, SO_RCVBUF); `None`: nothing.
+/// The sizes that an application requests for a socket's buffers, in bytes (SO_SNDBUF, SO_RCVBUF); `None`: no request.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Buffers {
     pub send: Option<u32>,
@@ -312,29 +312,31 @@ impl BufferMax {
         }
     }
 
-    /// sock.c: sock_setsockopt(), SO_SNDBUF: what the socket gets of `asked`.
+    /// sock.c: sock_setsockopt(), SO_SNDBUF: the size that the socket gets for a request of `asked`.
     pub fn sndbuf(self, asked: u32) -> u32 {
         (asked.min(self.bytes()) * 2).max(2 * TCP_SKB_MIN_TRUESIZE)
     }
 
-    /// The same of SO_RCVBUF.
+    /// The same for SO_RCVBUF.
     pub fn rcvbuf(self, asked: u32) -> u32 {
         (asked.min(self.bytes()) * 2).max(TCP_SKB_MIN_TRUESIZE)
     }
 }
 
-/// What kmalloc() gives for `size` bytes of a packet's head and its shared information, with the packet's own structure: skb->truesize.
+/// skb->truesize: what kmalloc() allocates for `head` bytes of a packet's head and its shared information, plus the
+/// packet's own structure.
 pub fn truesize(head: u32) -> u32 {
     (head + SKB_SHARED_INFO).next_power_of_two() + SKB
 }
 
-/// skbuff.c: GRO_MAX_HEAD_PAD, in whole lines: what a head from its own slab has room for (SKB_SMALL_HEAD_SIZE, without its shared information).
+/// skbuff.c: GRO_MAX_HEAD_PAD, in whole lines: the room in a head from its own slab (SKB_SMALL_HEAD_SIZE, without its
+/// shared information).
 ///
-/// Differs: that is 6.12.y's; v6.12 itself has MAX_TCP_HEADER.
+/// Differs: this is the value of 6.12.y; v6.12 itself has MAX_TCP_HEADER.
 const SMALL_HEAD: u32 = 384;
 
 impl Payload {
-    /// skb->truesize of a segment that is still empty, with room for `linear` bytes of data in its head.
+    /// skb->truesize of an empty segment that has room for `linear` bytes of data in its head.
     pub fn empty_truesize(self, linear: u32) -> u32 {
         match self {
             Payload::SmallHeads if linear == 0 => SMALL_HEAD + SKB_SHARED_INFO + SKB,
@@ -342,8 +344,8 @@ impl Payload {
         }
     }
 
-    /// skb->truesize of a packet with `head` bytes in its head, of a socket whose memory is not charged to a cgroup (AF_UNIX's is, and has no
-    /// part of that slab).
+    /// skb->truesize of a packet with `head` bytes in its head, for a socket whose memory is not charged to a cgroup
+    /// (AF_UNIX's is, so it does not use that slab).
     pub fn truesize(self, head: u32) -> u32 {
         match self {
             Payload::SmallHeads if head <= SMALL_HEAD => SMALL_HEAD + SKB_SHARED_INFO + SKB,
@@ -353,7 +355,7 @@ impl Payload {
 }
 
 impl UdpReceive {
-    /// Whether its reader has a queue of its own.
+    /// Whether the reader has a queue of its own.
     pub fn has_reader_queue(self) -> bool {
         match self {
             UdpReceive::Locked | UdpReceive::Lockless => false,
@@ -388,7 +390,7 @@ mod tests {
 
     #[test]
     fn buffers_of_message_size_and_256_come_out_as_measured() {
-        // Confirmed on a running kernel: the least that setsockopt() gives is 4608 and 2304 bytes.
+        // Confirmed on a running kernel: the least that setsockopt() grants is 4608 and 2304 bytes.
         let cases = [(320, 4608, 2304), (1280, 4608, 2560), (2304, 4608, 4608), (16_640, 33_280, 33_280)];
         for (asked, send, receive) in cases {
             for most in [BufferMax::Default, BufferMax::FourMegabytes] {

@@ -1,6 +1,7 @@
 //! net/ipv4/tcp*.c: a TCP connection over loopback, segment by segment, with the kernel's arithmetic of buffers and windows.
 //!
-//! Fields bear the kernel's names. Sequence numbers begin at 0 and do not wrap; those of a closed direction end one later (FIN).
+//! Fields have the kernel's names. Sequence numbers begin at 0 and do not wrap; a closed direction ends one later
+//! (FIN).
 
 mod input;
 mod output;
@@ -59,7 +60,7 @@ enum SockLine {
     LockWait,
 }
 
-/// What lies on each.
+/// The content of each line.
 const LINES: [&str; SockLine::LockWait as usize + 1] = [
     "tcp_sock: sock_common",
     "tcp_sock: sk_lock, sk_receive_queue, sk_rmem_alloc, sk_backlog",
@@ -78,12 +79,12 @@ const LINES: [&str; SockLine::LockWait as usize + 1] = [
 struct Skb {
     seq: u64,
     len: u32,
-    /// How many bytes of data its head has room for; 0 of one that nothing is added to.
+    /// For how many bytes of data its head has room; 0 if nothing will be added to it.
     linear: u32,
     truesize: u32,
-    /// TCPHDR_PSH: a send ended with it.
+    /// TCPHDR_PSH: a send ended with this segment.
     psh: bool,
-    /// Whose caches hold it; its reader has `touched` its structure.
+    /// The CPU whose caches hold it; `touched`: its reader has read its structure.
     writer: CpuId,
     touched: bool,
 }
@@ -100,12 +101,12 @@ pub(super) struct TcpPacket {
     pub to: u32,
     seq: u64,
     len: u32,
-    /// How many bytes of data its head has room for.
+    /// For how many bytes of data its head has room.
     linear: u32,
     truesize: u32,
     psh: bool,
     fin: bool,
-    /// Time stamps: of its sending, and of what its sender had received last.
+    /// Time stamps: when it was sent, and the one that its sender had received last.
     tsval: u64,
     tsecr: u64,
     ack_seq: u64,
@@ -136,7 +137,7 @@ struct Ack {
     last_seg_size: u32,
 }
 
-/// tp->ucopy: a reader who sleeps, or processes what came for it.
+/// tp->ucopy: a reader that sleeps, or that processes what arrived for it.
 #[derive(Clone, Copy, Debug)]
 struct Ucopy {
     task: TaskId,
@@ -148,16 +149,16 @@ pub(crate) struct TcpSock {
     base: Line,
     peer: u32,
     sk_wq: WaitQueue,
-    /// The epoll file that stands on it, if one does.
+    /// The epoll file that watches it, if any.
     pub(super) watch: Option<Watch>,
     /// sk_lock.wq.
     lock_wq: WaitQueue,
-    /// sk_lock.owned: by whom.
+    /// sk_lock.owned: the owner.
     owned: Option<TaskId>,
     sk_backlog: VecDeque<TcpPacket>,
     sk_sndbuf: u32,
     sk_rcvbuf: u32,
-    /// SOCK_SNDBUF_LOCK, SOCK_RCVBUF_LOCK: an application has set them, and they stay.
+    /// SOCK_SNDBUF_LOCK, SOCK_RCVBUF_LOCK: whether an application has set the sizes, so that they stay.
     sndbuf_locked: bool,
     rcvbuf_locked: bool,
     sk_wmem_queued: u32,
@@ -167,7 +168,7 @@ pub(crate) struct TcpSock {
     queue_shrunk: bool,
 
     nodelay: bool,
-    /// Sent and unacknowledged segments first: `packets_out` of them.
+    /// The first `packets_out` segments are sent and unacknowledged.
     sk_write_queue: VecDeque<Skb>,
     packets_out: usize,
     write_seq: u64,
@@ -180,7 +181,7 @@ pub(crate) struct TcpSock {
     mss_cache: u32,
     snd_cwnd: u32,
     is_cwnd_limited: bool,
-    /// SEND_SHUTDOWN: a FIN follows the last data; it has been sent.
+    /// SEND_SHUTDOWN: a FIN follows the last data; `fin_sent`: it has been sent.
     shutdown: bool,
     fin_sent: bool,
 
@@ -191,11 +192,11 @@ pub(crate) struct TcpSock {
     rcv_wnd: u32,
     window_clamp: u32,
     rcv_ssthresh: u32,
-    /// By how many bits the windows that it offers are scaled.
+    /// By how many bits its window announcements are scaled.
     rcv_wscale: u32,
     /// net.ipv4.tcp_rmem[2].
     rmem_max: u32,
-    /// How much of 256 bytes of buffer may be data, where that is measured.
+    /// How many of 256 bytes of buffer may be data, on kernels that measure this.
     scaling_ratio: Option<u32>,
     rcv_rtt_est: RcvRttEst,
     rcvq_space: RcvqSpace,
@@ -204,10 +205,11 @@ pub(crate) struct TcpSock {
     prequeue_memory: u32,
     ucopy: Option<Ucopy>,
     icsk_ack: Ack,
-    /// ICSK_TIME_PROBE0: when the window is probed that has no room for the next segment, and by how many bits longer that takes each time.
+    /// ICSK_TIME_PROBE0: when a window without room for the next segment is probed, and by how many bits the interval
+    /// has grown.
     probe0: Option<Ns>,
     icsk_backoff: u32,
-    /// RCV_SHUTDOWN: the peer's FIN has come.
+    /// RCV_SHUTDOWN: whether the peer's FIN has come.
     fin_received: bool,
 }
 
@@ -230,7 +232,7 @@ impl TcpSock {
         &mut self.sk_wq
     }
 
-    /// tcp.c: tcp_poll(), as far as data to read are concerned.
+    /// tcp.c: tcp_poll(), for data to read.
     pub(super) fn tcp_poll<S: Scheduler>(&self, sched: &mut S, cpu: CpuId) -> bool {
         sched.arch_mut().read(cpu, self.line(SockLine::Receive));
         self.rcv_nxt > self.copied_seq || self.fin_received
@@ -244,7 +246,7 @@ impl TcpSock {
         self.tcp_win_from_space(i64::from(self.sk_rcvbuf))
     }
 
-    /// What of the window that the peer was told it may still use.
+    /// How much of the window announced to the peer is still usable.
     fn tcp_receive_window(&self) -> u32 {
         (self.rcv_wup + u64::from(self.rcv_wnd)).saturating_sub(self.rcv_nxt) as u32
     }
@@ -264,7 +266,7 @@ impl Os {
 }
 
 impl TcpSock {
-    /// What connect() and accept() leave behind: tcp_init_buffer_space() and what the handshake told of windows.
+    /// The state after connect() and accept(): tcp_init_buffer_space(), and what the handshake said about windows.
     fn established(base: Line, peer: u32, nodelay: bool, buffers: Buffers, rules: &NetRules) -> TcpSock {
         let tcp_rmem_1 = match rules.default_buffer {
             DefaultBuffer::Fixup => 87_380,
@@ -273,7 +275,7 @@ impl TcpSock {
         let asked = buffers.receive.map(|asked| rules.buffer_max.rcvbuf(asked));
         let mut sock = TcpSock::unconnected(base, peer, nodelay, buffers, rules);
         sock.sk_rcvbuf = asked.unwrap_or(tcp_rmem_1);
-        // tcp_select_initial_window(): whole segments, where there is room for one.
+        // tcp_select_initial_window(): whole segments, if there is room for one.
         let space = sock.tcp_full_space() as u32;
         let offered = if space > LOOPBACK_MSS { space / LOOPBACK_MSS * LOOPBACK_MSS } else { space };
         sock.rcv_wscale = rcv_wscale(asked.map_or(sock.rmem_max, |_| space));
@@ -289,7 +291,7 @@ impl TcpSock {
             None => sock.tcp_sndbuf_expand(),
         }
         let full_space = sock.tcp_full_space() as u32;
-        // One segment is kept in reserve, where there is room for it.
+        // One segment is kept in reserve, if there is room for it.
         let reserves = full_space > 2 * LOOPBACK_MSS;
         sock.window_clamp = if reserves { (full_space - LOOPBACK_MSS).max(2 * LOOPBACK_MSS) } else { full_space };
         sock.rcv_ssthresh = offered.min(sock.window_clamp);
@@ -364,7 +366,8 @@ fn rcv_wscale(space: u32) -> u32 {
 // The socket's lock: net/core/sock.c.
 
 impl Net {
-    /// sock.c: lock_sock(): makes `task` the owner. Returns false if another is; then it has queued up to sleep.
+    /// sock.c: lock_sock(): makes `task` the owner. Returns false if another task is the owner; then `task` has queued
+    /// up and is about to sleep.
     fn lock_sock<S: Scheduler>(&mut self, sched: &mut S, cpu: CpuId, task: TaskId, sk: u32) -> bool {
         let tp = &mut self.tcp[sk as usize];
         let lock = tp.line(SockLine::Lock);
@@ -384,7 +387,7 @@ impl Net {
         }
     }
 
-    /// sock.c: release_sock(): what came meanwhile, then the lock.
+    /// sock.c: release_sock(): processes what came meanwhile, then releases the lock.
     fn release_sock<S: Scheduler>(&mut self, sched: &mut S, cpu: CpuId, sk: u32) {
         within(sched, cpu, paths::RELEASE_SOCK, |sched| {
             let lock = self.tcp[sk as usize].line(SockLine::Lock);
@@ -410,7 +413,8 @@ impl Net {
 
     /// Joins the queue of `sk`'s events.
     ///
-    /// Differs: who stands there still and sleeps for the socket's lock by now is woken by an event, too, and sleeps again.
+    /// Differs: a task that is still on this queue, and already sleeps for the socket's lock, is woken by an event,
+    /// too, and sleeps again.
     fn join_for_event<S: Scheduler>(&mut self, sched: &mut S, cpu: CpuId, task: TaskId, sk: u32) {
         let queue = &mut self.tcp[sk as usize].sk_wq;
         match self.rules.wait_event {
@@ -419,7 +423,7 @@ impl Net {
         }
     }
 
-    /// Sleeps there: wait.c: wait_woken(), until v4.9 with the state that prepare_to_wait() left.
+    /// Sleeps for an event: wait.c: wait_woken(); until v4.9 in the state that prepare_to_wait() has set.
     fn sleep_for_event<S: Scheduler>(&mut self, sched: &mut S, cpu: CpuId, sk: u32) -> Step {
         if self.rules.wait_event == WaitEvent::Woken {
             sched.set_current_state(cpu, TaskState::Interruptible);
@@ -429,7 +433,7 @@ impl Net {
         timers.into_iter().flatten().min().map_or(Step::Sleep, Step::SleepUntil)
     }
 
-    /// Leaves it without having slept.
+    /// Leaves the queue without having slept.
     fn leave_awake<S: Scheduler>(&mut self, sched: &mut S, cpu: CpuId, task: TaskId, sk: u32) {
         if self.rules.wait_event == WaitEvent::Autoremove {
             sched.set_current_state(cpu, TaskState::Running);
@@ -437,12 +441,12 @@ impl Net {
         self.tcp[sk as usize].sk_wq.finish_wait(sched, cpu, task);
     }
 
-    /// sock.c: sock_def_readable(): whoever waits for data, in the hope that the waker sleeps next.
+    /// sock.c: sock_def_readable(): wakes a task that waits for data, with the hint that the waker is about to sleep.
     fn tcp_data_ready<S: Scheduler>(&mut self, sched: &mut S, cpu: CpuId, sk: u32) {
         self.wake_at(sched, cpu, sk, WakeFlags::SYNC, 1);
     }
 
-    /// sock.c: sock_def_wakeup(), where the connection's state has changed: all who wait, without that hope.
+    /// sock.c: sock_def_wakeup(), when the connection's state has changed: wakes all waiting tasks, without that hint.
     fn sock_def_wakeup<S: Scheduler>(&mut self, sched: &mut S, cpu: CpuId, sk: u32) {
         self.wake_at(sched, cpu, sk, WakeFlags::NONE, 0);
     }

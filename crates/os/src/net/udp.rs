@@ -1,5 +1,5 @@
-//! net/ipv4/udp.c: datagrams over loopback. A sender never sleeps, because the device takes each packet off its account at once; a
-//! datagram that finds the receive buffer full is dropped in the sender's context.
+//! net/ipv4/udp.c: datagrams over loopback. A sender never sleeps, because the device takes each packet off its account
+//! at once. A datagram that finds the receive buffer full is dropped in the sender's context.
 
 use super::rules::{self, Buffers, UdpReceive};
 use super::{Net, NetCall, Packet, Socket, Stage, line};
@@ -23,13 +23,13 @@ enum SockLine {
     /// socket_wq.
     Wait,
     Route,
-    /// reader_queue, forward_deficit: the reader's own, where there are such.
+    /// reader_queue, forward_deficit: the reader's own, on kernels that have them.
     Reader,
-    /// udp_prod_queue, where there are such.
+    /// udp_prod_queue, on kernels that have it.
     Producers,
 }
 
-/// What lies on each.
+/// The content of each line.
 const LINES: &[&str] = &[
     "udp_sock: sock_common",
     "udp_sock: sk_lock",
@@ -40,7 +40,7 @@ const LINES: &[&str] = &[
     "udp_sock: udp_prod_queue",
 ];
 
-/// Headers of UDP and IP, and what the device's alignment takes, in bytes.
+/// Headers of UDP and IP, and the device's alignment, in bytes.
 const HEADERS: u32 = 28 + 31;
 /// The longest datagram.
 pub const LONGEST: u32 = 65_507;
@@ -61,7 +61,7 @@ pub(crate) struct UdpSock {
     sk_rcvbuf: u32,
     sk_rmem_alloc: u32,
     sk_receive_queue: VecDeque<UdpPacket>,
-    /// What the reader has taken to itself, and the memory of what it has read and not given back.
+    /// What the reader has moved to its own queue, and the memory of what it has read but not yet given back.
     reader_queue: VecDeque<UdpPacket>,
     forward_deficit: u32,
     sk_drops: u64,
@@ -72,7 +72,8 @@ impl UdpSock {
         line(self.base, of as u32)
     }
 
-    /// udp.c: __skb_recv_udp(), as far as it does not sleep: the first datagram of the reader's queue, which takes over all that has come.
+    /// udp.c: __skb_recv_udp(), without its sleep: takes the first datagram of the reader's queue. If that is empty, it
+    /// first takes over all that has come.
     #[doc(alias = "__skb_recv_udp")]
     fn skb_recv_udp<S: Scheduler>(&mut self, sched: &mut S, cpu: CpuId) -> Option<UdpPacket> {
         let (queue, reader) = (self.line(SockLine::Queue), self.line(SockLine::Reader));
@@ -97,7 +98,7 @@ impl UdpSock {
         packet
     }
 
-    /// udp.c: udp_rmem_release(), in part; `locked`: the receive queue is.
+    /// udp.c: udp_rmem_release(), in part; `locked`: the receive queue is locked.
     fn udp_rmem_release<S: Scheduler>(&mut self, sched: &mut S, cpu: CpuId, size: u32, locked: bool) {
         self.forward_deficit += size;
         if self.forward_deficit < self.sk_rcvbuf >> 2 && !self.reader_queue.is_empty() {
@@ -142,7 +143,7 @@ impl Os {
         (Socket::Udp(first), Socket::Udp(first + 1))
     }
 
-    /// Datagrams that found the receive buffer of `socket` full.
+    /// How many datagrams found the receive buffer of `socket` full.
     pub fn udp_drops(&self, socket: Socket) -> u64 {
         let Socket::Udp(sk) = socket else { return 0 };
         self.net.udp[sk as usize].sk_drops
@@ -167,10 +168,11 @@ impl Net {
         Step::Done(u64::from(len))
     }
 
-    /// udp.c: udp_rcv(), udp_queue_rcv_skb(), __udp_enqueue_schedule_skb(): into the buffer, if there is room; its reader is woken.
+    /// udp.c: udp_rcv(), udp_queue_rcv_skb(), __udp_enqueue_schedule_skb(): puts the datagram into the buffer, if there
+    /// is room, and wakes the reader.
     ///
-    /// Differs: v7.2's senders have a queue for each node, of which the first one in takes all to the reader's; here it is one, and who comes is
-    /// always the first.
+    /// Differs: in v7.2 senders have one queue per node, from which the first sender moves everything to the reader's
+    /// queue; here there is one queue, and each sender is the first.
     pub(super) fn udp_rcv<S: Scheduler>(&mut self, sched: &mut S, cpu: CpuId, packet: UdpPacket) {
         within(sched, cpu, paths::UDP_RCV, |sched| {
             let sock = &mut self.udp[packet.to as usize];
@@ -194,7 +196,7 @@ impl Net {
             };
             let by_queue = self.rules.udp_receive == UdpReceive::Queues && !full;
             if by_queue {
-                // Its account, and the queue.
+                // The account of the queue, and the queue.
                 sched.arch_mut().atomic(cpu, producers);
                 sched.arch_mut().atomic(cpu, producers);
             }
@@ -225,7 +227,7 @@ impl Net {
         });
     }
 
-    /// udp.c: udp_recvmsg(): one datagram, of which what does not fit is lost; readers sleep exclusively.
+    /// udp.c: udp_recvmsg(): takes one datagram. The part of it that does not fit is lost. Readers wait exclusively.
     pub(super) fn udp_recvmsg<S: Scheduler>(
         &mut self,
         sched: &mut S,

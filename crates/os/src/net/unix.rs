@@ -1,5 +1,6 @@
-//! net/unix/af_unix.c: stream sockets of one machine. Each write becomes a packet in the receiver's queue, on the sender's account until
-//! it has been read; who found that account full is woken once three quarters of it are free.
+//! net/unix/af_unix.c: stream sockets of one machine. Each write becomes a packet in the receiver's queue, and counts
+//! on the sender's account until it has been read. A sender that found its account full is woken once three quarters of
+//! it are free.
 
 use super::rules::{self, Buffers};
 use super::{Net, NetCall, Receive, Socket, Stage, line};
@@ -27,7 +28,7 @@ enum SockLine {
     Read,
 }
 
-/// What lies on each.
+/// The content of each line.
 const LINES: [&str; SockLine::Read as usize + 1] = [
     "unix_sock: unix_state_lock",
     "unix_sock: sk_receive_queue",
@@ -36,7 +37,8 @@ const LINES: [&str; SockLine::Read as usize + 1] = [
     "unix_sock: readlock (iolock)",
 ];
 
-/// SKB_MAX_HEAD(0): what fits into a page with the shared information; more goes into pages of its own, 32 KiB of them at most.
+/// SKB_MAX_HEAD(0): what fits into one page with the shared information. More data go into separate pages, at most 32
+/// KiB of them.
 const SKB_MAX_HEAD: u32 = 4096 - rules::SKB_SHARED_INFO;
 const UNIX_SKB_FRAGS_SZ: u32 = 32 * 1024;
 
@@ -55,7 +57,7 @@ pub(crate) struct UnixSock {
     sk_sndbuf: u32,
     sk_wmem_alloc: u32,
     sk_receive_queue: VecDeque<Skb>,
-    /// The peer sends no more.
+    /// Whether the peer sends no more.
     rcv_shutdown: bool,
 }
 
@@ -68,7 +70,7 @@ impl UnixSock {
         &mut self.sk_wq
     }
 
-    /// af_unix.c: unix_poll(), as far as data to read are concerned.
+    /// af_unix.c: unix_poll(), for data to read.
     pub(super) fn unix_poll<S: Scheduler>(&self, sched: &mut S, cpu: CpuId) -> bool {
         sched.arch_mut().read(cpu, self.line(SockLine::Queue));
         !self.sk_receive_queue.is_empty() || self.rcv_shutdown
@@ -95,8 +97,8 @@ impl Os {
     }
 }
 
-/// sock.c: alloc_skb_with_frags(): what a packet of `len` bytes takes. Its pages are full, as far as it has so much: what does not fill one
-/// lies in the head.
+/// sock.c: alloc_skb_with_frags(): the memory of a packet of `len` bytes. Its pages are full; bytes that do not fill a
+/// page are in the head.
 fn truesize(len: u32) -> u32 {
     let pages = len.saturating_sub(SKB_MAX_HEAD).next_multiple_of(4096);
     rules::truesize(len.saturating_sub(pages)) + pages
@@ -208,8 +210,8 @@ impl Net {
         Step::Done(u64::from(call.done))
     }
 
-    /// sock.c: sock_wfree(), af_unix.c: unix_write_space(): off the sender's account; everybody who waits for room is woken, with the sync
-    /// hint, while at most a quarter of it is taken.
+    /// sock.c: sock_wfree(), af_unix.c: unix_write_space(): takes a packet off the sender's account. While at most a
+    /// quarter of the account is in use, all tasks that wait for room are woken, with the sync hint.
     fn unix_consume<S: Scheduler>(&mut self, sched: &mut S, cpu: CpuId, sender: u32, truesize: u32) {
         charge(sched, cpu, paths::KFREE_SKB);
         within(sched, cpu, paths::UNIX_WRITE_SPACE, |sched| {
@@ -225,8 +227,8 @@ impl Net {
         });
     }
 
-    /// af_unix.c: unix_shutdown(): the peer reads to the end and then sees it. All who wait there are woken, without the sync hint
-    /// (sock.c: sock_def_wakeup()).
+    /// af_unix.c: unix_shutdown(): the peer reads to the end and then sees it. All tasks that wait there are woken,
+    /// without the sync hint (sock.c: sock_def_wakeup()).
     pub(super) fn unix_shutdown<S: Scheduler>(&mut self, sched: &mut S, cpu: CpuId, sk: u32) -> Step {
         let peer = self.unix[sk as usize].peer;
         let peer = &mut self.unix[peer as usize];
@@ -257,7 +259,8 @@ mod tests {
 
     #[test]
     fn what_does_not_fit_a_page_lies_in_whole_pages() {
-        // A message of 100 bytes; the longest of one page with the shared information; a byte more fills a page, and so the head is empty.
+        // A message of 100 bytes; the longest that fits into one page with the shared information. With one byte more a
+        // page is full, so the head is empty.
         assert_eq!([100, SKB_MAX_HEAD].map(truesize), [768, 4_352]);
         assert_eq!(truesize(SKB_MAX_HEAD + 1), 768 + 4_096);
         assert_eq!(truesize(8_192), 768 + 8_192);

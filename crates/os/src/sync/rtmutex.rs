@@ -1,11 +1,12 @@
-//! kernel/locking/rtmutex.c and kernel/futex/pi.c (kernel/futex.c until v5.15): mutexes of threads whose waiters lend their priority to
-//! the owner, and to those for whom that one waits (PTHREAD_PRIO_INHERIT).
+//! kernel/locking/rtmutex.c and kernel/futex/pi.c (kernel/futex.c until v5.15): mutexes whose waiters lend their
+//! priority to the owner, and on to the owners for which that one waits (PTHREAD_PRIO_INHERIT).
 //!
-//! An uncontended lock or unlock stays in user space. Whoever is waited for gives the mutex back through the kernel, which wakes the
-//! first of the waiters by priority; until that one runs, only who has more priority may take it.
+//! An uncontended lock or unlock stays in user space. An owner for which tasks wait unlocks through the kernel, which
+//! wakes the first waiter by priority. Until that one runs, only a task of higher priority may take the mutex.
 //!
-//! Modelled: a price for going into the kernel, that of a futex's wait or wakeup. Differs: whoever would close a circle of waiters is told before it queues (EDEADLK, at which pthread_mutex_lock() never
-//! returns); a task that waits does not change its own priority, so nobody is queued anew for that (rt_mutex_adjust_pi()).
+//! Modelled: a price for entering the kernel, that of a futex's wait or wakeup. Differs: a task that would close a
+//! circle of waiters is told before it queues (EDEADLK, at which pthread_mutex_lock() never returns); a waiting task
+//! does not change its own priority, so it is never requeued for that (rt_mutex_adjust_pi()).
 
 use super::{GONE, MutexId, Stage, Sync, SyncCall, futex_wait};
 use crate::{Os, Step, charge, paths};
@@ -69,21 +70,22 @@ struct RtMutexWaiter {
     rank: Rank,
 }
 
-/// What waiters are ordered by: the less, the sooner. Of those with a deadline the earlier one comes first; other tasks have none.
+/// The order of waiters: a lesser rank comes sooner. Among tasks with a deadline the earlier one comes first; other
+/// tasks have none.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 struct Rank {
     prio: i32,
     deadline: u64,
 }
 
-/// A mutex, with what the kernel keeps of it.
+/// A mutex, with the kernel's state of it.
 #[derive(Clone, Debug)]
 pub(super) struct PiMutex {
     line: Line,
     pub(super) owner: Option<TaskId>,
     /// FUTEX_WAITERS in its word: the unlock goes through the kernel.
     contended: bool,
-    /// The first one first.
+    /// In the order of their ranks.
     waiters: Vec<RtMutexWaiter>,
 }
 
@@ -97,7 +99,7 @@ impl PiMutex {
         self.waiters.first().map(|waiter| waiter.task)
     }
 
-    /// rtmutex.c: rt_mutex_enqueue(). Behind those of its rank.
+    /// rtmutex.c: rt_mutex_enqueue(). Behind waiters of the same rank.
     fn rt_mutex_enqueue(&mut self, task: TaskId, rank: Rank) {
         let at = self.waiters.partition_point(|other| other.rank <= rank);
         self.waiters.insert(at, RtMutexWaiter { task, rank });
@@ -112,7 +114,7 @@ impl PiMutex {
         self.waiters.iter().any(|waiter| waiter.task == task)
     }
 
-    /// rtmutex.c: try_to_take_rt_mutex(), by a task of this rank that may or may not wait already.
+    /// rtmutex.c: try_to_take_rt_mutex(), by a task of this rank, which may or may not be a waiter already.
     #[doc(alias = "rt_mutex_steal")]
     fn try_to_take_rt_mutex(&mut self, task: TaskId, rank: Rank) -> bool {
         let free = match self.waiters.first() {
@@ -140,27 +142,28 @@ fn waiter_rank<S: Scheduler>(sched: &S, order: WaiterOrder, task: TaskId) -> Ran
 }
 
 impl Sync {
-    /// `task->pi_blocked_on`: the mutex that a task waits for.
+    /// `task->pi_blocked_on`: the mutex for which a task waits.
     fn pi_blocked_on(&self, task: TaskId) -> Option<usize> {
         self.pi_mutexes.iter().position(|mutex| mutex.has_waiter(task))
     }
 
-    /// rtmutex.c: task_top_pi_waiter(). The first of the waiters for what a task holds.
+    /// rtmutex.c: task_top_pi_waiter(). The first of all waiters for the mutexes that a task holds.
     ///
-    /// Differs: of two that have one priority the one that waits for the older mutex, where the kernel takes the one that came first.
+    /// Differs: of two waiters with the same priority this is the one that waits for the older mutex; the kernel takes
+    /// the one that came first.
     fn task_top_pi_waiter(&self, task: TaskId) -> Option<TaskId> {
         let held = self.pi_mutexes.iter().filter(|mutex| mutex.owner == Some(task));
         let top = held.rev().filter_map(|mutex| mutex.waiters.first()).max_by_key(|waiter| Reverse(waiter.rank));
         top.map(|waiter| waiter.task)
     }
 
-    /// rtmutex.c: rt_mutex_adjust_prio(). A task has what the first of those who wait for it lends, or its own.
+    /// rtmutex.c: rt_mutex_adjust_prio(). Gives a task the priority that its first waiter lends, or its own.
     fn rt_mutex_adjust_prio<S: Scheduler>(&self, sched: &mut S, cpu: CpuId, task: TaskId) {
         sched.rt_mutex_setprio(cpu, task, self.task_top_pi_waiter(task));
     }
 
-    /// rtmutex.c: rt_mutex_adjust_prio_chain(), from the owner of `lock` on, whose waiters have changed: up to who waits for nobody, or
-    /// whose new priority changes nothing for those it waits for.
+    /// rtmutex.c: rt_mutex_adjust_prio_chain(), from the owner of `lock` on, whose waiters have changed. It goes on to
+    /// an owner that waits for nobody, or whose new priority changes nothing for those for which it waits.
     fn rt_mutex_adjust_prio_chain<S: Scheduler>(&mut self, sched: &mut S, cpu: CpuId, lock: usize, order: WaiterOrder) {
         let mut lock = lock;
         while let Some(owner) = self.pi_mutexes[lock].owner.filter(|&owner| owner != GONE) {
@@ -176,7 +179,7 @@ impl Sync {
             mutex.rt_mutex_enqueue(owner, rank);
             let top = mutex.rt_mutex_top_waiter();
             if mutex.owner.is_none() {
-                // On its way to the first of them, who is another one now.
+                // The mutex is on its way to the first waiter, which is another one now.
                 if let Some(top) = top.filter(|_| top != top_before) {
                     sched.wake(cpu, top, WakeFlags::NONE);
                 }
@@ -204,16 +207,17 @@ impl Sync {
 }
 
 impl Os {
-    /// A mutex of threads with PTHREAD_PRIO_INHERIT.
+    /// Makes a mutex with PTHREAD_PRIO_INHERIT.
     pub fn create_pi_mutex(&mut self) -> MutexId {
         let line = self.allocate_named(&["mutex: word, waiters"]);
         self.sync.pi_mutexes.push(PiMutex::new(line));
         MutexId::Pi(self.sync.pi_mutexes.len() as u32 - 1)
     }
 
-    /// pi.c: futex_lock_pi(), and what comes before it in user space.
+    /// pi.c: futex_lock_pi(), and what precedes it in user space.
     ///
-    /// Differs: who would wait for itself is told before it queues, and sleeps for good, as pthread_mutex_lock() has it.
+    /// Differs: a task that would wait for itself is told before it queues, and sleeps for good, as in
+    /// pthread_mutex_lock().
     pub(super) fn futex_lock_pi<S: Scheduler>(
         &mut self,
         sched: &mut S,
@@ -258,9 +262,9 @@ impl Os {
         }
     }
 
-    /// pi.c: futex_unlock_pi(), and what comes before it in user space. The kernel lets go of nobody's mutex but the caller's own.
+    /// pi.c: futex_unlock_pi(), and what precedes it in user space. The kernel releases only the caller's own mutex.
     ///
-    /// Differs: the bucket of the hash table that both sides lock is not there.
+    /// Differs: the hash bucket that both sides lock is absent.
     #[doc(alias = "wake_futex_pi")]
     #[doc(alias = "mark_wakeup_next_waiter")]
     pub(super) fn futex_unlock_pi<S: Scheduler>(
@@ -286,7 +290,7 @@ impl Os {
         Step::Done(0)
     }
 
-    /// rtmutex_api.c: rt_mutex_futex_unlock(): the first waiter is woken, if there is one still.
+    /// rtmutex_api.c: rt_mutex_futex_unlock(): wakes the first waiter, if there still is one.
     fn rt_mutex_futex_unlock<S: Scheduler>(&mut self, sched: &mut S, cpu: CpuId, task: TaskId, lock: usize) {
         let mutex = &mut self.sync.pi_mutexes[lock];
         mutex.owner = None;
@@ -306,10 +310,10 @@ impl Os {
         }
     }
 
-    /// futex/core.c: exit_pi_state_list(), of a task that ends: mutexes that others wait for go to the first of them. Of one that nobody waits for
-    /// the kernel knows nothing, and it stays taken.
+    /// futex/core.c: exit_pi_state_list(), for a task that ends: a mutex for which tasks wait goes to the first of
+    /// them. The kernel does not know of a mutex without waiters, so that stays taken.
     ///
-    /// Differs: FUTEX_OWNER_DIED, which the next owner finds in the word, is not there: its program goes on.
+    /// Differs: FUTEX_OWNER_DIED, which the next owner would find in the word, is absent: its program simply goes on.
     pub(super) fn exit_pi_state_list<S: Scheduler>(&mut self, sched: &mut S, cpu: CpuId, task: TaskId) {
         for lock in 0..self.sync.pi_mutexes.len() {
             let mutex = &mut self.sync.pi_mutexes[lock];

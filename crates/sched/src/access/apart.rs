@@ -1,4 +1,4 @@
-//! What is on a line of its own in some layouts, and beside other fields in the others.
+//! Fields that have a cache line of their own in some layouts and share one with other fields in others.
 
 use crate::arch::Arch;
 use crate::core::Sched;
@@ -7,7 +7,7 @@ use crate::sched::{CfsRqId, TaskId};
 use units::{CpuId, unlikely};
 
 impl<A: Arch> Sched<A> {
-    /// Looks at what `weighted_cpuload()` is: `runnable_load_avg` of a CPU's root queue.
+    /// Looks at `runnable_load_avg` of a CPU's root queue, which is `weighted_cpuload()`.
     #[inline]
     pub(crate) fn read_rq_runnable(&mut self, cpu: CpuId) {
         self.read(self.layout.rq_runnable(cpu));
@@ -19,13 +19,14 @@ impl<A: Arch> Sched<A> {
         self.read(self.layout.task(p, TaskLine::Wakees));
     }
 
-    /// Changes one of these.
+    /// Changes one of the waker fields.
     #[inline]
     pub(crate) fn write_task_wakees(&mut self, p: TaskId) {
         self.write(self.layout.task(p, TaskLine::Wakees));
     }
 
-    /// Looks at `on_rq` (until v7.2 `wake_cpu` is beside it) after [`Self::read_task`], where they are on another line.
+    /// Looks at `on_rq` (until v7.2 with `wake_cpu` beside it) after [`Self::read_task`], if it lies on another line
+    /// than `state`.
     #[inline]
     pub(crate) fn read_task_on_rq_apart(&mut self, p: TaskId) {
         if let Some(line) = self.layout.on_rq_apart(p) {
@@ -33,7 +34,7 @@ impl<A: Arch> Sched<A> {
         }
     }
 
-    /// Changes `on_rq`, where that is on another line than `state`.
+    /// Changes `on_rq`, if it lies on another line than `state`.
     #[inline]
     pub(crate) fn write_task_on_rq_apart(&mut self, p: TaskId) {
         if let Some(line) = self.layout.on_rq_apart(p) {
@@ -41,7 +42,7 @@ impl<A: Arch> Sched<A> {
         }
     }
 
-    /// Changes `runnable_load_*` and what lies behind, where that is another line than [`Self::write_cfs_avg`]'s.
+    /// Changes `runnable_load_*` and what lies behind it, if that is another line than [`Self::write_cfs_avg`]'s.
     #[inline]
     pub(crate) fn write_cfs_runnable_apart(&mut self, cfs_rq: CfsRqId) {
         if unlikely(self.layout.runnable_is_apart()) {

@@ -1,4 +1,4 @@
-//! What balancing touches that belongs to no CPU.
+//! What load balancing touches that belongs to no CPU.
 
 use crate::arch::Arch;
 use crate::core::Sched;
@@ -35,7 +35,7 @@ impl<A: Arch> Sched<A> {
         self.arch.atomic(self.this_cpu, self.layout.global(GlobalLine::NohzBalance));
     }
 
-    /// Looks whether somebody holds `balancing`.
+    /// Looks whether a CPU holds `balancing`.
     #[inline]
     pub(crate) fn read_balance_running(&mut self) {
         self.read(BALANCE_RUNNING);
@@ -47,7 +47,7 @@ impl<A: Arch> Sched<A> {
         self.arch.atomic(self.this_cpu, BALANCE_RUNNING);
     }
 
-    /// Lets go of it.
+    /// Releases it.
     #[inline]
     pub(crate) fn write_balance_running(&mut self) {
         self.write(BALANCE_RUNNING);

@@ -18,7 +18,8 @@ impl<A: Arch> Sched<A> {
         self.arch.unlock(self.this_cpu, self.layout.sched_cache(u32::from(cpu.0), CacheLine::Epoch));
     }
 
-    /// Changes a process's `sched_cache_time` of a CPU: in the CPU's own memory, where those of all processes share a line here (four do).
+    /// Changes a CPU's `sched_cache_time` of a process. It lies in the CPU's own memory; here all processes share one
+    /// line of it (in the kernel, four do).
     #[inline]
     pub(crate) fn write_cache_time(&mut self, cpu: CpuId) {
         self.write(self.layout.sched_cache(u32::from(cpu.0), CacheLine::Time));

@@ -1,4 +1,4 @@
-//! What looking for an idle CPU touches.
+//! The memory accesses of searches for an idle CPU.
 
 use super::Path;
 use crate::arch::Arch;
@@ -9,20 +9,20 @@ use crate::sched::{Arena, CfsRq, CfsRqId, Rq, TaskId};
 use crate::versions::Kernel;
 use units::{CpuId, CpuMask, PerCpu};
 
-/// The run queues as one who looks for an idle CPU sees them, while walking along a mask of the same scheduler.
+/// The runqueues as a search for an idle CPU sees them, while it walks along a mask of the same scheduler.
 pub(crate) struct Glance<'a, A: Arch> {
     pub arch: &'a mut A,
     pub layout: &'a Layout,
     pub rq: &'a PerCpu<Rq>,
     pub running_idle: &'a CpuMask,
     pub cfs_rq: &'a Arena<CfsRqId, CfsRq>,
-    /// Whether a CPU with nothing but SCHED_IDLE tasks serves as an idle one does ...
+    /// Whether a CPU that has only SCHED_IDLE tasks counts as idle ...
     pub sched_idle: bool,
-    /// ... but not this task.
+    /// ... but not to the searching task, because it is SCHED_IDLE itself.
     pub refuses_sched_idle: bool,
-    /// Where it stands that wakeups are queued for a CPU.
+    /// The cache line that says whether wakeups are queued for a CPU.
     pub pending: RqLine,
-    /// Who looks.
+    /// The searching CPU.
     pub by: CpuId,
 }
 
@@ -51,7 +51,7 @@ impl<'a, A: Arch> Glance<'a, A> {
         self.running_idle.contains(cpu) && self.nobody_waits(cpu)
     }
 
-    /// The part of `idle_cpu()` about those who wait for a CPU that runs its idle task.
+    /// The rest of `idle_cpu()`: whether nothing waits for a CPU that runs its idle task.
     #[inline(never)]
     fn nobody_waits(&mut self, cpu: CpuId) -> bool {
         self.arch.read(self.by, self.layout.rq(cpu, RqLine::NrRunning));
@@ -60,26 +60,26 @@ impl<'a, A: Arch> Glance<'a, A> {
         rq.nr_running == 0 && rq.wake_list.is_empty()
     }
 
-    /// fair.c: choose_idle_cpu(), until it was one: `available_idle_cpu(cpu) || sched_idle_cpu(cpu)`.
+    /// fair.c: choose_idle_cpu(), in later kernels `available_idle_cpu(cpu) || sched_idle_cpu(cpu)`.
     #[doc(alias = "choose_idle_cpu")]
     #[inline(always)]
     pub(crate) fn is_free(&mut self, cpu: CpuId) -> bool {
         self.idle_cpu(cpu) || self.choose_sched_idle_rq(cpu)
     }
 
-    /// fair.c: choose_sched_idle_rq(). Whether the CPU has nothing but SCHED_IDLE tasks, and that serves.
+    /// fair.c: choose_sched_idle_rq(). Whether the CPU has only SCHED_IDLE tasks, and such a CPU counts as idle.
     #[inline(always)]
     pub(crate) fn choose_sched_idle_rq(&mut self, cpu: CpuId) -> bool {
         self.sched_idle && self.sched_idle_cpu(cpu) && !self.refuses_sched_idle
     }
 
-    /// Whether [`Glance::is_free`] says no of all these CPUs, after a look at what runs there.
+    /// Whether [`Glance::is_free`] would reject all these CPUs after a look at what they run.
     #[inline]
     pub(crate) fn looks_in_vain(&self, cpus: &CpuMask) -> bool {
         !self.sched_idle && !cpus.intersects(self.running_idle)
     }
 
-    /// What it takes to ask [`Glance::is_free`] of CPUs that look in vain.
+    /// Charges the calls of [`Glance::is_free`] for CPUs that it would all reject.
     #[inline]
     pub(crate) fn pay_for_looks(&mut self, cpus: impl Iterator<Item = CpuId>) {
         if A::CHARGES {
@@ -98,7 +98,7 @@ impl<'a, A: Arch> Glance<'a, A> {
     }
 }
 
-/// `rq->ttwu_pending`; before v5.8 the list itself is looked at.
+/// The line of `rq->ttwu_pending`; kernels before v5.8 look at the list itself.
 #[inline]
 fn pending_line(wake_list: WakeList) -> RqLine {
     match wake_list {
@@ -111,19 +111,19 @@ impl<A: Arch> Sched<A> {
     /// fair.c / core.c: idle_cpu(), available_idle_cpu(): looks at another CPU's curr, nr_running and wake_list.
     #[inline]
     pub(crate) fn idle_cpu(&mut self, cpu: CpuId) -> bool {
-        // [`Glance::idle_cpu`], with a glance only where more than `curr` is looked at.
+        // [`Glance::idle_cpu`], creating a glance only if more than `curr` has to be looked at.
         self.path(Path::idle_cpu);
         self.read_rq_curr(cpu);
         self.running_idle.contains(cpu) && self.glance().nobody_waits(cpu)
     }
 
-    /// [`Glance::is_free`], for that task: `available_idle_cpu(cpu)`, or [`Sched::choose_sched_idle_rq`].
+    /// [`Glance::is_free`], for task `p`: `available_idle_cpu(cpu)`, or [`Sched::choose_sched_idle_rq`].
     #[inline]
     pub(crate) fn is_free(&mut self, cpu: CpuId, p: TaskId) -> bool {
         self.idle_cpu(cpu) || self.choose_sched_idle_rq(cpu, p)
     }
 
-    /// fair.c: choose_sched_idle_rq(). `sched_idle_cpu(cpu)` in kernels that take such a CPU for an idle one.
+    /// fair.c: choose_sched_idle_rq(). `sched_idle_cpu(cpu)` in kernels that treat such a CPU as idle.
     #[inline]
     pub(crate) fn choose_sched_idle_rq(&mut self, cpu: CpuId, p: TaskId) -> bool {
         self.kernel.wake.sched_idle_cpu != SchedIdleCpu::Busy
@@ -131,7 +131,7 @@ impl<A: Arch> Sched<A> {
             && !self.refuses_sched_idle(p)
     }
 
-    /// Whether a CPU with nothing but SCHED_IDLE tasks is a busy one to this task, which is one of them.
+    /// Whether this task treats a CPU that has only SCHED_IDLE tasks as busy, being SCHED_IDLE itself.
     #[inline]
     pub(crate) fn refuses_sched_idle(&self, p: TaskId) -> bool {
         self.kernel.wake.sched_idle_cpu == SchedIdleCpu::AsIdleForOthers && self.task_has_idle_policy(p)
@@ -155,7 +155,7 @@ impl<A: Arch> Sched<A> {
         self.read(self.layout.rq(cpu, pending_line(self.kernel.core.wake_list)));
     }
 
-    /// Changes `ttwu_pending`; before v5.8 the list itself tells.
+    /// Changes `ttwu_pending`; kernels before v5.8 look at the list itself.
     #[inline]
     pub(crate) fn write_ttwu_pending(&mut self, cpu: CpuId) {
         if self.kernel.core.wake_list == WakeList::CallSingle {

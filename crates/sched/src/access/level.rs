@@ -1,7 +1,7 @@
-//! What a step up the levels touches of its entity and of the queue that this is on.
+//! What one step up the hierarchy touches of an entity and of the queue it is on.
 //!
-//! The same as the accessors by id do, with the places of both looked up once: between two accesses that may charge, everything else would
-//! be looked up anew.
+//! These do what the accessors by id do, but look up both places only once: between two accesses that may charge, the
+//! compiler would have to look everything up again.
 
 use crate::arch::Arch;
 use crate::core::Sched;
@@ -10,17 +10,17 @@ use crate::layout::{CfsRqLine, Line, SeLine};
 use crate::sched::{CfsRqId, SeId};
 use units::unlikely;
 
-/// Where the lines of an entity and of its queue begin, and whether they are a group's.
+/// Where the cache lines of an entity and of its queue begin, and whether each belongs to a group.
 #[derive(Clone, Copy)]
 pub(crate) struct LevelLines {
     entity: (u32, bool),
     queue: (u32, bool),
-    /// Somebody else mostly touched them last.
+    /// Whether another CPU usually touched them last.
     fetched: bool,
 }
 
 impl LevelLines {
-    /// The same where a group's lines mostly come from another CPU.
+    /// The same lines, for a step at which a group's lines usually come from another CPU.
     #[inline(always)]
     pub(crate) fn fetched(self, step: Step) -> LevelLines {
         LevelLines { fetched: matches!(step, Step::Group(_)), ..self }

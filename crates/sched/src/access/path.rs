@@ -1,4 +1,4 @@
-//! The functions whose time is charged, by number. What they cost is the machine's affair.
+//! The functions whose time is charged, by number. The machine decides what they cost.
 
 /// A kernel function whose time is charged and shows in profiles. Numbers from [`Path::FIRST_OS`] on belong to `os`.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

@@ -1,4 +1,4 @@
-//! What statistics that are off by default touch, where they are on.
+//! What statistics touch that are off by default, while they are on.
 
 use crate::arch::Arch;
 use crate::core::Sched;

@@ -1,4 +1,4 @@
-//! core.c: which CPUs a task may use, and its way to another one.
+//! core.c: which CPUs a task may use, and how it moves when its CPU is no longer one of them.
 
 use super::Sched;
 use crate::arch::Arch;
@@ -37,28 +37,28 @@ behaviour! {
     }
 }
 
-/// What is kept of tasks' masks beside them.
+/// State of the tasks' masks that belongs to no single task.
 #[derive(Clone, Debug, Default)]
 pub struct AffinityState {
-    /// Where the last task may run that was told.
+    /// The mask that was last given to a task.
     last_mask: Arc<CpuMask>,
-    /// What select_fallback_rq() says in the kernel's log, in the order of the first of each kind.
+    /// What select_fallback_rq() writes into the kernel's log: one entry for each kind, in the order of their first events.
     pub no_longer_affine: Vec<NoLongerAffine>,
 }
 
-/// Tasks of one name that lost the last CPU that they might use, and may use all since.
+/// Tasks of one name that lost the last CPU they were allowed on, and have been allowed on all since.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NoLongerAffine {
     pub comm: String,
-    /// Where they were.
+    /// The CPU where they were.
     pub cpu: CpuId,
-    /// When the first was moved.
+    /// When the first of them was moved.
     pub at: Ns,
     pub times: u64,
 }
 
 impl<A: Arch> Sched<A> {
-    /// The affinity of the first process, which others inherit: all CPUs but isolated ones (sched_init_smp()).
+    /// The affinity of the first process, which all others inherit: all CPUs but isolated ones (sched_init_smp()).
     pub(super) fn default_affinity(&self) -> CpuMask {
         (0..self.nr_cpus()).map(CpuId::new).filter(|&cpu| !self.isolated.contains(cpu)).collect()
     }
@@ -71,7 +71,7 @@ impl<A: Arch> Sched<A> {
         }
         match self.kernel.core.cpu_allowed {
             CpuAllowed::Online => self.rq[cpu].hotplug.is_online(),
-            // A kernel thread may stay longest.
+            // A kernel thread may stay on a CPU that is no longer active.
             CpuAllowed::Active => {
                 self.rq[cpu].hotplug.is_active()
                     || self.task[p].mm == 0
@@ -83,13 +83,13 @@ impl<A: Arch> Sched<A> {
 
     /// core.c: select_task_rq().
     ///
-    /// Differs: v4.5 does not know cpumask_any() here, and its bound kernel threads leave a CPU that is on its way down.
+    /// Differs: v4.5 does not call cpumask_any() here, and its bound kernel threads leave a CPU that is on its way down.
     pub(super) fn select_task_rq(&mut self, p: TaskId, cpu: CpuId, sd_flag: SdFlags, flags: WakeFlags) -> CpuId {
         let mut cpu = cpu;
         if self.task[p].nr_cpus_allowed > 1 {
             cpu = self.class_select_task_rq(p, cpu, sd_flag, flags);
         } else if unlikely(!self.cpumask_test(cpu, p)) {
-            // cpumask_any(): the one it is bound to, which may be on its way down.
+            // cpumask_any(): the CPU that the task is bound to, which may be on its way down.
             cpu = self.task[p].cpus_allowed.first().unwrap_or(cpu);
         }
         if unlikely(!self.is_cpu_allowed(p, cpu)) {
@@ -98,10 +98,11 @@ impl<A: Arch> Sched<A> {
         cpu
     }
 
-    /// core.c: select_fallback_rq(). A CPU for a task that cannot stay on `cpu`: of the same node if possible. Where there is
-    /// none that it may use, it may use all from now on.
+    /// core.c: select_fallback_rq(). A CPU for a task that cannot stay on `cpu`, on the same node if possible. If the task may
+    /// use no CPU that is up, it may use all from now on.
     ///
-    /// Differs: the kernel asks the task's cpuset first, which is all CPUs for those of the top one (v4.5 to v4.16: those that are up).
+    /// Differs: the kernel first asks the task's cpuset; for tasks of the top cpuset that is all CPUs (v4.5 to v4.16: those that
+    /// are up).
     pub(crate) fn select_fallback_rq(&mut self, cpu: CpuId, p: TaskId) -> CpuId {
         let node = self.topology.node[cpu];
         let fits = |sched: &Self, dest: CpuId| sched.rq[dest].hotplug.is_active() && sched.is_cpu_allowed(p, dest);
@@ -119,8 +120,8 @@ impl<A: Arch> Sched<A> {
         allowed(self).expect("a CPU is up")
     }
 
-    /// What the log gets of a task that lost its affinity, however often (the kernel limits the rate): nothing of one without an address space,
-    /// a kernel thread or one that exits, which never sees user mode again.
+    /// Notes in the log that a task lost its affinity, every time (the kernel limits the rate). Tasks without an address space
+    /// are left out, that is kernel threads, and exiting tasks, which never see user mode again.
     fn note_no_longer_affine(&mut self, p: TaskId, cpu: CpuId) {
         let cold = &self.task_cold[p];
         if self.task[p].mm == 0 || cold.exiting {
@@ -135,7 +136,7 @@ impl<A: Arch> Sched<A> {
         log.push(NoLongerAffine { comm: cold.comm.clone(), cpu, at, times: 1 });
     }
 
-    /// core.c: do_set_cpus_allowed(), of a task that its caller has locked. A queued one is off its queue meanwhile.
+    /// core.c: do_set_cpus_allowed(), for a task that the caller has locked. A queued task is dequeued meanwhile.
     pub(super) fn do_set_cpus_allowed(&mut self, p: TaskId, mask: CpuMask) {
         if self.task[p].on_rq == OnRq::Queued {
             self.change_allowed_cpus(p, |sched| sched.set_cpus_allowed_common(p, mask));
@@ -144,7 +145,7 @@ impl<A: Arch> Sched<A> {
         }
     }
 
-    /// The mask that the last task was given, if it is this one.
+    /// Shares the mask that the last task was given, if it is the same.
     pub(super) fn shared_mask(&mut self, mask: CpuMask) -> Arc<CpuMask> {
         if *self.affinity.last_mask != mask {
             self.affinity.last_mask = Arc::new(mask);
@@ -162,19 +163,19 @@ impl<A: Arch> Sched<A> {
         self.set_task_max_allowed_capacity(p);
     }
 
-    /// core.c: sched_setaffinity(), of a mask as a user asks for it: what cpuset_cpus_allowed() leaves of it.
+    /// core.c: sched_setaffinity(), with a mask that a user asks for, after cpuset_cpus_allowed() has restricted it.
     ///
     /// # Errors
-    /// As of set_cpus_allowed_ptr(), and EBUSY for a deadline task.
+    /// Those of set_cpus_allowed_ptr(), and EBUSY for a deadline task.
     pub(crate) fn sched_setaffinity(&mut self, p: TaskId, mask: CpuMask) -> Answer {
         let mask = self.cpuset_cpus_allowed(mask);
         self.dl_task_check_affinity(p, &mask)?;
         self.set_cpus_allowed_ptr(p, mask)
     }
 
-    /// cpuset.c: cpuset_cpus_allowed(), of the top cpuset, and a mask.
+    /// cpuset.c: cpuset_cpus_allowed(), for the top cpuset, intersected with a mask.
     ///
-    /// Differs: tasks are in no other cpuset; a partition takes its CPUs from nobody's mask.
+    /// Differs: tasks are in no other cpuset; a partition does not remove its CPUs from any task's mask.
     pub(super) fn cpuset_cpus_allowed(&self, mask: CpuMask) -> CpuMask {
         match self.kernel.core.affinity_offline {
             AffinityOffline::Dropped => mask.and(&self.cpu_online_mask),
@@ -182,8 +183,8 @@ impl<A: Arch> Sched<A> {
         }
     }
 
-    /// core.c: set_cpus_allowed_ptr(). The task is taken off its queue while its mask changes, and moved if its CPU is none of
-    /// those. The running task's own case is the caller's (it must schedule away).
+    /// core.c: set_cpus_allowed_ptr(). The task is dequeued while its mask changes, and moved if the mask excludes its CPU. If
+    /// the task is running, the caller must make it schedule away.
     ///
     /// Differs: a task that is just being woken keeps the CPU it was given.
     ///
@@ -220,7 +221,7 @@ impl<A: Arch> Sched<A> {
         }
     }
 
-    /// lib/cpumask.c: cpumask_any_distribute(): of `mask` the next after the one that was chosen last on this CPU.
+    /// lib/cpumask.c: cpumask_any_distribute(). The CPU of `mask` that follows the one chosen last on this CPU.
     #[doc(alias = "cpumask_any_and_distribute")]
     pub(crate) fn cpumask_any_distribute(&mut self, mask: &CpuMask) -> Option<CpuId> {
         let prev = &mut self.distribute_cpu_mask_prev[self.this_cpu];
@@ -238,8 +239,8 @@ impl<A: Arch> Sched<A> {
         }
     }
 
-    /// core.c: sched_exec(). The current task is about to execute another program: of all moments the one at which it has least to lose by
-    /// leaving its CPU, if there is an idler one.
+    /// core.c: sched_exec(). The current task is about to execute another program. This is the moment at which it loses least by
+    /// moving, so it moves if another CPU is less busy.
     pub(crate) fn sched_exec(&mut self) {
         let cpu = self.this_cpu;
         let p = self.rq[cpu].curr.expect("a task executes a program");
@@ -251,7 +252,7 @@ impl<A: Arch> Sched<A> {
         }
     }
 
-    /// core.c: migration_cpu_stop(), as sched_exec() has it done.
+    /// core.c: migration_cpu_stop(), as called for sched_exec().
     pub(crate) fn sched_exec_stop(&mut self, p: TaskId, dest_cpu: CpuId) {
         let task = &self.task[p];
         if task.alive && task.cpu == self.this_cpu && task.on_rq == OnRq::Queued {
@@ -259,7 +260,7 @@ impl<A: Arch> Sched<A> {
         }
     }
 
-    /// core.c: migration_cpu_stop(). The stopper of the CPU that the task had to leave.
+    /// core.c: migration_cpu_stop(), on the stopper of the CPU that the task had to leave.
     pub(crate) fn migration_cpu_stop(&mut self, p: TaskId, dest_cpu: CpuId) {
         let here = self.this_cpu;
         let task = &self.task[p];
@@ -268,12 +269,12 @@ impl<A: Arch> Sched<A> {
         }
     }
 
-    /// core.c: __migrate_task(). Moves the task unless it may not go there either by now.
+    /// core.c: __migrate_task(). Moves the task, unless it may no longer go to `dest_cpu`.
     pub(super) fn __migrate_task(&mut self, p: TaskId, dest_cpu: CpuId) {
         if self.is_cpu_allowed(p, dest_cpu) && self.rq[dest_cpu].hotplug.is_active() {
             self.move_queued_task(p, dest_cpu);
         } else if !self.cpumask_test(self.task[p].cpu, p) {
-            // Its affinity changed again meanwhile, or that CPU goes down: there is another.
+            // Its affinity changed again meanwhile, or the destination goes down: choose another CPU.
             let dest = self.select_fallback_rq(self.task[p].cpu, p);
             self.move_queued_task(p, dest);
         }

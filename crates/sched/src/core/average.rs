@@ -1,6 +1,6 @@
 //! core.c: a moving average of idle times and their like.
 
-/// core.c: update_avg(): an eighth of the way towards the sample.
+/// core.c: update_avg(). Moves an eighth of the way towards the sample.
 pub(crate) fn update_avg(avg: &mut u64, sample: u64) {
     let diff = sample.wrapping_sub(*avg) as i64;
     *avg = avg.wrapping_add_signed(diff >> 3);
@@ -17,7 +17,7 @@ mod tests {
         assert_eq!(avg, 900);
         update_avg(&mut avg, 100);
         assert_eq!(avg, 800);
-        // The kernel shifts a negative difference arithmetically: it rounds away from zero.
+        // The kernel shifts a negative difference arithmetically, which rounds it away from zero.
         update_avg(&mut avg, 799);
         assert_eq!(avg, 799);
     }

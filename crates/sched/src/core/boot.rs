@@ -22,7 +22,7 @@ pub struct Boot {
 }
 
 impl Boot {
-    /// A kernel with the features and tunables it is built with, and an empty command line.
+    /// A kernel with its built-in features and tunables, and an empty command line.
     pub fn new(kernel: Kernel, topology: CpuTopology, hz: u32) -> Boot {
         Boot {
             features: kernel.features,
@@ -35,7 +35,7 @@ impl Boot {
         }
     }
 
-    /// What is known of the CPUs when their domains are built first, and the ranks of their cores.
+    /// What is known of the CPUs when their domains are first built, and the ranks of their cores.
     pub(super) fn domain_setup(&self) -> (DomainSetup, Option<PerCpu<i32>>) {
         let ranks = sched_set_itmt_core_prio(&self.topology, self.kernel.domains.sibling_rank);
         let setup = DomainSetup {

@@ -8,11 +8,11 @@ use crate::fair::bandwidth::{RUNTIME_INF, Refill, Throttle};
 use crate::sched::*;
 use units::CpuId;
 
-/// core.c: min_cfs_quota_period: neither quota nor period may be shorter, in ns.
+/// core.c: min_cfs_quota_period, in ns. Neither quota nor period may be shorter.
 const MIN_CFS_QUOTA_PERIOD: u64 = 1_000_000;
-/// core.c: max_cfs_quota_period, in ns.
-const MAX_CFS_QUOTA_PERIOD: u64 = 1_000_000_000;
-/// sched.h: BW_SHIFT: a ratio of 1 is 2^20.
+/// core.c: max_cfs_quota_period. The longest period, in ns.
+pub(crate) const MAX_CFS_QUOTA_PERIOD: u64 = 1_000_000_000;
+/// sched.h: BW_SHIFT. A ratio of 1 is 2^20.
 const BW_SHIFT: u32 = 20;
 /// core.c: max_cfs_runtime (MAX_BW microseconds, v5.8), in ns.
 const MAX_CFS_RUNTIME: u64 = ((1 << (64 - BW_SHIFT)) - 1) * 1000;
@@ -21,7 +21,7 @@ const MAX_CFS_RUNTIME: u64 = ((1 << (64 - BW_SHIFT)) - 1) * 1000;
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Quota {
     pub period: u64,
-    /// [`RUNTIME_INF`]: none.
+    /// [`RUNTIME_INF`]: no quota.
     pub quota: u64,
     pub burst: u64,
 }
@@ -31,7 +31,7 @@ const fn invalid(why: &'static str) -> Refusal {
 }
 
 impl Quota {
-    /// The checks of `tg_set_cfs_bandwidth()` that look at the numbers alone.
+    /// Those checks of `tg_set_cfs_bandwidth()` that need only the numbers.
     fn check(&self) -> Answer {
         if self.quota < MIN_CFS_QUOTA_PERIOD {
             return Err(invalid("a quota is at least 1 ms"));
@@ -58,7 +58,7 @@ impl Quota {
     }
 }
 
-/// core.c: to_ratio(). `runtime` of each `period`, 2^20 = all of it.
+/// core.c: to_ratio(). The share `runtime / period`, 2^20 = all of it.
 pub(crate) fn to_ratio(period: u64, runtime: u64) -> u64 {
     match (runtime, period) {
         (RUNTIME_INF, _) => 1 << BW_SHIFT,
@@ -68,16 +68,17 @@ pub(crate) fn to_ratio(period: u64, runtime: u64) -> u64 {
 }
 
 impl<A: Arch> Sched<A> {
-    /// A group's limits as they are.
+    /// A group's current limits.
     pub fn quota(&self, tg: TgId) -> Quota {
         let cfs_b = &self.tg[tg].cfs_bandwidth;
         Quota { period: cfs_b.period, quota: cfs_b.quota, burst: cfs_b.burst }
     }
 
-    /// core.c: tg_set_cfs_bandwidth(). The budget is full at once; what is throttled goes on.
+    /// core.c: tg_set_cfs_bandwidth(). The pool is refilled at once, and throttled queues go on.
     ///
     /// # Errors
-    /// EINVAL: the root group, a limit out of bounds, or (cgroup v1) more than a group above may use or less than one below.
+    /// EINVAL for the root group, for a limit out of bounds, or (cgroup v1) for more than a group above may use or less
+    /// than one below may.
     pub fn tg_set_cfs_bandwidth(&mut self, tg: TgId, limits: Quota) -> Answer {
         if tg == ROOT_TASK_GROUP {
             return Err(invalid("the root group has no quota"));
@@ -105,7 +106,7 @@ impl<A: Arch> Sched<A> {
             let by_task = self.kernel.bandwidth.throttle == Throttle::Task;
             let queue = self.cfs_rq_runtime_mut(cfs);
             queue.runtime_enabled = runtime_enabled;
-            // Without any it would not be unthrottled.
+            // A queue without any runtime would not be unthrottled.
             queue.runtime_remaining = i64::from(by_task);
             if queue.throttled {
                 if by_task {
@@ -121,12 +122,12 @@ impl<A: Arch> Sched<A> {
         Ok(())
     }
 
-    /// core.c: __cfs_schedulable(), tg_cfs_schedulable_down(), normalize_cfs_quota(). Every group's tightest quota, if `tg` had these
-    /// `limits`.
+    /// core.c: __cfs_schedulable(), tg_cfs_schedulable_down(), normalize_cfs_quota(). Computes every group's tightest
+    /// quota as it would be if `tg` had these `limits`.
     #[doc(alias = "tg_cfs_schedulable_down")]
     #[doc(alias = "normalize_cfs_quota")]
     fn __cfs_schedulable(&mut self, tg: TgId, limits: Quota) -> Answer {
-        // In microseconds, as the kernel reckons here.
+        // The kernel computes in microseconds here.
         let us = |ns: u64| if ns == RUNTIME_INF { RUNTIME_INF } else { ns / 1000 };
         let mut tightest: Vec<(TgId, u64)> = Vec::new();
         let refuses =

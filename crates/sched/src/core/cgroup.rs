@@ -1,11 +1,11 @@
-//! core.c: the `cpu` controller: groups as directories, and the files in them, of cgroup v1 and v2.
+//! core.c: the `cpu` controller: groups as directories, and their files, in cgroup v1 and v2.
 //!
 //! ```text
 //! v1   cpu.shares  cpu.idle  cpu.cfs_quota_us  cpu.cfs_period_us  cpu.cfs_burst_us  cpu.stat  cpu.stat.local
 //! v2   cpu.weight  cpu.weight.nice  cpu.idle  cpu.max  cpu.max.burst  cpu.stat  cpu.stat.local
 //! ```
 //!
-//! Text in, text out, each file in the kernel's own form and with the kernel's own answers. A machine has one of the two
+//! Each file takes and gives text in the kernel's own form and answers with the kernel's own errors. A machine has one of the two
 //! hierarchies. Absent: real-time groups (`cpu.rt_*`).
 
 use super::cfs_quota::Quota;
@@ -44,7 +44,7 @@ behaviour! {
     }
 }
 
-/// How groups show to users, in one kernel version.
+/// How groups appear to users in one kernel version.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct CgroupRules {
     pub files: CgroupFiles,
@@ -70,7 +70,7 @@ pub enum Hierarchy {
 }
 
 impl Hierarchy {
-    /// What a distribution with this kernel mounts: v2 where there is one.
+    /// What a distribution with this kernel mounts: v2 if the kernel has it.
     pub fn of(files: CgroupFiles) -> Hierarchy {
         match files {
             CgroupFiles::Legacy => Hierarchy::Legacy,
@@ -96,7 +96,7 @@ macro_rules! files {
                 match self { $( GroupFile::$name => $doc, )+ }
             }
 
-            /// Whether a directory of that hierarchy has it.
+            /// Whether directories of that hierarchy have the file.
             pub fn is_in(self, hierarchy: Hierarchy) -> bool {
                 match self { $( GroupFile::$name => matches!(hierarchy, $hierarchy), )+ }
             }
@@ -127,7 +127,7 @@ const fn refuse(errno: Errno, why: &'static str) -> Refusal {
     Refusal::new(errno, why)
 }
 
-/// kstrtoull(), which a file of one number is read with.
+/// kstrtoull(), with which the kernel reads a file of one number.
 fn number<T: std::str::FromStr>(text: &str) -> Answer<T> {
     text.trim().parse().map_err(|_| refuse(Errno::EINVAL, "one whole number belongs into this file"))
 }
@@ -137,8 +137,8 @@ fn from_us(us: u64) -> Answer<u64> {
     us.checked_mul(1000).ok_or(refuse(Errno::EINVAL, "more microseconds than 64 bits of nanoseconds hold"))
 }
 
-/// vsprintf.c: vsscanf(), its `%llu`: the digits after blanks, whatever follows them; `None` if there are none. What 64 bits do not
-/// hold is cut off.
+/// vsprintf.c: vsscanf(), its `%llu`: skips blanks and reads digits, whatever follows them; `None` if there are none. What does
+/// not fit into 64 bits is cut off.
 fn scan_llu(text: &str) -> Option<u64> {
     let digits = text.trim_ascii_start().bytes().take_while(u8::is_ascii_digit).map(|digit| u64::from(digit - b'0'));
     digits
@@ -146,8 +146,8 @@ fn scan_llu(text: &str) -> Option<u64> {
         .fold(None, |number: Option<u64>, digit| Some(number.unwrap_or(0).wrapping_mul(10).wrapping_add(digit?)))
 }
 
-/// core.c: cpu_period_quota_parse(): `sscanf("%20s %llu")`. Nanoseconds; the second word may be missing, or no number, and then the
-/// period stays; what follows is not looked at.
+/// core.c: cpu_period_quota_parse(): `sscanf("%20s %llu")`. In nanoseconds. If the second word is missing or not a number, the
+/// period stays; anything after it is ignored.
 fn cpu_period_quota_parse(text: &str, period: u64) -> Answer<(u64, u64)> {
     let wrong = refuse(Errno::EINVAL, "a quota and a period in microseconds, or `max` and a period");
     let text = text.trim_ascii_start();
@@ -167,7 +167,7 @@ fn divide_round_closest(a: u64, b: u64) -> u64 {
 }
 
 impl<A: Arch> Sched<A> {
-    /// Whether this kernel and its hierarchy have the file.
+    /// Whether the file exists with this kernel and its hierarchy.
     pub fn has_group_file(&self, file: GroupFile) -> bool {
         let kernel = &self.kernel;
         let version = match file {
@@ -189,7 +189,7 @@ impl<A: Arch> Sched<A> {
             return Ok(());
         }
         match file {
-            // It is never throttled.
+            // The root group is never throttled.
             GroupFile::StatLocal => Ok(()),
             GroupFile::Stat => Err(refuse(
                 Errno::ENOENT,
@@ -202,7 +202,7 @@ impl<A: Arch> Sched<A> {
     /// Writes a group's file, as `echo TEXT > FILE` does.
     ///
     /// # Errors
-    /// The kernel's: ENOENT for a file that is not there, EINVAL and ERANGE for a text that it does not take.
+    /// The kernel's: ENOENT for a file that does not exist, EINVAL and ERANGE for a text that the file does not accept.
     pub fn cgroup_write(&mut self, tg: TgId, file: GroupFile, text: &str) -> Answer {
         self.group_file(tg, file)?;
         let Quota { period, quota, burst } = self.quota(tg);
@@ -234,10 +234,10 @@ impl<A: Arch> Sched<A> {
         }
     }
 
-    /// What a group's file shows, with its line's end.
+    /// What a group's file shows, including the newline.
     ///
     /// # Errors
-    /// ENOENT for a file that is not there.
+    /// ENOENT for a file that does not exist.
     pub fn cgroup_read(&self, tg: TgId, file: GroupFile) -> Answer<String> {
         self.group_file(tg, file)?;
         let Quota { period, quota, burst } = self.quota(tg);
@@ -268,7 +268,7 @@ impl<A: Arch> Sched<A> {
 
     // Weights.
 
-    /// core.c: cpu_shares_write_u64(). Out of bounds is the nearest bound.
+    /// core.c: cpu_shares_write_u64(). A value out of bounds becomes the nearest bound.
     fn cpu_shares_write_u64(&mut self, tg: TgId, shares: u64) -> Answer {
         self.change_shares(tg, shares)
     }
@@ -290,7 +290,7 @@ impl<A: Arch> Sched<A> {
         self.change_shares(tg, u64::from(sched_prio_to_weight[(nice + 20) as usize]))
     }
 
-    /// fair.c: sched_group_set_shares(), what a user is told.
+    /// fair.c: sched_group_set_shares(), with the answer that the user gets.
     #[doc(alias = "sched_group_set_shares")]
     fn change_shares(&mut self, tg: TgId, shares: u64) -> Answer {
         if tg == ROOT_TASK_GROUP {
@@ -317,7 +317,7 @@ impl<A: Arch> Sched<A> {
 
     // Statistics.
 
-    /// core.c: cpu_cfs_stat_show(): cpu.stat of cgroup v1, times in ns.
+    /// core.c: cpu_cfs_stat_show(), for cpu.stat of cgroup v1. Times in ns.
     fn cpu_cfs_stat_show(&self, tg: TgId) -> String {
         let cfs_b = &self.tg[tg].cfs_bandwidth;
         let mut out = format!(
@@ -338,7 +338,7 @@ impl<A: Arch> Sched<A> {
         self.group_statistics.get(se.index()).map_or(0, |statistics| statistics.wait_sum)
     }
 
-    /// core.c: cpu_extra_stat_show(): the controller's own part of cpu.stat of cgroup v2.
+    /// core.c: cpu_extra_stat_show(), the controller's own part of cpu.stat of cgroup v2.
     fn cpu_extra_stat_show(&self, tg: TgId) -> String {
         let cfs_b = &self.tg[tg].cfs_bandwidth;
         let mut out = format!(
@@ -353,14 +353,14 @@ impl<A: Arch> Sched<A> {
         out
     }
 
-    /// kernel/cgroup/rstat.c: cgroup_base_stat_cputime_show(): cpu.stat's first lines, of every controller. Run time is exact; it is
-    /// divided by what the group's ticks interrupted.
-    /// Differs: the run time is the group's entities', so tasks of the real-time classes are missing.
+    /// kernel/cgroup/rstat.c: cgroup_base_stat_cputime_show(), the first lines of cpu.stat, which every controller shows. Run
+    /// time is exact; it is divided into user and system time in proportion to what the group's ticks interrupted.
+    /// Differs: the run time is that of the group's entities, so tasks of the real-time classes are missing.
     #[doc(alias = "cgroup_base_stat_cputime_show")]
     fn cgroup_base_stat_show(&self, tg: TgId) -> String {
         let usage = self.group_runtime(tg);
         let GroupTicks { user, system, nice } = self.tg[tg].ticks;
-        // cputime_adjust(): without a tick it was all the user's.
+        // cputime_adjust(): without any tick, all time counts as user time.
         let share = |part: u64| match user + system {
             0 => 0,
             all => (u128::from(usage) * u128::from(part) / u128::from(all)) as u64,
@@ -378,7 +378,7 @@ impl<A: Arch> Sched<A> {
         out
     }
 
-    /// What the group's tasks have run, on all CPUs, in ns.
+    /// The run time of the group's tasks on all CPUs, in ns.
     pub fn group_runtime(&self, tg: TgId) -> u64 {
         self.tg[tg].se.iter().map(|&se| self.se[se].sum_exec_runtime).sum()
     }
@@ -393,7 +393,7 @@ impl<A: Arch> Sched<A> {
     /// kernel/cgroup/cgroup.c: cgroup_mkdir(). A new group below `parent`, with the default weight and no quota.
     ///
     /// # Errors
-    /// EINVAL for a name that is none, EEXIST for one that is taken.
+    /// EINVAL for an invalid name, EEXIST for one that exists.
     pub fn cgroup_mkdir(&mut self, parent: TgId, name: &str) -> Answer<TgId> {
         if name.is_empty() || name == "." || name == ".." || name.contains(['/', '\n', '\0']) {
             return Err(refuse(Errno::EINVAL, "a group's name is that of a directory: without slashes and line ends"));
@@ -436,7 +436,7 @@ impl<A: Arch> Sched<A> {
     }
 }
 
-/// The nice level whose weight is nearest, the lower of two equally near.
+/// The nice level whose weight is nearest; of two equally near, the lower.
 fn closest_nice(weight: u64) -> i32 {
     let distance = |&nice: &i32| u64::from(sched_prio_to_weight[(nice + 20) as usize]).abs_diff(weight);
     (-20..=19).min_by_key(distance).expect("forty levels")
@@ -454,7 +454,7 @@ mod tests {
         assert_eq!(parse("50000 200000\n"), Ok((50_000_000, 200_000_000)));
         assert_eq!(parse("50000"), Ok((50_000_000, 100_000_000)));
         assert_eq!(parse("max 1000"), Ok((RUNTIME_INF, 1_000_000)));
-        // What follows is not looked at, and no period is none.
+        // Anything after the period is ignored, and a second word that is no number leaves the period as it is.
         assert_eq!(parse("1 2 3"), Ok((1_000, 2_000)));
         assert_eq!(parse("50000us long"), Ok((50_000_000, 100_000_000)));
         // "%20s": the first word ends after 20 letters.

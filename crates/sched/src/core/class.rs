@@ -1,5 +1,5 @@
-//! sched.h: struct sched_class: which class's function answers. The one place that knows all classes; whoever needs something of
-//! a task's class calls these. A class that has no such method does nothing.
+//! sched.h: struct sched_class, as a dispatch to the function of a task's class. Only this file knows all classes; callers that
+//! need a method of a class call these functions. A class that lacks the method does nothing.
 
 use super::Sched;
 use crate::arch::Arch;
@@ -35,17 +35,17 @@ behaviour! {
     }
 }
 
-/// What a class answers that is asked for its next task.
+/// What a class answers when asked for its next task.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Pick {
     Task(TaskId),
     Nothing,
-    /// RETRY_TASK: a task of a higher class came while the queue was not locked.
+    /// RETRY_TASK: a task of a higher class arrived while the queue was unlocked.
     Retry,
 }
 
 impl SchedClass {
-    /// The class of a policy, for a task whose priority nobody boosts.
+    /// The class of a policy, for a task whose priority is not boosted.
     #[inline]
     pub(crate) fn of(policy: Policy) -> SchedClass {
         match policy {
@@ -56,7 +56,7 @@ impl SchedClass {
         }
     }
 
-    /// core.c: __setscheduler_class(). The class of a priority, of anybody but a stopper.
+    /// core.c: __setscheduler_class(). The class of a priority, for every task but a stopper.
     #[doc(alias = "__setscheduler_prio")]
     #[inline]
     pub(crate) fn __setscheduler_class(prio: i32) -> SchedClass {
@@ -74,7 +74,7 @@ impl SchedClass {
     }
 }
 
-/// What a change of a task begins with: its priority, and a deadline task's deadline.
+/// State of a task before a change: its priority, and the deadline of a deadline task.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct OldPrio {
     pub prio: i32,
@@ -154,20 +154,20 @@ impl<A: Arch> Sched<A> {
         }
     }
 
-    /// `rq->curr->sched_class->check_preempt_curr()`: a task of the class that runs came to its queue.
+    /// `rq->curr->sched_class->check_preempt_curr()`, for a task of the same class that came to the queue.
     #[inline(never)]
     pub(super) fn class_check_preempt_curr(&mut self, cpu: CpuId, p: TaskId, flags: WakeFlags) {
         match self.task[p].sched_class {
             SchedClass::Fair => self.check_preempt_wakeup_fair(cpu, p, flags),
             SchedClass::Rt => self.check_preempt_curr_rt(cpu, p),
             SchedClass::Dl => self.check_preempt_curr_dl(cpu, p),
-            // Nothing stands above a stopper.
+            // Nothing is above a stopper.
             SchedClass::Stop | SchedClass::Idle => {}
         }
     }
 
-    /// core.c: __pick_next_task(). When nothing but fair tasks is here, and the previous one was no more than that, their class is
-    /// asked at once: nobody else has anything, or lost anything that would have to be replaced from elsewhere.
+    /// core.c: __pick_next_task(). If the queue has only fair tasks, and the previous task was fair or idle, the fair class is
+    /// asked at once: no other class has a task, and none lost one that it would have to pull from elsewhere.
     #[doc(alias = "__pick_next_task")]
     #[inline(always)]
     #[fentry]
@@ -177,7 +177,7 @@ impl<A: Arch> Sched<A> {
             if let Some(p) = self.pick_next_task_fair(cpu, prev) {
                 return Some(p);
             }
-            // New-idle balancing drops the lock: a task of a higher class may have come meanwhile (RETRY_TASK).
+            // New-idle balancing drops the lock, so a task of a higher class may have arrived (RETRY_TASK).
             if self.only_fair_tasks(cpu) {
                 return self.pick_next_task_idle(cpu, prev);
             }
@@ -194,7 +194,7 @@ impl<A: Arch> Sched<A> {
         self.rq[cpu].nr_running == self.cfs_rq[self.rq[cpu].cfs].h_nr_running
     }
 
-    /// for_each_class(), where a class pulls tasks while it picks.
+    /// for_each_class(), in kernels where a class pulls tasks while it picks.
     #[inline(never)]
     fn pick_next_task_pulling(&mut self, cpu: CpuId, prev: Option<TaskId>) -> Option<TaskId> {
         loop {
@@ -252,15 +252,15 @@ impl<A: Arch> Sched<A> {
         }
     }
 
-    /// core.c: prev_balance() and for_each_active_class(), since v6.12. `prev`: what runs, which nobody has put back; `None` is the
-    /// idle task.
+    /// core.c: prev_balance() and for_each_active_class(), since v6.12. `prev` is what runs and has not been put back yet; `None`
+    /// is the idle task.
     #[inline(never)]
     fn pick_then_put(&mut self, cpu: CpuId, prev: Option<TaskId>) -> Option<TaskId> {
         self.prev_balance(cpu, prev);
         self.pick_of_classes(cpu, prev).or_else(|| self.pick_next_task_idle(cpu, prev))
     }
 
-    /// The walk over the classes in `__pick_next_task()`. `None`: the idle task is left.
+    /// The walk over the classes in `__pick_next_task()`. `None`: only the idle task is left.
     fn pick_of_classes(&mut self, cpu: CpuId, prev: Option<TaskId>) -> Option<TaskId> {
         if self.rq[cpu].stop_queued {
             let stop = self.rq[cpu].stop;
@@ -282,7 +282,7 @@ impl<A: Arch> Sched<A> {
         self.pick_fair_last(cpu, prev)
     }
 
-    /// The fair class is asked by another way than the usual one.
+    /// The fair class's turn in the walk over the classes, which does not take the fast path for fair tasks.
     pub(crate) fn pick_fair_last(&mut self, cpu: CpuId, prev: Option<TaskId>) -> Option<TaskId> {
         match self.kernel.core.balance_fair {
             BalanceFair::NothingRuns | BalanceFair::NoFairTask => self.pick_fair_here(cpu, prev),
@@ -290,7 +290,7 @@ impl<A: Arch> Sched<A> {
         }
     }
 
-    /// kernel/sched/sched.h: put_prev_set_next_task(), for a real-time or deadline task: nothing where the same task goes on.
+    /// kernel/sched/sched.h: put_prev_set_next_task(), for a real-time or deadline task. Does nothing if the same task goes on.
     fn put_prev_set_next_task(&mut self, cpu: CpuId, prev: Option<TaskId>, next: TaskId) -> TaskId {
         if prev != Some(next) {
             self.put_prev_task(cpu, prev);
@@ -303,8 +303,8 @@ impl<A: Arch> Sched<A> {
         next
     }
 
-    /// core.c: prev_balance(), which was a part of put_prev_task_balance(): the classes from the previous task's down pull what they
-    /// lack, until one has something.
+    /// core.c: prev_balance(), formerly a part of put_prev_task_balance(). From the previous task's class downwards, the classes
+    /// pull tasks that they lack, until one has a task.
     fn prev_balance(&mut self, cpu: CpuId, prev: Option<TaskId>) {
         let class = prev.map_or(SchedClass::Idle, |p| self.task[p].sched_class);
         let mut found = class <= SchedClass::Stop && self.rq[cpu].stop_queued;
@@ -353,7 +353,7 @@ impl<A: Arch> Sched<A> {
         }
     }
 
-    /// kernel/sched/sched.h: set_next_task(). What runs becomes the current one of its class again, after it was changed.
+    /// kernel/sched/sched.h: set_next_task(). What runs becomes the current task of its class again after a change.
     #[doc(alias = "set_curr_task")]
     #[inline]
     pub(crate) fn set_next_task(&mut self, cpu: CpuId, p: TaskId) {
@@ -365,7 +365,7 @@ impl<A: Arch> Sched<A> {
         }
     }
 
-    /// `rq->curr->sched_class->task_tick()`. `queued`: by the timer that ends a slice (core/hrtick.rs).
+    /// `rq->curr->sched_class->task_tick()`. `queued`: called from the timer that ends a slice (core/hrtick.rs).
     #[inline]
     pub(crate) fn task_tick(&mut self, cpu: CpuId, curr: TaskId, queued: bool) {
         match self.task[curr].sched_class {
@@ -396,7 +396,7 @@ impl<A: Arch> Sched<A> {
         }
     }
 
-    /// `p->sched_class->task_woken()`: the task is on its queue, and awake.
+    /// `p->sched_class->task_woken()`. The task is awake and on its queue.
     #[inline(always)]
     pub(super) fn task_woken(&mut self, cpu: CpuId, p: TaskId) {
         match self.task[p].sched_class {
@@ -434,7 +434,7 @@ impl<A: Arch> Sched<A> {
         match class {
             SchedClass::Rt => self.select_task_rq_rt(p, cpu, sd_flag),
             SchedClass::Dl => self.select_task_rq_dl(p, cpu, sd_flag),
-            // A stopper stays as a matter of course.
+            // A stopper always stays.
             SchedClass::Fair | SchedClass::Stop | SchedClass::Idle => self.task[p].cpu,
         }
     }
@@ -468,7 +468,7 @@ impl<A: Arch> Sched<A> {
         }
     }
 
-    /// `p->sched_class->task_change_group()`: what runs or waits there belongs to another group now.
+    /// `p->sched_class->task_change_group()`. The task, running or waiting, belongs to another group now.
     #[inline]
     pub(crate) fn task_change_group(&mut self, p: TaskId) {
         match self.task[p].sched_class {
@@ -515,15 +515,6 @@ impl<A: Arch> Sched<A> {
         }
     }
 
-    /// `p->sched_class->get_rr_interval()`: what sched_rr_get_interval() says of a task, in ns; 0 is no slice.
-    pub fn get_rr_interval(&mut self, p: TaskId) -> u64 {
-        match self.task[p].sched_class {
-            SchedClass::Fair => self.get_rr_interval_fair(p),
-            SchedClass::Rt => self.get_rr_interval_rt(p),
-            SchedClass::Dl | SchedClass::Stop | SchedClass::Idle => 0,
-        }
-    }
-
     /// `class->rq_online()` of every class, the highest first.
     pub(super) fn class_rq_online(&mut self, cpu: CpuId) {
         self.rq_online_rt(cpu);
@@ -538,7 +529,7 @@ impl<A: Arch> Sched<A> {
         self.rq_offline_fair(cpu);
     }
 
-    /// core.c: balance_callbacks(): what could not be done under the queue's lock, or not before the switch.
+    /// core.c: balance_callbacks(). Does what could not be done under the queue's lock, or not before the switch.
     #[doc(alias = "balance_callback")]
     #[inline]
     pub(crate) fn balance_callbacks(&mut self, cpu: CpuId) {
@@ -550,7 +541,7 @@ impl<A: Arch> Sched<A> {
     #[inline(never)]
     fn run_balance_callbacks(&mut self, cpu: CpuId) {
         self.rq_lock(cpu);
-        // What they queue themselves waits for the next time.
+        // What the callbacks queue themselves waits for the next time.
         let mut callbacks = std::mem::take(&mut self.rq[cpu].balance_callback);
         while let Some(callback) = callbacks.pop() {
             match callback {

@@ -1,4 +1,4 @@
-//! core.c: what a run queue's clock means to tasks: less the time of interrupts, and scaled by the CPU's speed.
+//! core.c: the runqueue's clocks as tasks see them: without the time of interrupts, and scaled by the CPU's speed.
 
 use super::Sched;
 use crate::arch::Arch;
@@ -10,8 +10,8 @@ use units::{CpuId, Ns};
 impl<A: Arch> Sched<A> {
     /// core.c: update_rq_clock_task(). `delta` ns have passed on the queue's `clock`, which is up to date.
     ///
-    /// Differs: interrupts and the hypervisor have one sum, so that what does not fit into `delta` waits for the next update in
-    /// either case; the kernel forgets it of the hypervisor.
+    /// Differs: interrupts and the hypervisor share one sum, so what does not fit into `delta` waits for the next
+    /// update in either case; the kernel drops such a rest for the hypervisor.
     #[inline]
     pub(super) fn update_rq_clock_task(&mut self, cpu: CpuId, delta: u64) {
         let irq_time = self.arch.irq_time(cpu).0;
@@ -30,10 +30,10 @@ impl<A: Arch> Sched<A> {
         }
     }
 
-    /// core.c: task_sched_runtime() of what runs on `cpu`.
+    /// core.c: task_sched_runtime(), for what runs on `cpu`.
     ///
-    /// Differs: neither the queue's clock nor the task's own account is brought up to date, so that asking changes nothing; time of
-    /// interrupts since the last update still counts.
+    /// Differs: the read updates neither the queue's clock nor the task's own account, so that it changes nothing; time
+    /// of interrupts since the last update still counts.
     pub(crate) fn task_sched_runtime(&self, cpu: CpuId) -> Ns {
         let rq = &self.rq[cpu];
         let curr = rq.curr.expect("a task asks for its own time");
@@ -51,7 +51,7 @@ impl<A: Arch> Sched<A> {
         rq.clock_pelt.update_rq_clock_pelt(delta, rq.clock, rq.clock_task, idle, scale);
     }
 
-    /// The part of `update_rq_clock_task()` that keeps time of interrupts.
+    /// The part of `update_rq_clock_task()` that accounts the time of interrupts.
     #[cold]
     fn account_irq_time(&mut self, cpu: CpuId, irq_delta: u64) {
         self.rq[cpu].prev_irq_time += irq_delta;

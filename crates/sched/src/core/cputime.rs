@@ -1,23 +1,24 @@
-//! cputime.c: whose time a tick interrupts, as cpu.stat divides it.
+//! cputime.c: what a tick interrupts, by which cpu.stat divides run time.
 
 use super::Sched;
 use crate::arch::Arch;
 use crate::scheduler::Scheduler;
 use units::CpuId;
 
-/// Time of a group's tasks, those of the groups below included, in ticks, by what each tick interrupted.
+/// Time of a group's tasks, including the groups below, in ticks, by what each tick interrupted.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct GroupTicks {
     pub user: u64,
     pub system: u64,
-    /// Part of `user`: of tasks with a nice level above 0.
+    /// The part of `user` that tasks with a nice level above 0 had.
     pub nice: u64,
 }
 
 impl<A: Arch> Sched<A> {
     /// cputime.c: account_process_tick(). `user_tick`: the tick interrupts user mode.
     ///
-    /// Differs: a tick is as long as any, with irq time accounting too, which leaves out interrupts; tasks and CPUs have no sums of their own.
+    /// Differs: every tick counts in full, even with irq time accounting, which would leave out interrupts; tasks and
+    /// CPUs have no sums of their own.
     pub(crate) fn account_process_tick(&mut self, cpu: CpuId, user_tick: bool) {
         let Some(p) = self.rq[cpu].curr else { return };
         let nice = user_tick && self.current_is_nice(cpu);
@@ -43,7 +44,7 @@ mod tests {
 
     const CPU0: CpuId = CpuId(0);
 
-    /// A task in the inner one of two groups; the task, the outer group, the inner one.
+    /// A task in the inner one of two nested groups. Returns the task, the outer group and the inner one.
     fn nested(kernel: Kernel) -> (Sched<Hand>, TaskId, TgId, TgId) {
         let mut s = machine(kernel, 1);
         let outer = s.sched_create_group(ROOT_TASK_GROUP, "outer", 1024);

@@ -14,7 +14,7 @@ use fentry::fentry;
 use units::{CpuMask, unlikely};
 
 impl<A: Arch> Sched<A> {
-    /// core.c: sched_fork(). The child exists, but nobody can run it yet.
+    /// core.c: sched_fork(). The child exists, but cannot run yet.
     #[fentry]
     pub(crate) fn sched_fork(&mut self, parent: Option<TaskId>, init: TaskInit) -> TaskId {
         let cpu = self.this_cpu;
@@ -22,7 +22,7 @@ impl<A: Arch> Sched<A> {
         self.sched_idle_used |= attr.sched_policy == Policy::Idle;
         let static_prio = DEFAULT_PRIO + attr.sched_nice;
         let prio = normal_prio(attr.sched_policy, attr.sched_priority as u8, static_prio);
-        // Handed on as it is, or bound by the kernel; else asked for.
+        // True if a user asked for the mask: not if the child inherits it, or is a kernel thread that the kernel binds.
         let asked = init.mm != 0 && init.cpus_allowed.as_ref().is_some_and(|cpus| !self.inherits(parent, cpus));
         let cpus_allowed = match init.cpus_allowed {
             Some(cpus) if asked => self.cpuset_cpus_allowed(cpus),
@@ -92,13 +92,13 @@ impl<A: Arch> Sched<A> {
         p
     }
 
-    /// Whether a child that `init` describes may begin.
+    /// Whether a child as `init` describes it may be created.
     ///
     /// # Errors
-    /// What sched_setattr() answers to `init.attr`, and sched_setaffinity() to `init.cpus_allowed`; EAGAIN where a deadline task's child
-    /// would inherit its policy.
+    /// The answers of sched_setattr() to `init.attr` and of sched_setaffinity() to `init.cpus_allowed`; EAGAIN if a child would
+    /// inherit the policy of a deadline task.
     pub(crate) fn may_fork(&self, parent: Option<TaskId>, init: &TaskInit) -> Answer {
-        // Kernel threads are bound to CPUs that may still be on their way.
+        // Kernel threads may be bound to CPUs that are not active yet.
         let asked = init.cpus_allowed.as_ref().filter(|cpus| init.mm != 0 && !self.inherits(parent, cpus));
         if asked.is_some_and(|cpus| cpus.and(&self.cpu_active_mask).is_empty()) {
             return Err(Refusal::new(Errno::EINVAL, "no CPU of the affinity is up"));
@@ -122,7 +122,7 @@ impl<A: Arch> Sched<A> {
         parent.is_some_and(|parent| self.task[parent].cpus_allowed.as_ref() == cpus)
     }
 
-    /// A new task's deadline parameters, which were admitted.
+    /// Sets a new task's deadline parameters, which have been admitted.
     fn begin_deadline(&mut self, p: TaskId, attr: &SchedAttr) {
         self.task[p].policy = Policy::Normal;
         self.sched_dl_overflow(p, attr).expect("may_fork() has asked");
@@ -131,7 +131,7 @@ impl<A: Arch> Sched<A> {
         self.switched_to_dl(self.task[p].cpu, p);
     }
 
-    /// What sched_fork() hands on from the parent to its child.
+    /// The attributes that sched_fork() hands on from the parent to its child.
     fn attr_of_child(&self, parent: Option<TaskId>) -> SchedAttr {
         let Some(parent) = parent else { return SchedAttr::NORMAL };
         let attr = self.get_params(parent);
@@ -157,7 +157,7 @@ impl<A: Arch> Sched<A> {
             }
         }
         self.rq_lock(cpu);
-        // A deadline task that begins as one has its first budget as one that wakes has.
+        // A task that begins as a deadline task gets its first budget like one that wakes up.
         let wakeup = self.task[p].sched_class == SchedClass::Dl;
         let mut flags = QueueFlags { initial: true, wakeup, ..QueueFlags::default() };
         if self.kernel.core.clock == ClockUpdate::Callers {
@@ -175,7 +175,7 @@ impl<A: Arch> Sched<A> {
         self.pi_unlock(p);
     }
 
-    /// kernel/exit.c: do_exit(), the scheduler's part: the running task is dead at its next schedule.
+    /// kernel/exit.c: do_exit(), the scheduler's part: the running task is dead from its next schedule on.
     #[fentry(do_exit)]
     pub(crate) fn exit_current(&mut self) {
         let p = self.rq[self.this_cpu].curr.expect("only a task can exit");
@@ -189,9 +189,9 @@ impl<A: Arch> Sched<A> {
         self.task[p].state = TaskState::Dead;
     }
 
-    /// Gives a dead task's memory back: core.c finish_task_switch() puts the last reference.
+    /// Frees a dead task: core.c finish_task_switch() drops the last reference.
     ///
-    /// Differs: `sched_process_free` passes at once, where the kernel waits for a grace period.
+    /// Differs: `sched_process_free` fires at once, where the kernel waits for a grace period.
     pub(super) fn put_task_struct(&mut self, p: TaskId) {
         self.task_dead(p);
         if unlikely(self.arch.tracing()) {
@@ -205,7 +205,7 @@ impl<A: Arch> Sched<A> {
         }
     }
 
-    /// Its id may be given to another.
+    /// Frees the task's id for reuse.
     pub(crate) fn free_task_struct(&mut self, p: TaskId) {
         let se = self.task[p].se;
         self.se.remove(se);

@@ -1,18 +1,18 @@
-//! core.c: CPUs that come and go, and the partitions they are balanced in.
+//! core.c: CPU hotplug, and the partitions within which CPUs are balanced.
 //!
-//! A CPU that goes down is first *inactive*: nobody places or brings a task there. Then its tasks leave, in one of two ways
-//! ([`Hotplug`]); when it has nothing left and goes idle, it is gone. Domains are built without it at the beginning or at the end
-//! ([`HotplugDomains`]). A CPU that comes up is online and active at once, and looks for work as one that is about to idle.
-//!
+//! A CPU that goes down first becomes *inactive*: no task is placed on it or brought to it. Then its tasks leave, in one of two
+//! ways ([`Hotplug`]); once it has none left and goes idle, it is offline. Domains are rebuilt without it at the beginning or at
+//! the end ([`HotplugDomains`]). A CPU that comes up is online and active at once, and looks for work like a CPU that is about to
+//! idle.
 //! ```text
-//! cpu_down     sched_cpu_deactivate: inactive; domains rebuilt, or a worker is told to
-//!              the CPU itself: migrate_tasks (its stopper), or balance_push (each time that it schedules)
-//!              sched_cpu_dying: it idles, and is offline; the worker rebuilds domains
-//! cpu_up       sched_cpu_activate: active, domains rebuilt, by a worker or at once; bound kernel threads return
+//! cpu_down     sched_cpu_deactivate: inactive; domains are rebuilt, or a worker is told to
+//!              on the CPU itself: migrate_tasks (its stopper), or balance_push (each time that it schedules)
+//!              sched_cpu_dying: it is idle, and goes offline; the worker rebuilds domains
+//! cpu_up       sched_cpu_activate: active; domains are rebuilt, by a worker or at once; bound kernel threads return
 //! ```
 //!
-//! What the rest of the kernel does meanwhile (threads that are parked, grace periods, the other CPUs standing still) takes no
-//! time here.
+//! What the rest of the kernel does meanwhile (parking threads, waiting for grace periods, stopping the other CPUs) takes no time
+//! here.
 
 use super::Sched;
 use crate::arch::Arch;
@@ -57,9 +57,9 @@ behaviour! {
 pub enum HotplugState {
     #[default]
     Up,
-    /// No longer active; its stopper has not run yet.
+    /// No longer active, but its stopper has not run yet.
     Inactive,
-    /// Each task it switches to is pushed away, or (until v5.10) all have been.
+    /// Every task that it switches to is pushed away, or (until v5.10) all tasks have been.
     Dying,
     Offline,
 }
@@ -85,7 +85,7 @@ impl HotplugState {
 }
 
 impl<A: Arch> Sched<A> {
-    /// What sched_cpu_activate() and build_sched_domains() note of a machine whose CPUs are all up.
+    /// What sched_cpu_activate() and build_sched_domains() set up on a machine whose CPUs are all up.
     pub(super) fn init_hotplug(&mut self) {
         for cpu in (0..self.nr_cpus()).map(CpuId::new) {
             let siblings = &self.topology.smt[cpu];
@@ -113,11 +113,11 @@ impl<A: Arch> Sched<A> {
 
     // Down.
 
-    /// kernel/cpu.c: _cpu_down(), as far as the scheduler is concerned. Begins it; [`Sched::schedule`] on that CPU ends it.
+    /// kernel/cpu.c: _cpu_down(), the scheduler's part. It begins here and ends in [`Sched::schedule`] on that CPU.
     ///
     /// # Errors
-    /// EBUSY for the last CPU and for one whose deadline tasks the others cannot take, EINVAL for one that the machine has not.
-    /// One that is down, or on its way, is left as it is.
+    /// EBUSY for the last CPU and for one whose deadline tasks do not fit on the others, EINVAL for a CPU that does not exist. A
+    /// CPU that is down or on its way down is left as it is.
     pub(crate) fn cpu_down(&mut self, cpu: CpuId) -> Answer {
         self.check_cpu(cpu)?;
         if !self.rq[cpu].hotplug.is_active() {
@@ -170,7 +170,7 @@ impl<A: Arch> Sched<A> {
         self.cpuset_update_active_cpus();
     }
 
-    /// Threads of the CPU's core that are active, itself left out.
+    /// How many threads of the CPU's core are active, without itself.
     fn nr_active_siblings(&self, cpu: CpuId) -> usize {
         self.topology.smt[cpu].iter().filter(|&other| other != cpu && self.cpu_active_mask.contains(other)).count()
     }
@@ -195,7 +195,8 @@ impl<A: Arch> Sched<A> {
         self.class_rq_online(cpu);
     }
 
-    /// kernel/cpu.c: take_cpu_down(), on the stopper of the CPU that goes: what was woken for it, and then all tasks, leave.
+    /// kernel/cpu.c: take_cpu_down(), on the stopper of the CPU that goes down. First pending wakeups are finished there, then
+    /// all tasks leave.
     pub(crate) fn take_cpu_down(&mut self, cpu: CpuId) {
         if self.rq[cpu].hotplug != HotplugState::Inactive {
             return;
@@ -208,7 +209,7 @@ impl<A: Arch> Sched<A> {
         self.rq[cpu].hotplug = HotplugState::Dying;
     }
 
-    /// What sched_cpu_dying() did until v5.10 with a queue that is still online.
+    /// What sched_cpu_dying() did until v5.10 to a queue that is still online.
     fn set_dying_rq_offline(&mut self, cpu: CpuId) {
         if !self.rq[cpu].online {
             return;
@@ -219,14 +220,14 @@ impl<A: Arch> Sched<A> {
         self.rq_unlock(cpu);
     }
 
-    /// core.c: migrate_tasks(), until v5.10. In the order in which they would run.
+    /// core.c: migrate_tasks(), until v5.10. Moves the tasks in the order in which they would run.
     fn migrate_tasks(&mut self, cpu: CpuId) {
         self.rq_lock(cpu);
         self.update_rq_clock(cpu);
-        // The stopper is what runs, and is not to be picked.
+        // The stopper itself runs, and must not be picked.
         let stopper = std::mem::take(&mut self.rq[cpu].stop_queued);
         while self.rq[cpu].nr_running > u32::from(stopper) {
-            // A deadline server that waits stops when it is asked.
+            // A waiting deadline server stops when it is asked for a task.
             let Some(next) = self.pick_next_task(cpu, None) else { break };
             self.put_prev_task(cpu, Some(next));
             self.rq_unlock(cpu);
@@ -238,7 +239,8 @@ impl<A: Arch> Sched<A> {
         self.rq_unlock(cpu);
     }
 
-    /// The end of `__schedule()` on a CPU that goes down: pushes away what it switched to, or, idle at last, goes.
+    /// The end of `__schedule()` on a CPU that goes down: pushes away the task it switched to or, once idle, takes the CPU
+    /// offline.
     pub(super) fn schedule_on_dying_cpu(&mut self, cpu: CpuId) {
         if self.rq[cpu].hotplug != HotplugState::Dying {
             return;
@@ -249,7 +251,7 @@ impl<A: Arch> Sched<A> {
         }
     }
 
-    /// core.c: balance_push(). Has the stopper send the task elsewhere that was just switched to.
+    /// core.c: balance_push(). Makes the stopper move the task that was just switched to.
     fn balance_push(&mut self, cpu: CpuId, push_task: TaskId) {
         let stays = self.task[push_task].sched_class == SchedClass::Stop || self.kthread_is_per_cpu(push_task);
         if !stays {
@@ -267,7 +269,7 @@ impl<A: Arch> Sched<A> {
         }
     }
 
-    /// core.c: sched_cpu_dying(). The CPU idles. Unless a wakeup still came, it is offline from now on.
+    /// core.c: sched_cpu_dying(). The CPU is idle. Unless a wakeup still arrived, it is offline from now on.
     fn sched_cpu_dying(&mut self, cpu: CpuId) {
         self.sched_ttwu_pending();
         if self.rq[cpu].nr_running > 0 {
@@ -281,16 +283,16 @@ impl<A: Arch> Sched<A> {
         self.update_max_interval();
         self.nohz_balance_exit_idle(cpu);
         let to = self.cpu_active_mask.first().expect("one CPU stays up");
-        self.hrtimers_dead_cpu(cpu, to);
+        self.hrtimers_cpu_dying(cpu, to);
         self.cpuset_hotplug_workfn();
     }
 
     // Up.
 
-    /// kernel/cpu.c: _cpu_up(), as far as the scheduler is concerned.
+    /// kernel/cpu.c: _cpu_up(), the scheduler's part.
     ///
     /// # Errors
-    /// EINVAL for a CPU that the machine has not, EBUSY for one that is still on its way down. One that is up is left as it is.
+    /// EINVAL for a CPU that does not exist, EBUSY for one that is still on its way down. A CPU that is up is left as it is.
     pub(crate) fn cpu_up(&mut self, cpu: CpuId) -> Answer {
         self.check_cpu(cpu)?;
         match self.rq[cpu].hotplug {
@@ -324,8 +326,8 @@ impl<A: Arch> Sched<A> {
         self.rq_unlock(cpu);
     }
 
-    /// Kernel threads that belong to a CPU which goes: workers are bound no more (workqueue.c: unbind_workers()), others are
-    /// parked, which here is the same.
+    /// Unbinds the kernel threads of a CPU that goes down: workers are no longer bound (workqueue.c: unbind_workers()), other
+    /// threads are parked, which amounts to the same here.
     fn release_per_cpu_kthreads(&mut self, cpu: CpuId) {
         for p in self.kthreads_of(|sched, p| sched.kthread_is_per_cpu(p) && sched.cpumask_test(cpu, p)) {
             self.task_cold[p].bound_to = Some(cpu);
@@ -334,7 +336,7 @@ impl<A: Arch> Sched<A> {
         }
     }
 
-    /// workqueue.c: rebind_workers(). They come back with their CPU.
+    /// workqueue.c: rebind_workers(). They return with their CPU.
     #[doc(alias = "rebind_workers")]
     fn bind_per_cpu_kthreads(&mut self, cpu: CpuId) {
         for p in self.kthreads_of(|sched, p| sched.task_cold[p].bound_to == Some(cpu)) {
@@ -350,12 +352,12 @@ impl<A: Arch> Sched<A> {
 
     // Partitions.
 
-    /// cpuset.c: exclusive partitions: the CPUs of each balance among themselves; those in none are one more. Tasks keep their
-    /// affinity, which is their cpuset's affair.
+    /// cpuset.c: exclusive partitions. The CPUs of each balance among themselves; CPUs in none of them form one more. Tasks keep
+    /// their affinity, which their cpuset would restrict.
     ///
     /// # Errors
-    /// EINVAL if a partition is empty, names a CPU that the machine has not, or shares one with another; EBUSY if it shrinks below
-    /// what its deadline tasks have reserved.
+    /// EINVAL if a partition is empty, names a CPU that does not exist, or shares one with another; EBUSY if it would shrink
+    /// below what its deadline tasks have reserved.
     pub(crate) fn set_partitions(&mut self, partitions: &[CpuMask]) -> Answer {
         let possible = CpuMask::all(self.nr_cpus());
         let mut taken = CpuMask::new(self.nr_cpus());
@@ -383,7 +385,7 @@ impl<A: Arch> Sched<A> {
         Ok(())
     }
 
-    /// cpuset.c: cpuset_update_active_cpus(). A CPU is about to go, or has come: what is done of it at once.
+    /// cpuset.c: cpuset_update_active_cpus(). The part of a rebuild that happens at once when a CPU is about to go, or has come.
     fn cpuset_update_active_cpus(&mut self) {
         match self.kernel.core.hotplug_domains {
             // partition_sched_domains(1, NULL, NULL)
@@ -393,7 +395,7 @@ impl<A: Arch> Sched<A> {
         }
     }
 
-    /// cpuset.c: cpuset_hotplug_workfn(), until v6.9: the CPU has gone or come, and who wants to build domains need not wait any more.
+    /// cpuset.c: cpuset_hotplug_workfn(), until v6.9. The CPU has gone or come, so domains can be rebuilt now.
     /// Differs: the worker takes no time, and runs as soon as it can.
     fn cpuset_hotplug_workfn(&mut self) {
         if self.kernel.core.hotplug_domains != HotplugDomains::AtOnce {
@@ -401,7 +403,7 @@ impl<A: Arch> Sched<A> {
         }
     }
 
-    /// cpuset.c: generate_sched_domains(). The active CPUs of each partition and of what is left, without isolated ones.
+    /// cpuset.c: generate_sched_domains(). The active, not isolated CPUs of each partition, and of the rest of the machine.
     fn generate_sched_domains(&self, partitions: &[CpuMask]) -> Vec<CpuMask> {
         let balanced = |cpu: &CpuId| self.cpu_active_mask.contains(*cpu) && !self.isolated.contains(*cpu);
         let rest = |cpu: &CpuId| !partitions.iter().any(|partition| partition.contains(*cpu));
@@ -410,15 +412,15 @@ impl<A: Arch> Sched<A> {
         std::iter::once(rest).chain(parts).filter(|map: &CpuMask| !map.is_empty()).collect()
     }
 
-    /// cpuset.c: rebuild_sched_domains(). Domains and root domains of the CPUs that are active now.
+    /// cpuset.c: rebuild_sched_domains(). Rebuilds domains and root domains from the CPUs that are active now.
     pub(crate) fn rebuild_sched_domains(&mut self) {
         self.partition_sched_domains(self.generate_sched_domains(&self.partitions));
     }
 
-    /// Domains of these parts of the machine, and what hangs on them.
+    /// Builds the domains of these parts of the machine, and what depends on them.
     fn partition_sched_domains(&mut self, doms_new: Vec<CpuMask>) {
         let setup = DomainSetup {
-            // A CPU on its way down still is.
+            // A CPU on its way down is still online.
             online: self.cpu_online_mask.clone(),
             jiffies: self.jiffies(),
             hz: self.hz as u32,
@@ -442,8 +444,8 @@ impl<A: Arch> Sched<A> {
         self.sched_cache_set(&kept);
     }
 
-    /// topology.c: rq_attach_root() for all CPUs: each to the root domain of its partition, those without domains to one of
-    /// their own. A partition that is among the `kept` ones stays, as does its root domain, and its queues notice nothing.
+    /// topology.c: rq_attach_root(), for all CPUs: each goes to the root domain of its partition, CPUs without domains to one of
+    /// their own. A partition among the `kept` ones keeps its root domain, and its queues notice nothing.
     #[doc(alias = "rq_attach_root")]
     fn attach_root_domains(&mut self, kept: &[CpuMask]) {
         let mut spans = self.domains.doms_cur.clone();

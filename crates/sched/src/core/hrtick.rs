@@ -1,5 +1,5 @@
-//! core.c: CONFIG_SCHED_HRTICK: a timer of each run queue that ends a slice to the microsecond, not at the next tick. Off unless
-//! the features HRTICK (fair class) or HRTICK_DL (deadline class, v5.10) are on, as they are since v7.1.
+//! core.c: CONFIG_SCHED_HRTICK: a timer for each runqueue that ends a slice on time instead of at the next tick. It is
+//! off unless the feature HRTICK (fair class) or HRTICK_DL (deadline class, v5.10) is on; both are since v7.1.
 
 use super::Sched;
 use crate::arch::Arch;
@@ -21,9 +21,9 @@ behaviour! {
     }
 }
 
-/// Nanoseconds; a shorter rest of a slice is not worth a timer.
+/// In nanoseconds; a shorter rest of a slice is not worth a timer.
 const SHORTEST: u64 = 10_000;
-/// Nanoseconds; nor is a difference as small as that.
+/// In nanoseconds; a smaller change of the expiry is not worth rearming the timer.
 const SAME: u64 = 5_000;
 
 /// sched.h: `rq->hrtick_sched`, HRTICK_SCHED_*.
@@ -33,11 +33,11 @@ pub enum HrtickSched {
     None,
     /// In the middle of schedule().
     Defer,
-    /// The same, and at its end the timer is to be armed for so many ns.
+    /// In the middle of schedule(), at whose end the timer is to be armed for so many ns.
     Start(u64),
 }
 
-/// `rq->hrtick_sched`, `rq->hrtick_time`, and whether `rq->hrtick_csd` is on its way.
+/// `rq->hrtick_sched`, `rq->hrtick_time`, and whether `rq->hrtick_csd` is pending.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct RqHrtick {
     sched: HrtickSched,
@@ -46,14 +46,14 @@ pub struct RqHrtick {
 }
 
 impl<A: Arch> Sched<A> {
-    /// kernel/sched/sched.h: hrtick_enabled_fair(), which until v5.9 was `hrtick_enabled()`.
+    /// kernel/sched/sched.h: hrtick_enabled_fair(), until v5.9 `hrtick_enabled()`.
     /// Differs: timers always have high resolution here.
     #[inline]
     pub(crate) fn hrtick_enabled_fair(&self, cpu: CpuId) -> bool {
         unlikely(self.sched_feat(Feature::HRTICK)) && self.rq[cpu].online
     }
 
-    /// Whether the tick leaves the end of the slice to the timer.
+    /// Whether the tick leaves it to the timer to end the slice.
     #[inline]
     pub(crate) fn hrtick_ends_the_slice(&self, cpu: CpuId) -> bool {
         self.sched_feat(Feature::HRTICK)
@@ -72,7 +72,7 @@ impl<A: Arch> Sched<A> {
         self.hrtimer_cancel(SchedTimer::Hrtick(cpu));
     }
 
-    /// core.c: hrtick(): the slice of what runs on `cpu` is over.
+    /// core.c: hrtick(). The slice of what runs on `cpu` is over.
     pub(crate) fn hrtick(&mut self, cpu: CpuId) {
         debug_assert_eq!(cpu, self.this_cpu, "the timer is pinned");
         self.rq_lock(cpu);
@@ -86,7 +86,8 @@ impl<A: Arch> Sched<A> {
     }
 
     /// core.c: hrtick_start(). `delay` in ns of real time.
-    /// Differs: until v7.0 another CPU's timer is armed at once; the kernel sends that CPU an interrupt in which it arms it.
+    /// Differs: until v7.0 another CPU's timer is armed at once here; the kernel sends that CPU an interrupt, in which
+    /// it arms the timer itself.
     pub(crate) fn hrtick_start(&mut self, cpu: CpuId, delay: u64) {
         let delay = (delay as i64).max(SHORTEST as i64) as u64;
         let now = self.arch.sched_clock(self.this_cpu).0;
@@ -96,7 +97,7 @@ impl<A: Arch> Sched<A> {
         }
     }
 
-    /// The same since v7.1: not in the middle of schedule(), and not for nothing.
+    /// hrtick_start() since v7.1: not in the middle of schedule(), and only if the expiry changes.
     fn hrtick_start_if_needed(&mut self, cpu: CpuId, now: u64, delay: u64) {
         let hrtick = &mut self.hrtimers.hrtick[cpu];
         if hrtick.sched != HrtickSched::None {
@@ -125,7 +126,7 @@ impl<A: Arch> Sched<A> {
         }
     }
 
-    /// core.c: __hrtick_start(): what another CPU wants of this one, if any does.
+    /// core.c: __hrtick_start(). Arms the timer that another CPU requested, if any did.
     #[inline]
     pub(super) fn __hrtick_start(&mut self, cpu: CpuId) {
         if unlikely(self.hrtimers.hrtick[cpu].csd) {
@@ -145,7 +146,8 @@ impl<A: Arch> Sched<A> {
         }
     }
 
-    /// core.c: hrtick_schedule_exit(). A timer that was armed for another task, and that nobody needed to move, stays.
+    /// core.c: hrtick_schedule_exit(). A timer that was armed for another task stays armed if no class needed to move
+    /// it.
     #[inline(never)]
     pub(super) fn hrtick_schedule_exit(&mut self, cpu: CpuId) {
         match std::mem::take(&mut self.hrtimers.hrtick[cpu].sched) {

@@ -1,4 +1,5 @@
-//! core.c: `rq->nr_iowait`: how many tasks of a CPU wait for a device, which governors of idle states ask, and ondemand.
+//! core.c: `rq->nr_iowait`: how many tasks of a CPU wait for a device. The idle governors and the ondemand governor
+//! read it.
 
 use super::Sched;
 use crate::arch::Arch;
@@ -15,7 +16,7 @@ behaviour! {
 }
 
 impl<A: Arch> Sched<A> {
-    /// `current->in_iowait`, and what io_schedule_timeout() counts beside it until v4.10.
+    /// Sets `current->in_iowait`, and the count that io_schedule_timeout() kept itself until v4.10.
     pub(crate) fn current_in_iowait(&mut self, cpu: CpuId, in_iowait: bool) {
         let p = self.rq[cpu].curr.expect("only a task waits for a device");
         let before = std::mem::replace(&mut self.task[p].in_iowait, in_iowait);
@@ -45,7 +46,7 @@ mod tests {
     const CPU0: CpuId = CpuId(0);
     const CPU1: CpuId = CpuId(1);
 
-    /// What CPU 0 counts while a task of it waits, once it is woken to run on CPU 1, and when it runs there.
+    /// What CPU 0 counts while its task waits, once that task is woken to run on CPU 1, and when it runs there.
     fn counted(kernel: Kernel) -> [u32; 3] {
         let mut s = machine(kernel, 2);
         let alone: CpuMask = [CPU0].into_iter().collect();
@@ -54,7 +55,7 @@ mod tests {
         Scheduler::wake_up_new_task(&mut s, CPU0, p);
         Scheduler::schedule(&mut s, CPU0, false);
         s.set_in_iowait(CPU0, true);
-        // Once more, as who finds the request not done yet.
+        // It waits again, as a task does that finds its request unfinished.
         s.set_in_iowait(CPU0, true);
         s.set_current_state(CPU0, TaskState::Uninterruptible);
         Scheduler::schedule(&mut s, CPU0, false);

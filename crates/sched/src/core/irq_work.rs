@@ -1,4 +1,4 @@
-//! irq_work.c: what an interrupt does on another CPU.
+//! irq_work.c: work that is to be done in an interrupt, possibly on another CPU.
 
 use super::Sched;
 use crate::arch::Arch;
@@ -7,7 +7,8 @@ use crate::trace::Ipi;
 use units::CpuId;
 
 impl<A: Arch> Sched<A> {
-    /// irq_work.c: irq_work_queue_on(), and irq_work_queue() of the CPU that executes. `cpu` does it once it is interrupted.
+    /// irq_work.c: irq_work_queue_on(), and irq_work_queue() for the executing CPU. `cpu` does the work once it is
+    /// interrupted.
     pub(crate) fn irq_work_queue_on(&mut self, cpu: CpuId, work: IrqWork) {
         self.irq_work[cpu].push(work);
         if self.irq_work[cpu].len() == 1 {

@@ -59,21 +59,21 @@ use cgroup::Hierarchy;
 use fentry::fentry;
 use units::{CpuId, CpuMask, Divisor, Ns, PerCpu, unlikely};
 
-/// The scheduler of one simulated machine: all of its state, and its door outwards.
+/// The scheduler of one simulated machine: all of its state, and its connection outwards.
 ///
-/// In this order, because what is asked most stands within 128 bytes from the beginning, where its place takes a byte of each
-/// instruction instead of four: the usual path has to fit into a level-1 instruction cache (docs/speed.md).
+/// Field order: what is read most lies within the first 128 bytes, where an offset takes one byte of an instruction instead of
+/// four. The usual path has to fit into a level-1 instruction cache (docs/speed.md).
 #[repr(C)]
 pub struct Sched<A: Arch> {
-    /// The CPU that executes scheduler code now (`smp_processor_id()`), set at each door.
+    /// The CPU that executes scheduler code now (`smp_processor_id()`), set on every entry.
     pub(crate) this_cpu: CpuId,
-    /// What executes there is an interrupt or a softirq (`!in_task()`).
+    /// Whether it executes an interrupt or a softirq (`!in_task()`).
     pub(crate) interrupt: Interrupt,
-    /// Every CPU is a whole one at full speed, as far as load tracking is told.
+    /// Whether every CPU has full capacity and runs at full speed, as far as load tracking knows.
     pub(crate) full_scale: bool,
-    /// What load tracking computes with: as `kernel` says.
+    /// The PELT arithmetic that `kernel` asks for.
     pub(crate) arithmetic: Released,
-    /// Some task has been a SCHED_IDLE one, or some group idle as a whole.
+    /// Whether some task has been SCHED_IDLE, or some group idle as a whole.
     pub(crate) sched_idle_used: bool,
     /// Static key `sk_dynamic_preempt_lazy`: `preempt=lazy`.
     preempt_lazy: bool,
@@ -86,19 +86,19 @@ pub struct Sched<A: Arch> {
     pub sysctl: Sysctl,
     pub(crate) scaled_tunables: ScaledTunables,
     pub layout: Layout,
-    /// Who is told of utilization.
+    /// Whom to tell about utilization.
     pub(crate) cpufreq: Option<Box<crate::cpufreq::Cpufreq>>,
     /// Length of a jiffy in nanoseconds (TICK_NSEC).
     pub tick_nsec: u64,
-    /// Division by `tick_nsec`.
+    /// A precomputed division by `tick_nsec`.
     ticks: Divisor,
     /// Ticks in a second.
     pub(crate) hz: u64,
     pub rt: PerCpu<RtRq>,
-    /// Of tasks that were real-time ones; by the task's id.
+    /// For every task that has been a real-time one, by task id.
     pub rt_se: Arena<TaskId, SchedRtEntity>,
     pub dl: PerCpu<DlRq>,
-    /// Of tasks that were deadline ones; by the task's id.
+    /// For every task that has been a deadline one, by task id.
     pub dl_se: Arena<TaskId, SchedDlEntity>,
     pub task_cold: Arena<TaskId, TaskCold>,
     /// Statistics of group entities; a task's are in [`TaskCold`].
@@ -107,14 +107,14 @@ pub struct Sched<A: Arch> {
     pub domains: Domains,
     pub topology: CpuTopology,
     pub cpu_online_mask: CpuMask,
-    /// Those to which tasks may be brought: online, and not on their way down.
+    /// The CPUs to which tasks may be brought: online, and not on their way down.
     pub cpu_active_mask: CpuMask,
     pub root_domains: Vec<RootDomain>,
-    /// Exclusive cpusets: each balances by itself, what is left is one more.
+    /// Exclusive cpusets: each balances by itself; the remaining CPUs form one more.
     pub(crate) partitions: Vec<CpuMask>,
-    /// `isolcpus=`: CPUs without domains, where tasks go only by affinity.
+    /// `isolcpus=`: CPUs without domains, where tasks run only by affinity.
     pub isolated: CpuMask,
-    /// Static key `sched_smt_present`: cores with more than one thread online.
+    /// Static key `sched_smt_present`: how many cores have more than one thread online.
     pub(crate) sched_smt_present: u32,
     /// Per-CPU `sched_core_priority`, where cores are ranked.
     pub(crate) sched_core_priority: Option<PerCpu<i32>>,
@@ -130,27 +130,27 @@ pub struct Sched<A: Arch> {
     pub(crate) sched_energy_present: bool,
     /// fair.c: select_rq_mask, a scratch mask of searches at wakeups.
     pub(crate) select_rq_mask: CpuMask,
-    /// The CPUs whose `curr` is their idle task, for searches: a word of this instead of 64 run queues.
+    /// The CPUs whose `curr` is their idle task: searches read a word of this mask instead of 64 runqueues.
     pub(crate) running_idle: CpuMask,
     pub hrtimers: HrTimers,
     pub(crate) isolation: Isolation,
     pub(crate) bandwidth: Bandwidth,
     pub numa: Numa,
     pub(crate) autogroups: Autogroups,
-    /// Which files its groups have.
+    /// Which cgroup hierarchy is mounted, and so which files the groups have.
     pub cgroup_hierarchy: Hierarchy,
     /// `def_rt_bandwidth.rt_period_active`
     pub(crate) rt_period_active: bool,
-    /// Work that interrupts are to do on each CPU, in order of queueing.
+    /// The work that interrupts are to do on each CPU, in the order of queueing.
     pub(crate) irq_work: PerCpu<Vec<IrqWork>>,
-    /// lib/cpumask.c: which CPU each CPU chose last where any of a mask would have done.
+    /// lib/cpumask.c: for each CPU, the one it chose last when any CPU of a mask would do.
     pub(crate) distribute_cpu_mask_prev: PerCpu<CpuId>,
-    /// Wakeups that did something, since boot.
+    /// Wakeups since boot that woke a task.
     pub nr_wakeups: u64,
-    /// Tasks that were given another CPU, since boot.
+    /// Moves of a task to another CPU since boot.
     pub nr_migrations: u64,
     next_pid: u32,
-    /// Of the tasks' masks.
+    /// State of the tasks' affinity masks.
     pub affinity: AffinityState,
     pub arch: A,
 }
@@ -159,7 +159,7 @@ pub struct Sched<A: Arch> {
 #[derive(Clone, Debug)]
 pub struct TaskInit {
     pub comm: String,
-    /// What is set before it first runs; `None`: it has what its parent has, as far as fork() hands it on.
+    /// Attributes to set before the task first runs; `None`: those of its parent, as far as fork() hands them on.
     pub attr: Option<SchedAttr>,
     /// `None`: every CPU.
     pub cpus_allowed: Option<CpuMask>,
@@ -251,7 +251,7 @@ impl<A: Arch> Sched<A> {
             affinity: AffinityState::default(),
             kernel: boot.kernel,
         };
-        // What is set at boot is written before anything runs.
+        // Boot parameters are set before anything runs.
         sched.latencytop.enabled = boot.sysctl.latencytop != 0;
         sched.init_root_task_group();
         sched.init_hotplug();
@@ -291,13 +291,13 @@ impl<A: Arch> Sched<A> {
         self.this_cpu
     }
 
-    /// preempt.h: in_task(). Whether what executes now is a task's own doing, not an interrupt's.
+    /// preempt.h: in_task(). Whether a task executes now, as opposed to an interrupt.
     #[inline]
     pub(crate) fn in_task(&self) -> bool {
         self.interrupt == Interrupt::None
     }
 
-    /// Every door begins with this: which CPU executes.
+    /// Every entry begins with this: it sets the executing CPU.
     #[inline]
     pub(crate) fn on_cpu(&mut self, cpu: CpuId) {
         self.this_cpu = cpu;
@@ -313,7 +313,7 @@ impl<A: Arch> Sched<A> {
         self.domains.sd_llc_id[this] == self.domains.sd_llc_id[that]
     }
 
-    // The run queue's clock.
+    // The runqueue's clock.
 
     /// core.c: update_rq_clock().
     #[inline(always)]
@@ -325,7 +325,7 @@ impl<A: Arch> Sched<A> {
         self.write_rq_clock(cpu);
         let now = self.arch.sched_clock(self.this_cpu).0;
         let rq = &mut self.rq[cpu];
-        // A CPU's own clock may lag what another CPU wrote here: time on a queue never runs backwards.
+        // A CPU's own clock may lag behind what another CPU wrote here; time on a queue never runs backwards.
         if now > rq.clock {
             let delta = now - rq.clock;
             rq.clock = now;
@@ -367,7 +367,7 @@ impl<A: Arch> Sched<A> {
         self.psi_enqueue(p, flags);
     }
 
-    /// core.c: dequeue_task(). False, only for a sleeper: its class keeps it queued for a while.
+    /// core.c: dequeue_task(). Returns false only for a sleeper that its class keeps queued for a while.
     #[inline(always)]
     pub(crate) fn dequeue_task(&mut self, cpu: CpuId, p: TaskId, flags: QueueFlags) -> bool {
         if unlikely(!flags.noclock) {
@@ -381,7 +381,7 @@ impl<A: Arch> Sched<A> {
         self.class_dequeue_task(cpu, p, flags)
     }
 
-    /// kernel/sched/sched.h: add_nr_running(). The first CPU with more than it can run marks the root domain.
+    /// kernel/sched/sched.h: add_nr_running(). A CPU that gets more tasks than it can run marks the root domain as overloaded.
     #[inline]
     pub(crate) fn add_nr_running(&mut self, cpu: CpuId, count: u32) {
         self.write_rq_load(cpu);
@@ -461,8 +461,8 @@ impl<A: Arch> Sched<A> {
         }
     }
 
-    /// core.c: send_call_function_single_ipi(). Has `cpu` look at what was put into its queue of calls; until v5.7 ttwu_queue_remote()'s end, which has it
-    /// look at its `wake_list` by the reschedule interrupt.
+    /// core.c: send_call_function_single_ipi(). Makes `cpu` process its queue of function calls. Until v5.7, the end of
+    /// ttwu_queue_remote(), which makes `cpu` process its `wake_list` through the reschedule interrupt.
     pub(crate) fn send_call_function_single_ipi(&mut self, cpu: CpuId) {
         if self.rq[cpu].polling {
             self.write_need_resched(cpu);
@@ -484,8 +484,8 @@ impl<A: Arch> Sched<A> {
         self.arch.wake_polling_idle(self.this_cpu, cpu);
     }
 
-    /// kernel/smp.c: smp_call_function_single_async(). `cpu` looks, as soon as it can, what others left for it to do.
-    /// Until v5.7 always by an interrupt.
+    /// kernel/smp.c: smp_call_function_single_async(). `cpu` does as soon as it can what others have queued for it. Until v5.7
+    /// this always took an interrupt.
     pub(crate) fn smp_call_function_single_async(&mut self, cpu: CpuId) {
         self.atomic_wake_list(cpu);
         if self.kernel.core.wake_list == WakeList::RunQueue {
@@ -523,8 +523,8 @@ impl<A: Arch> Sched<A> {
         task.wake_cpu = cpu;
     }
 
-    /// kernel/sched/sched.h: update_curr_common() of a task that is not fair: the time it ran since it was last looked at, in ns.
-    /// `told`: by the tracepoint sched_stat_runtime.
+    /// kernel/sched/sched.h: update_curr_common(), for a task that is not fair. Returns the time it ran since the last update, in
+    /// ns. `told`: whether the tracepoint sched_stat_runtime reports it.
     pub(crate) fn update_curr_common(&mut self, cpu: CpuId, curr: TaskId, told: bool) -> Option<u64> {
         let se = self.task[curr].se;
         let delta_exec = self.rq[cpu].clock_task.wrapping_sub(self.se[se].exec_start);
@@ -574,7 +574,7 @@ impl<A: Arch> Sched<A> {
         self.trigger_load_balance(cpu)
     }
 
-    /// core.c: sched_yield(), the system call up to where it schedules.
+    /// core.c: sched_yield(), the system call up to its schedule().
     #[fentry]
     pub(crate) fn sched_yield(&mut self) {
         let cpu = self.this_cpu;

@@ -1,4 +1,4 @@
-//! core.c: how a task changes its preferred node, and how NUMA balancing has it moved.
+//! core.c: how a task changes its preferred node, and how NUMA balancing moves it.
 
 use super::Sched;
 use crate::arch::Arch;
@@ -11,13 +11,13 @@ use fentry::fentry;
 use units::{CpuId, unlikely};
 
 impl<A: Arch> Sched<A> {
-    /// core.c: sched_setnuma(). Its queue counts tasks that prefer a node: the task leaves it meanwhile.
+    /// core.c: sched_setnuma(). The task is dequeued meanwhile, because its queue counts the tasks that prefer a node.
     #[fentry]
     pub(crate) fn sched_setnuma(&mut self, p: TaskId, nid: Option<u16>) {
         self.change_task(p, TaskChange::IN_PLACE, |sched| sched.numa.task[p].numa_preferred_nid = nid);
     }
 
-    /// core.c: migrate_task_to(). Has the stopper of its CPU move a running task.
+    /// core.c: migrate_task_to(). Makes the stopper of its CPU move a running task.
     pub(crate) fn migrate_task_to(&mut self, p: TaskId, target_cpu: CpuId) {
         let curr_cpu = self.task[p].cpu;
         if curr_cpu == target_cpu || !self.cpumask_test(target_cpu, p) {
@@ -34,7 +34,7 @@ impl<A: Arch> Sched<A> {
         self.stop_one_cpu(curr_cpu, StopWork::MigrateTo(p, target_cpu));
     }
 
-    /// core.c: migration_cpu_stop(), as migrate_task_to() has it done.
+    /// core.c: migration_cpu_stop(), as called for migrate_task_to().
     pub(crate) fn migrate_task_to_stop(&mut self, p: TaskId, dest_cpu: CpuId) {
         self.numa.rq[dest_cpu].numa_migrate_on = false;
         let task = &self.task[p];
@@ -43,10 +43,11 @@ impl<A: Arch> Sched<A> {
         }
     }
 
-    /// core.c: migrate_swap(). `cur`, which runs on `curr_cpu`, and `p` on `target_cpu` change places, while nothing else runs there.
+    /// core.c: migrate_swap(). `cur`, which runs on `curr_cpu`, and `p` on `target_cpu` swap places while both CPUs are
+    /// stopped.
     ///
-    /// Differs: `cur` is still queued then under preempt=none too, where the kernel's sleeps in stop_two_cpus() and is woken on the other CPU, or
-    /// near it.
+    /// Differs: `cur` stays queued here even under preempt=none; in the kernel it sleeps in stop_two_cpus() and is
+    /// woken on the other CPU, or near it.
     pub(crate) fn migrate_swap(&mut self, cur: TaskId, p: TaskId, target_cpu: CpuId, curr_cpu: CpuId) {
         let active = |cpu| self.cpu_active_mask.contains(cpu);
         let may = curr_cpu != target_cpu
@@ -76,7 +77,8 @@ impl<A: Arch> Sched<A> {
         self.stop_two_cpus(target_cpu, curr_cpu, StopWork::Swap(swap));
     }
 
-    /// core.c: migrate_swap_stop(). Both CPUs have stopped. Returns whether both tasks were still there and may go.
+    /// core.c: migrate_swap_stop(). Both CPUs have stopped. Returns whether both tasks were still there and allowed to
+    /// move.
     pub(crate) fn migrate_swap_stop(&mut self, swap: MigrationSwap) -> bool {
         let MigrationSwap { src_task, src_cpu, dst_task, dst_pid, dst_cpu, .. } = swap;
         let active = |cpu| self.cpu_active_mask.contains(cpu);
@@ -100,7 +102,7 @@ impl<A: Arch> Sched<A> {
         if self.task[p].on_rq == OnRq::Queued {
             self.move_queued_task(p, cpu);
         } else {
-            // It sleeps by now: there it will be woken.
+            // The task sleeps by now; it will wake up there.
             self.task[p].wake_cpu = cpu;
         }
     }

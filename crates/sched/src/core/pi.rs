@@ -1,5 +1,5 @@
-//! core.c: priorities that are lent to who holds what others wait for (rt_mutex). Who waits for what, and so who lends, is the locks'
-//! business: `kernel/locking/rtmutex.c`, outside of the scheduler.
+//! core.c: priorities that tasks lend to the holder of a lock they wait for (rt_mutex). The locks know who waits for what, and so
+//! who lends: `kernel/locking/rtmutex.c`, outside the scheduler.
 
 use super::Sched;
 use crate::arch::Arch;
@@ -9,7 +9,7 @@ use crate::trace::Event;
 use units::unlikely;
 
 impl<A: Arch> Sched<A> {
-    /// core.c: rt_effective_prio(). `prio`, or what is lent to `p` if that is more.
+    /// core.c: rt_effective_prio(). `prio`, or the priority lent to `p` if that is higher.
     pub(crate) fn rt_effective_prio(&self, p: TaskId, prio: i32) -> i32 {
         self.__rt_effective_prio(self.task_cold[p].pi_top_task, prio)
     }
@@ -19,11 +19,11 @@ impl<A: Arch> Sched<A> {
         pi_task.map_or(prio, |pi_task| self.task[pi_task].prio.min(prio))
     }
 
-    /// core.c: rt_mutex_setprio(). `pi_task`, the first of those who wait for what `p` holds, lends it its priority from now on, and its
-    /// deadline; `None`: nobody does any more.
+    /// core.c: rt_mutex_setprio(). `pi_task`, the first of the tasks that wait for a lock held by `p`, lends `p` its priority and
+    /// deadline from now on; `None`: no task waits any more.
     ///
-    /// Differs: a task that is throttled on a CPU which has gone offline meanwhile moves before it gets a budget, as with its timer
-    /// (`dl_task_timer()`); the kernel queues it there, where it waits for the CPU to come back.
+    /// Differs: a throttled task whose CPU has gone offline meanwhile is moved before it gets a budget, as when its timer expires
+    /// (`dl_task_timer()`); the kernel queues it on the offline CPU, where it waits for the CPU to come back.
     pub fn rt_mutex_setprio(&mut self, p: TaskId, pi_task: Option<TaskId>) {
         let prio = self.__rt_effective_prio(pi_task, self.normal_prio(p));
         let old_prio = self.task[p].prio;
@@ -50,7 +50,7 @@ impl<A: Arch> Sched<A> {
             sched.task[p].sched_class = next_class;
             sched.task[p].prio = prio;
             if next_class == SchedClass::Rt {
-                // It may be lent that while it sleeps.
+                // A priority may be lent to a sleeping task.
                 sched.rt_se.ensure(p);
             }
             replenish
@@ -62,17 +62,17 @@ impl<A: Arch> Sched<A> {
         self.balance_callbacks(cpu);
     }
 
-    /// Whether it is runnable, and waits for its next budget.
+    /// Whether the task is runnable, but waits for its next budget.
     fn is_throttled_dl(&self, p: TaskId) -> bool {
         let task = &self.task[p];
         task.sched_class == SchedClass::Dl && task.on_rq == OnRq::Queued && self.dl_se[p].dl_throttled
     }
 
-    /// The part of rt_mutex_setprio() that says whose deadline `p` has: that of `pi_task` where it has none of its own, or a later one.
-    /// Whether it gets a budget of it (ENQUEUE_REPLENISH).
+    /// The part of rt_mutex_setprio() that decides whose deadline `p` has: that of `pi_task` if `p` has none of its own, or a
+    /// later one. Returns whether `p` gets a budget of it (ENQUEUE_REPLENISH).
     ///
-    /// Differs: a task that gives it back begins anew if it comes to the class itself; the kernel's still has the lent deadline, and may be
-    /// throttled for that as it comes, and run on uncharged.
+    /// Differs: a task that gives back a lent deadline starts afresh when it later enters the deadline class itself; in the
+    /// kernel it still has the lent deadline, may be throttled for that as it enters, and then runs on uncharged.
     fn lend_deadline(&mut self, p: TaskId, pi_task: Option<TaskId>, prio: i32, old_prio: i32) -> bool {
         if !dl_prio(prio) {
             if dl_prio(old_prio) {
@@ -88,8 +88,8 @@ impl<A: Arch> Sched<A> {
         lender.is_some()
     }
 
-    /// core.c: __setscheduler_dl_pi(). A task that leaves the deadline class, or was to, while a deadline is lent to it has what is lent.
-    /// Whether it gets a budget of it.
+    /// core.c: __setscheduler_dl_pi(). A task that leaves, or was to leave, the deadline class while a deadline is lent to it
+    /// takes the lent one. Returns whether it gets a budget of it.
     pub(crate) fn __setscheduler_dl_pi(&mut self, p: TaskId) -> bool {
         let lender = self.task_cold[p].pi_top_task;
         let Some(lender) = lender.filter(|_| dl_prio(self.task[p].prio) && self.task[p].policy != Policy::Deadline)

@@ -1,4 +1,4 @@
-//! core.c: resched_curr() and resched_curr_lazy(): who tells a CPU that it is to schedule, and how urgent that is.
+//! core.c: resched_curr() and resched_curr_lazy(): how a CPU is told to reschedule, and how urgently.
 
 use super::Sched;
 use crate::access::Path;
@@ -25,16 +25,16 @@ behaviour! {
     }
 }
 
-/// A scheduler that may ask for a task's CPU without haste. One that always insists has nothing to add.
+/// A scheduler that can ask a task to give way without urgency. Others need not implement anything.
 pub trait LazilyPreempted {
-    /// Whether what runs on `cpu` is to give way on its way to user mode, if nothing more urgent comes before.
+    /// Whether what runs on `cpu` is to give way when it returns to user mode, unless something more urgent comes before.
     #[inline]
     fn need_resched_lazy(&self, _cpu: CpuId) -> bool {
         false
     }
-    /// Whether it is to give way there or sooner.
+    /// Whether what runs on `cpu` is to give way then or sooner.
     fn need_resched_any(&self, cpu: CpuId) -> bool;
-    /// Whether the kernel is preempted lazily (`preempt=lazy`).
+    /// Sets whether the kernel is preempted lazily (`preempt=lazy`).
     fn sched_dynamic_update(&mut self, _lazy: bool) {}
 }
 
@@ -50,7 +50,7 @@ impl<A: Arch> LazilyPreempted for Sched<A> {
         rq.need_resched | rq.need_resched_lazy
     }
 
-    /// core.c: sched_dynamic_update(), for `preempt=lazy`, or any other model.
+    /// core.c: sched_dynamic_update(), for `preempt=lazy` or any other model.
     fn sched_dynamic_update(&mut self, lazy: bool) {
         self.preempt_lazy = lazy;
     }
@@ -76,19 +76,19 @@ impl<A: Arch> Sched<A> {
         if self.dynamic_preempt_lazy() { Tif::NeedReschedLazy } else { Tif::NeedResched }
     }
 
-    /// core.c: resched_curr(). Marks what runs on `cpu` for rescheduling, and tells that CPU if it is another one.
+    /// core.c: resched_curr(). Marks what runs on `cpu` for rescheduling, and notifies that CPU if it is another one.
     pub(crate) fn resched_curr(&mut self, cpu: CpuId) {
         self.__resched_curr(cpu, Tif::NeedResched);
     }
 
-    /// core.c: resched_curr_lazy(). The same of a fair task in favour of another one: where preemption is lazy it may stay in the kernel until
-    /// it leaves it by itself, or a tick comes.
+    /// core.c: resched_curr_lazy(). The same, when a fair task is to make way for another fair task: under lazy preemption the
+    /// running one may stay in the kernel until it leaves by itself, or a tick comes.
     pub(crate) fn resched_curr_lazy(&mut self, cpu: CpuId) {
         let tif = self.get_lazy_tif_bit();
         self.__resched_curr(cpu, tif);
     }
 
-    /// core.c: __resched_curr(), since v6.13; before, resched_curr() itself. The idle task never waits.
+    /// core.c: __resched_curr(), since v6.13; before, resched_curr() itself. For the idle task it is always urgent.
     #[inline]
     fn __resched_curr(&mut self, cpu: CpuId, tif: Tif) {
         let rq = &self.rq[cpu];
@@ -113,7 +113,7 @@ impl<A: Arch> Sched<A> {
         }
     }
 
-    /// The part of sched_tick() since v6.13: who has not left the kernel since the last tick is preempted there.
+    /// The part of sched_tick() since v6.13: a task that has stayed in the kernel since the last tick is preempted there.
     #[inline]
     pub(super) fn promote_lazy_resched(&mut self, cpu: CpuId) {
         if self.rq[cpu].need_resched_lazy {

@@ -36,7 +36,7 @@ behaviour! {
 impl<A: Arch> Sched<A> {
     /// core.c: __schedule(). Returns what runs next; `None` is the idle task.
     ///
-    /// `preempt`: the running task did not ask for it (its state may be anything, it stays on the queue).
+    /// `preempt`: the running task did not ask for it; whatever its state, it stays on the queue.
     #[inline(always)]
     #[fentry]
     pub(crate) fn schedule(&mut self, preempt: bool) -> Option<TaskId> {
@@ -85,7 +85,7 @@ impl<A: Arch> Sched<A> {
         next
     }
 
-    /// The part of `__schedule()` that takes a blocking task off its queue. Returns whether the switch is voluntary.
+    /// The part of `__schedule()` that dequeues a blocking task. Returns whether the switch is voluntary.
     #[inline(always)]
     fn deactivate_prev(&mut self, cpu: CpuId, prev: Option<TaskId>, preempt: bool) -> bool {
         let Some(p) = prev else { return true };
@@ -155,7 +155,7 @@ impl<A: Arch> Sched<A> {
         }
     }
 
-    /// idle.c: put_prev_task_idle(). Who is put back twice has not run in between.
+    /// idle.c: put_prev_task_idle(). If it is called twice, the idle task has not run in between.
     #[inline]
     pub(super) fn put_prev_task_idle(&mut self, cpu: CpuId) {
         if (self.has_fair_server() || self.kernel.core.avg_idle == AvgIdle::AtSwitch) && self.rq[cpu].curr.is_none() {
@@ -184,7 +184,7 @@ impl<A: Arch> Sched<A> {
         }
     }
 
-    /// idle.c: update_curr_idle(). Time without tasks is the fair server's too, since v7.2.
+    /// idle.c: update_curr_idle(). Since v7.2 the fair server is also charged for time without tasks.
     pub(crate) fn update_curr_idle(&mut self, cpu: CpuId) {
         let rq = &mut self.rq[cpu];
         let delta_exec = rq.clock_task.wrapping_sub(rq.idle.exec_start);

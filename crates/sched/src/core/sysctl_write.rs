@@ -1,4 +1,4 @@
-//! Writes to the kernel's tunables and features while it runs: what each `proc_handler` checks and does beside storing the value.
+//! Writes to tunables and features of the running kernel: what each `proc_handler` checks and does besides storing the value.
 
 use super::Sched;
 use crate::arch::Arch;
@@ -13,8 +13,9 @@ impl<A: Arch> Sched<A> {
     /// `echo VALUE > FILE` of a tunable.
     ///
     /// # Errors
-    /// ENOENT for one that this kernel lacks, or this machine (`sched_itmt_enabled` without ranked cores), EINVAL for a value out of range or against another tunable, EBUSY for a real-time
-    /// runtime below what deadline tasks have reserved, EOPNOTSUPP for `sched_energy_aware` where the machine, the kernel or the governor is not made for it.
+    /// ENOENT for a tunable that this kernel or this machine lacks (`sched_itmt_enabled` without ranked cores), EINVAL for a value that is
+    /// out of range or contradicts another tunable, EBUSY for a real-time runtime below what deadline tasks have reserved, EOPNOTSUPP for
+    /// `sched_energy_aware` if the machine, the kernel or the governor does not support it.
     pub(crate) fn sysctl_write(&mut self, tunable: Tunable, value: u64) -> Answer {
         if !self.kernel.tunables.iter().any(|&(_, known)| known == tunable) {
             return Err(Refusal::new(Errno::ENOENT, "this kernel has no such tunable"));
@@ -59,10 +60,10 @@ impl<A: Arch> Sched<A> {
         }
     }
 
-    /// debug.c: sched_feat_set(). Who reads a feature sees it from now on.
+    /// debug.c: sched_feat_set(). Takes effect the next time the feature is read.
     ///
     /// # Errors
-    /// EINVAL for one that this kernel lacks.
+    /// EINVAL for a feature that this kernel lacks.
     pub(crate) fn sched_feat_set(&mut self, feature: Feature, on: bool) -> Answer {
         if !self.features.has(feature) {
             return Err(Refusal::new(Errno::EINVAL, "this kernel has no such feature"));
@@ -72,17 +73,17 @@ impl<A: Arch> Sched<A> {
     }
 
     /// rt.c: sched_rt_handler(). Period and runtime of the real-time and the deadline class.
-    /// Differs: a value out of range, and a read, do not build domains anew.
+    /// Differs: a value out of range, or a read, does not rebuild domains.
     fn sched_rt_handler(&mut self, after: Sysctl) -> Answer {
         let answer = self.sched_rt_do_global(after);
-        // Of a refused write too: what tasks have reserved is then taken once more from what is free.
+        // This happens after a refused write too: the reservations of tasks are then subtracted from the free bandwidth once more.
         if self.kernel.dl.new_limit == NewLimit::Recounts {
             self.rebuild_sched_domains();
         }
         answer
     }
 
-    /// rt.c: sched_rt_do_global(), once all is found to be valid.
+    /// rt.c: sched_rt_do_global(), after the values have been found valid.
     #[doc(alias = "sched_rt_global_validate")]
     fn sched_rt_do_global(&mut self, after: Sysctl) -> Answer {
         if after.contradiction().is_some() {
@@ -93,7 +94,7 @@ impl<A: Arch> Sched<A> {
             self.sysctl = before;
             return Err(refusal);
         }
-        // Non-group scheduling's sched_rt_global_constraints(), and sched_dl_do_global().
+        // sched_rt_global_constraints() without group scheduling, and sched_dl_do_global().
         let runtime = self.global_rt_runtime();
         for cpu in (0..self.nr_cpus()).map(CpuId::new) {
             self.rt[cpu].rt_runtime = runtime;
@@ -102,8 +103,8 @@ impl<A: Arch> Sched<A> {
         Ok(())
     }
 
-    /// deadline.c: sched_dl_global_validate(). Whether what is reserved fits the new limit. Until v5.9 what a root domain has
-    /// reserved is compared with a single CPU's limit.
+    /// deadline.c: sched_dl_global_validate(). Whether the reservations fit the new limit. Until v5.9 the reservations of a whole root
+    /// domain are compared with the limit of a single CPU.
     fn sched_dl_global_validate(&self) -> Answer {
         let new_bw = to_ratio(self.global_rt_period(), self.global_rt_runtime());
         for rd in &self.root_domains {
@@ -118,7 +119,7 @@ impl<A: Arch> Sched<A> {
         Ok(())
     }
 
-    /// topology.c: sched_energy_aware_handler(): domains are built anew, with or without an eye on energy.
+    /// topology.c: sched_energy_aware_handler(). Domains are rebuilt, with or without performance domains.
     fn sched_energy_aware_handler(&mut self, after: Sysctl) -> Answer {
         if self.kernel.wake.energy == EnergyAware::ByPerformance {
             self.sched_is_eas_possible(&self.cpu_active_mask)?;
@@ -178,7 +179,7 @@ mod tests {
         assert!(s.rt.iter().all(|(_, rt)| rt.rt_runtime == 400_000_000));
         assert_eq!(refused(s.sysctl_write(Tunable::sched_rt_period, 300_000)), Some(Errno::EINVAL));
         assert_eq!(s.sysctl.sched_rt_period, 1_000_000);
-        // Two CPUs, of which a deadline task has a half and a bit.
+        // Two CPUs, on which a deadline task has reserved a bit more than half.
         s.root_domains[0].total_bw = 600_000;
         assert_eq!(refused(s.sysctl_write(Tunable::sched_rt_runtime, 200_000)), Some(Errno::EBUSY));
         assert_eq!(s.sysctl.sched_rt_runtime, 400_000);

@@ -1,8 +1,8 @@
 //! core.c: how a sleeping task becomes runnable: try_to_wake_up() and what finishes it on other CPUs.
 //!
-//! Absent: `migrate_disable()` and with it `rq->nr_pinned` (nobody here disables migration), WF_CURRENT_CPU (seccomp's).
-//! `ttwu_pending` is that `wake_list` is not empty: v6.1 clears it before the tasks are queued and v6.12 after
-//! (d6962c4fe8f9), which nobody sees from outside, because a path is never interrupted here.
+//! Absent: `migrate_disable()` and with it `rq->nr_pinned` (nothing disables migration here), WF_CURRENT_CPU (seccomp uses it).
+//! `ttwu_pending` is represented by `wake_list` not being empty. v6.1 clears it before the tasks are queued, v6.12 after
+//! (d6962c4fe8f9); the difference is invisible here, because a path is never interrupted.
 
 use super::schedule::AvgIdle;
 use super::{IowaitCount, Sched, update_avg};
@@ -66,7 +66,7 @@ behaviour! {
 }
 
 impl<A: Arch> Sched<A> {
-    /// core.c: try_to_wake_up(). Returns whether the task slept and now does not.
+    /// core.c: try_to_wake_up(). Returns whether the task slept and no longer does.
     #[fentry]
     pub(crate) fn try_to_wake_up(&mut self, p: TaskId, flags: WakeFlags) -> bool {
         if self.kernel.core.wake_current == WakeCurrent::Shortcut && unlikely(self.rq[self.this_cpu].curr == Some(p)) {
@@ -121,13 +121,13 @@ impl<A: Arch> Sched<A> {
         true
     }
 
-    /// core.c: ttwu_state_match(), for the states that wakeups are meant for.
+    /// core.c: ttwu_state_match(), for the states from which tasks are woken.
     #[inline]
     fn ttwu_state_match(&self, p: TaskId) -> bool {
         matches!(self.task[p].state, TaskState::Interruptible | TaskState::Uninterruptible)
     }
 
-    /// The head of `try_to_wake_up()`, for the task that runs here.
+    /// The beginning of `try_to_wake_up()`, when a task wakes itself.
     fn wake_current(&mut self, p: TaskId, flags: WakeFlags) -> bool {
         if !self.ttwu_state_match(p) {
             return false;
@@ -146,14 +146,14 @@ impl<A: Arch> Sched<A> {
         true
     }
 
-    /// `p->on_cpu`, for a task that has left its queue: its CPU is in the middle of switching away from it. The switch is
-    /// over here, but not yet at this CPU's clock.
+    /// `p->on_cpu`, for a task that has left its queue: its CPU is in the middle of switching away from it. In the simulator the
+    /// switch is done already, but it ends later than this CPU's clock.
     #[inline]
     fn on_cpu_elsewhere(&self, p: TaskId) -> bool {
         self.task[p].off_cpu_at > self.arch.sched_clock(self.this_cpu).0
     }
 
-    /// core.c: ttwu_runnable(): the task has not left its run queue yet; only its state changes, and a delayed dequeue is off.
+    /// core.c: ttwu_runnable(). The task is still on its runqueue: only its state changes, and a delayed dequeue is cancelled.
     #[doc(alias = "ttwu_remote")]
     fn ttwu_runnable(&mut self, p: TaskId, flags: WakeFlags) {
         let cpu = self.task[p].cpu;
@@ -181,8 +181,8 @@ impl<A: Arch> Sched<A> {
         self.rq_unlock(cpu);
     }
 
-    /// core.c: ttwu_queue_cond(). Whether `cpu` is to finish the wakeup: a CPU that shares no cache or, since v6.0, an idle
-    /// one.
+    /// core.c: ttwu_queue_cond(). Whether `cpu` is to finish the wakeup: it does if it shares no cache with this CPU or, since
+    /// v6.0, if it is idle.
     #[inline(always)]
     fn ttwu_queue_cond(&mut self, p: TaskId, cpu: CpuId) -> bool {
         let distant = !self.cpus_share_cache(self.this_cpu, cpu);
@@ -210,7 +210,7 @@ impl<A: Arch> Sched<A> {
         true
     }
 
-    /// core.c: __ttwu_queue_wakelist(), with the call to send_call_function_single_ipi() that smp.c makes for it.
+    /// core.c: __ttwu_queue_wakelist(), with the call of send_call_function_single_ipi() that smp.c makes for it.
     #[inline(never)]
     #[fentry(ttwu_queue_remote)]
     #[doc(alias = "ttwu_queue_remote")]
@@ -245,7 +245,7 @@ impl<A: Arch> Sched<A> {
         }
     }
 
-    /// core.c: ttwu_do_wakeup(). `preempts`: first looks whether `p` should preempt what runs (callers do so from v6.3 on).
+    /// core.c: ttwu_do_wakeup(). `preempts`: first check whether `p` should preempt what runs (from v6.3 on, callers do that).
     #[inline(always)]
     #[fentry]
     fn ttwu_do_wakeup(&mut self, cpu: CpuId, p: TaskId, flags: WakeFlags, preempts: bool) {
@@ -272,7 +272,7 @@ impl<A: Arch> Sched<A> {
         }
     }
 
-    /// core.c: update_rq_avg_idle(), of a CPU that had begun to count: so long it was without tasks.
+    /// core.c: update_rq_avg_idle(), for a CPU that has an idle stamp: its idle time enters the average.
     #[inline(always)]
     pub(super) fn update_rq_avg_idle(&mut self, cpu: CpuId) {
         self.write_rq_idle(cpu);
@@ -284,7 +284,7 @@ impl<A: Arch> Sched<A> {
         rq.idle_stamp = 0;
     }
 
-    /// What searches for an idle CPU may spend from now on (SIS_PROP), where it is counted.
+    /// Renews what searches for an idle CPU may spend (SIS_PROP), in kernels that count it.
     #[inline]
     pub(super) fn renew_wake_avg_idle(&mut self, cpu: CpuId) {
         if self.kernel.wake.scan_budget == ScanBudget::WakeAvgIdle {
@@ -295,9 +295,9 @@ impl<A: Arch> Sched<A> {
         }
     }
 
-    /// core.c: check_preempt_curr() (wakeup_preempt() since v6.6). Since v7.2 it compares with the highest class that came since the last
-    /// pick (`rq->next_class`). That is the class of what runs, or a higher one for which the CPU is told to choose again already, so that
-    /// nothing else comes of it.
+    /// core.c: check_preempt_curr() (wakeup_preempt() since v6.6). Since v7.2 the kernel compares with the highest class that
+    /// came since the last pick (`rq->next_class`). That is the class of what runs, or a higher one for which the CPU has already
+    /// been told to reschedule, so the result is the same.
     #[doc(alias = "wakeup_preempt")]
     #[inline(always)]
     pub(crate) fn check_preempt_curr(&mut self, cpu: CpuId, p: TaskId, flags: WakeFlags) {
@@ -322,7 +322,7 @@ impl<A: Arch> Sched<A> {
         }
     }
 
-    /// The body of `sched_ttwu_pending()` where somebody waits.
+    /// The body of `sched_ttwu_pending()`, when wakeups are pending.
     #[inline(never)]
     fn ttwu_pending(&mut self) {
         let cpu = self.this_cpu;
@@ -332,7 +332,7 @@ impl<A: Arch> Sched<A> {
         if self.kernel.core.clock == ClockUpdate::Callers {
             self.update_rq_clock(cpu);
         }
-        // llist_del_all() hands the newest first, which smp.c turns round.
+        // llist_del_all() returns the newest first; smp.c reverses the list.
         let mut list = std::mem::take(&mut self.rq[cpu].wake_list);
         if self.kernel.core.wake_list == WakeList::RunQueue {
             list.reverse();
@@ -348,11 +348,11 @@ impl<A: Arch> Sched<A> {
         self.leave();
     }
 
-    /// kernel/smp.c: flush_smp_call_function_queue(): what other CPUs left for this one to do.
-    /// Differs: wakeups stand on a list of their own, as they did until v5.8.
+    /// kernel/smp.c: flush_smp_call_function_queue(). Does what other CPUs left for this one to do.
+    /// Differs: wakeups are on a list of their own, as they were until v5.8.
     #[inline(always)]
     pub(crate) fn flush_smp_call_function_queue(&mut self) {
-        // Before it was the scheduler's own list that was looked at.
+        // Before, the kernel looked at the scheduler's own list.
         let of_all_calls = self.kernel.core.wake_list != WakeList::RunQueue;
         if of_all_calls {
             self.enter(Path::flush_smp_call_function_queue);

@@ -1,15 +1,15 @@
-//! core.c: utilization clamping: by how much of a CPU's capacity a task wants to be served at least, and at most.
+//! core.c: utilization clamping: bounds, as requested, on the CPU capacity that serves a task.
 //!
 //! ```text
-//! what a task asks for (sched_setattr)  within what its group has (cpu.uclamp.min, .max)  up to the system's limits (sysctl)
-//!    uclamp_req                            uclamp of the group, no more than its parent's    uclamp_default
+//! the task's request (sched_setattr)  within what its group has (cpu.uclamp.min, .max)  up to the system's limits (sysctl)
+//!    uclamp_req                          uclamp of the group, no more than its parent's    uclamp_default
 //! ```
 //!
-//! makes the task's effective clamps. Each run queue counts its tasks by clamp in a few buckets; its own clamps are the
-//! greatest of any task on it. Until somebody asks for a clamp nothing of this costs anything (`sched_uclamp_used`).
+//! gives the task's effective clamps. Each runqueue counts its tasks by clamp in a few buckets; the clamps of the queue are
+//! the greatest of any task on it. Nothing of this costs anything until a clamp is requested (`sched_uclamp_used`).
 //!
-//! Clamps steer where a task is placed and moved ([`crate::fair::fit`], energy); the frequency they ask for is the governor's
-//! affair, which is absent. Values are capacities, 1024 a full CPU.
+//! Clamps steer where a task is placed and moved ([`crate::fair::fit`], energy) and the frequency that the governor chooses
+//! (`cpufreq_schedutil.rs`). Values are capacities; 1024 is a full CPU.
 
 mod requests;
 #[cfg(test)]
@@ -38,7 +38,7 @@ behaviour! {
 
 /// CONFIG_UCLAMP_BUCKETS_COUNT, by default 5.
 const UCLAMP_BUCKETS: usize = 5;
-/// Width of a bucket: the full capacity by their number, rounded to the nearest.
+/// Width of a bucket: the full capacity divided by the number of buckets, rounded to nearest.
 const UCLAMP_BUCKET_DELTA: u32 = (SCHED_CAPACITY_SCALE + UCLAMP_BUCKETS as u32 / 2) / UCLAMP_BUCKETS as u32;
 
 /// sched.h: enum uclamp_id.
@@ -59,9 +59,9 @@ impl ClampId {
 pub struct UclampSe {
     pub value: u32,
     pub bucket_id: usize,
-    /// Counted in its run queue's bucket.
+    /// Whether it is counted in a bucket of its runqueue.
     pub active: bool,
-    /// Asked for by sched_setattr().
+    /// Whether sched_setattr() asked for it.
     pub user_defined: bool,
 }
 
@@ -78,7 +78,7 @@ impl UclampSe {
     }
 }
 
-/// A lower and an upper clamp. By default none.
+/// A lower and an upper clamp. The default clamps nothing.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Clamps([UclampSe; 2]);
 
@@ -110,7 +110,7 @@ impl IndexMut<ClampId> for Clamps {
     }
 }
 
-/// What a group asks for its tasks and has for them.
+/// What a group asks for on behalf of its tasks, and the effective clamps.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct GroupClamps {
     pub uclamp_req: Clamps,
@@ -129,7 +129,7 @@ impl GroupClamps {
 /// sched.h: struct uclamp_bucket.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 struct UclampBucket {
-    /// The greatest clamp of the tasks that it counted since it was empty.
+    /// The greatest clamp of the tasks counted since the bucket was last empty.
     value: u32,
     tasks: u32,
 }
@@ -145,14 +145,14 @@ struct UclampRq {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 struct RqClamps {
     of: [UclampRq; 2],
-    /// UCLAMP_FLAG_IDLE: no task is counted; the upper clamp is the last one's.
+    /// UCLAMP_FLAG_IDLE: no task is counted; the upper clamp is that of the last task.
     idle: bool,
 }
 
 /// Utilization clamping of the whole machine.
 #[derive(Clone, Debug)]
 pub struct UclampState {
-    /// Static key: somebody has asked for a clamp.
+    /// Static key: a clamp has been requested.
     pub(crate) sched_uclamp_used: bool,
     uclamp_default: Clamps,
     /// sysctl_sched_uclamp_util_min_rt_default
@@ -192,8 +192,8 @@ impl RqClamps {
         topmost.map(|bucket| bucket.value).unwrap_or_else(|| self.uclamp_idle_value(id, clamp_value))
     }
 
-    /// core.c: uclamp_idle_value(). An idle CPU keeps the last upper clamp, so that what is left of its utilization does not
-    /// raise the frequency.
+    /// core.c: uclamp_idle_value(). An idle CPU keeps the last upper clamp, so that its remaining utilization does not raise
+    /// the frequency.
     fn uclamp_idle_value(&mut self, id: ClampId, clamp_value: u32) -> u32 {
         match id {
             ClampId::Max => {
@@ -220,7 +220,7 @@ impl RqClamps {
         }
     }
 
-    /// core.c: uclamp_rq_dec_id(). A clamp that was not counted (nobody had asked for one yet) leaves nothing.
+    /// core.c: uclamp_rq_dec_id(). A clamp that was not counted, because none had been requested yet, changes nothing.
     fn uclamp_rq_dec_id(&mut self, id: ClampId, clamp: &mut UclampSe) {
         if !clamp.active {
             return;
@@ -256,7 +256,7 @@ impl<A: Arch> Sched<A> {
         unlikely(self.uclamp.sched_uclamp_used)
     }
 
-    /// core.c: uclamp_tg_restrict(). What the task asks for, within what its group has.
+    /// core.c: uclamp_tg_restrict(). The task's request, restricted to what its group has.
     fn uclamp_tg_restrict(&self, p: TaskId, id: ClampId) -> UclampSe {
         let request = self.task_cold[p].uclamp_req[id];
         let tg = self.task[p].sched_task_group;
@@ -281,7 +281,7 @@ impl<A: Arch> Sched<A> {
         u64::from(if counted.active { counted.value } else { self.uclamp_eff_get(p, id).value })
     }
 
-    /// core.c: uclamp_rq_inc(). A task comes to a run queue.
+    /// core.c: uclamp_rq_inc(). A task joins a runqueue.
     #[inline]
     pub(super) fn uclamp_rq_inc(&mut self, cpu: CpuId, p: TaskId, flags: QueueFlags) {
         if self.uclamp_is_used() {
@@ -289,7 +289,7 @@ impl<A: Arch> Sched<A> {
         }
     }
 
-    /// Of those whose dequeue is delayed only who wakes is counted, where the kernel asks.
+    /// In kernels that distinguish them, a task whose dequeue is delayed is counted only when it wakes.
     #[cold]
     fn uclamp_rq_inc_used(&mut self, cpu: CpuId, p: TaskId, flags: QueueFlags) {
         let asks = self.kernel.core.uclamp != UtilClamp::BeforeEnqueue;
@@ -309,7 +309,7 @@ impl<A: Arch> Sched<A> {
         self.uclamp.rq[cpu].idle = false;
     }
 
-    /// core.c: uclamp_rq_dec(). A task leaves its run queue.
+    /// core.c: uclamp_rq_dec(). A task leaves its runqueue.
     #[inline]
     pub(super) fn uclamp_rq_dec(&mut self, cpu: CpuId, p: TaskId) {
         if self.uclamp_is_used() && self.uclamp_enabled(p) {
@@ -333,7 +333,7 @@ impl<A: Arch> Sched<A> {
         }
     }
 
-    /// The same, and its dequeue is not delayed.
+    /// The same, unless its dequeue is delayed.
     fn uclamp_enabled(&self, p: TaskId) -> bool {
         self.class_uclamp_enabled(p) && !self.se[self.task[p].se].sched_delayed
     }
@@ -365,7 +365,7 @@ impl<A: Arch> Sched<A> {
         }
     }
 
-    /// sched.h: uclamp_rq_is_capped(). Whether what the CPU does is bounded by a clamp.
+    /// sched.h: uclamp_rq_is_capped(). Whether a clamp limits the CPU's utilization.
     pub(crate) fn uclamp_rq_is_capped(&self, cpu: CpuId) -> bool {
         if !self.uclamp_is_used() {
             return false;
@@ -374,13 +374,14 @@ impl<A: Arch> Sched<A> {
         max != SCHED_CAPACITY_SCALE.into() && self.cpu_util_cfs(cpu) + self.cpu_util_rt(cpu) >= max
     }
 
-    /// sched.h: uclamp_rq_util_with(). `util` within the clamps of the run queue and, if given, of a task that would come.
+    /// sched.h: uclamp_rq_util_with(). Bounds `util` by the clamps of the runqueue and, if given, of a task that would be
+    /// added.
     pub(crate) fn uclamp_rq_util_with(&self, cpu: CpuId, util: u64, p: Option<TaskId>) -> u64 {
         if !self.uclamp_is_used() {
             return util;
         }
         let [mut min_util, mut max_util] = ClampId::BOTH.map(|id| p.map_or(0, |p| self.uclamp_eff_value(p, id)));
-        // An idle queue's upper clamp is that of a task that has left.
+        // The upper clamp of an idle queue is that of a task that has left.
         if p.is_none() || !self.uclamp.uclamp_rq_is_idle(cpu) {
             min_util = min_util.max(self.uclamp.uclamp_rq_get(cpu, ClampId::Min));
             max_util = max_util.max(self.uclamp.uclamp_rq_get(cpu, ClampId::Max));

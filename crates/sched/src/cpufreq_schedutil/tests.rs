@@ -1,4 +1,4 @@
-//! What schedutil takes of the CPUs that tell it of utilization.
+//! What schedutil makes of the CPUs that report their utilization.
 
 use super::*;
 use crate::core::TaskInit;
@@ -12,7 +12,7 @@ mod chosen;
 
 const CPUS: [CpuId; 2] = [CpuId(0), CpuId(1)];
 
-/// Two CPUs in these policies.
+/// Two CPUs, in these policies.
 fn governed(kernel: Kernel, policies: Option<&[&[CpuId]]>) -> Sched<Hand> {
     let mut sched = machine(kernel, 2);
     if let Some(policies) = policies {
@@ -73,11 +73,11 @@ fn a_round_of_the_idle_loop_counts_where_it_would_stop_the_tick() {
     let mut sched = governed(V6_1, Some(&[&CPUS]));
     let cpu = CPUS[1];
     let calls = |sched: &Sched<Hand>| sched.cpufreq.as_ref().expect("it governs").idle_calls[cpu];
-    // The governor has the tick go on over a short idle: to schedutil the CPU has not idled.
+    // The idle governor keeps the tick over a short idle period: for schedutil, the CPU has not idled.
     Scheduler::set_idle_state(&mut sched, cpu, Some(2));
     Scheduler::set_idle_state(&mut sched, cpu, None);
     assert_eq!(calls(&sched), 0);
-    // A timeout keeps it, it stops, and it has stopped.
+    // A timeout keeps the tick, then it stops, then it has stopped already.
     for (round, stops) in [false, true, false].into_iter().enumerate() {
         Scheduler::tick_nohz_idle_stop(&mut sched, cpu, stops);
         assert_eq!(calls(&sched), round as u64 + 1);

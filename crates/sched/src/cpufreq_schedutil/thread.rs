@@ -1,5 +1,5 @@
-//! cpufreq_schedutil.c where a driver cannot switch in the middle of the scheduler: an interrupt to the CPU itself wakes the policy's thread
-//! `sugov:N`, which asks the driver and waits for it.
+//! cpufreq_schedutil.c for drivers that cannot switch inside the scheduler: an interrupt to the CPU itself wakes the
+//! policy's thread `sugov:N`, which calls the driver and waits for it.
 
 use super::{SugovPolicy, sugov_policy};
 use crate::access::Path;
@@ -42,42 +42,42 @@ behaviour! {
 const FIFO_PRIORITY: u32 = 50;
 const NSEC_PER_MSEC: u64 = 1_000_000;
 
-/// The part of struct sugov_policy that only such a policy needs.
+/// The part of struct sugov_policy that only such policies need.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct SugovWork {
     pub thread: Option<TaskId>,
     pub work_in_progress: bool,
-    /// `work` is in the worker's list.
+    /// Whether `work` is in the worker's list.
     queued: bool,
-    /// The worker's `current_work`: what the driver was asked for, in kHz.
+    /// The worker's `current_work`: the frequency requested from the driver, in kHz.
     current: Option<u32>,
 }
 
-/// A thread to start for a policy, by the policy's number.
+/// A thread that is to be started for a policy, named by the policy's number.
 #[derive(Clone, Debug)]
 pub struct SugovKthread {
     pub policy: u16,
     pub comm: String,
     pub attr: SchedAttr,
-    /// `None`: nobody binds it.
+    /// The CPUs to which it is bound; `None`: it is not bound.
     pub cpus: Option<CpuMask>,
 }
 
-/// What the rest of the kernel does for governors that leave work to threads: schedutil, where its driver needs that, to `sugov:N`; ondemand
-/// and conservative to kworkers.
+/// The rest of the kernel's part for governors that hand work to threads: schedutil, if its driver needs that, to `sugov:N`;
+/// ondemand and conservative to kworkers.
 pub trait CpufreqThreads {
-    /// The next policy whose sample an interrupt has `cpu` leave to a kworker.
+    /// The next policy whose sample an interrupt makes `cpu` hand to a kworker.
     fn dbs_work(&mut self, _cpu: CpuId) -> Option<u16> {
         None
     }
-    /// schedutil's threads that are to be started.
+    /// The threads of schedutil that are to be started.
     fn sugov_kthread_create(&self) -> Vec<SugovKthread> {
         Vec::new()
     }
-    /// One was.
+    /// The thread of a policy has been started.
     fn sugov_kthread_started(&mut self, _policy: u16, _thread: TaskId) {}
-    /// The thread of a policy, which runs on `cpu`, asks the driver for what was chosen, and waits for so long; `None`: nobody has left it
-    /// work.
+    /// The thread of a policy, running on `cpu`, requests the chosen frequency from the driver. Returns how long it waits;
+    /// `None`: there was no work.
     fn sugov_work(&mut self, _cpu: CpuId, _policy: u16) -> Option<Ns> {
         None
     }
@@ -91,7 +91,7 @@ impl<A: Arch> CpufreqThreads for Sched<A> {
         self.next_dbs_work(cpu)
     }
 
-    /// cpufreq_schedutil.c: sugov_kthread_create(), of every policy that needs one.
+    /// cpufreq_schedutil.c: sugov_kthread_create(), for every policy that needs a thread.
     fn sugov_kthread_create(&self) -> Vec<SugovKthread> {
         let Some(Hook::Schedutil(sugov)) = self.cpufreq.as_ref().map(|cpufreq| &cpufreq.hook) else {
             return Vec::new();
@@ -128,7 +128,7 @@ impl<A: Arch> CpufreqThreads for Sched<A> {
         self.sugov_work_mut(policy).thread = Some(thread);
     }
 
-    /// cpufreq_schedutil.c: sugov_work(), up to where the driver waits, with what kthread_worker_fn() does for it.
+    /// cpufreq_schedutil.c: sugov_work(), up to where the driver waits, including the part of kthread_worker_fn().
     fn sugov_work(&mut self, cpu: CpuId, policy: u16) -> Option<Ns> {
         self.on_cpu(cpu);
         if !std::mem::take(&mut self.sugov_work_mut(policy).queued) {
@@ -144,7 +144,7 @@ impl<A: Arch> CpufreqThreads for Sched<A> {
         Some(wait)
     }
 
-    /// The rest of it: cpufreq_freq_transition_end(), and until v4.17 other frequencies may be chosen again.
+    /// The rest of sugov_work(): cpufreq_freq_transition_end(); until v4.17, only now may other frequencies be chosen again.
     fn sugov_work_done(&mut self, _cpu: CpuId, policy: u16) {
         let joined = self.kernel.cpufreq.sugov_busy == SugovBusy::Joined;
         let sg_policy = self.sugov_policy_mut(policy);
@@ -174,7 +174,8 @@ impl<A: Arch> Sched<A> {
         }
     }
 
-    /// cpufreq_schedutil.c: sugov_irq_work(), with kthread.c's kthread_queue_work(): a worker that is at work looks again before it sleeps.
+    /// cpufreq_schedutil.c: sugov_irq_work(), with kthread.c's kthread_queue_work(). A busy worker looks again before it
+    /// sleeps.
     #[doc(alias = "kthread_queue_work")]
     pub(crate) fn sugov_irq_work(&mut self, policy: u16) {
         self.path(Path::sugov_irq_work);

@@ -1,8 +1,8 @@
-//! deadline.c: how much deadline tasks may ask for in all, and what becomes of what they do not use.
+//! deadline.c: how much deadline tasks may reserve in total, and what happens to what they do not use.
 //!
-//! Admission: the bandwidths `dl_runtime / dl_period` of a root domain's tasks may add up to `sched_rt_runtime_us /
-//! sched_rt_period_us` of each of its CPUs. Reclaiming (GRUB, SCHED_FLAG_RECLAIM): a task's budget falls more slowly where
-//! others leave their bandwidth unused; a sleeper's counts as used until its 0-lag time
+//! Admission: the bandwidths `dl_runtime / dl_period` of a root domain's tasks may add up to `sched_rt_runtime_us / sched_rt_period_us` of each of
+//! its CPUs. Reclaiming (GRUB, SCHED_FLAG_RECLAIM): a task's budget falls more slowly while others leave their bandwidth unused; a sleeper's
+//! bandwidth counts as used until its 0-lag time
 //!
 //! ```text
 //! deadline - runtime dl_period / dl_runtime
@@ -84,7 +84,7 @@ const BW_UNIT: u64 = 1 << BW_SHIFT;
 /// kernel/sched/sched.h: RATIO_SHIFT.
 const RATIO_SHIFT: u32 = 8;
 
-/// kernel/sched/core.c: to_ratio(): `runtime / period` out of 2^20.
+/// kernel/sched/core.c: to_ratio(). `runtime / period` out of 2^20.
 pub fn to_ratio(period: u64, runtime: u64) -> u64 {
     match (runtime, period) {
         (RUNTIME_INF, _) => BW_UNIT,
@@ -100,12 +100,12 @@ const fn invalid(why: &'static str) -> Answer {
     Err(Refusal::new(Errno::EINVAL, why))
 }
 
-/// Of a deadline task whose other parameters are sound.
+/// The answer to a deadline task whose parameters are otherwise sound.
 pub const OUTSIDE_LIMITS: &str =
     "the period is not within sched_deadline_period_min_us and sched_deadline_period_max_us";
 
 impl SchedAttr {
-    /// deadline.c: __checkparam_dl(), of the parameters alone.
+    /// deadline.c: __checkparam_dl(), the checks that need only the parameters.
     ///
     /// # Errors
     /// EINVAL.
@@ -134,7 +134,7 @@ impl SchedAttr {
 }
 
 impl<A: Arch> Sched<A> {
-    /// `dl_b->bw`: what deadline tasks may have of each CPU, out of 2^20; `None` is all that anybody asks for.
+    /// `dl_b->bw`: what deadline tasks may have of each CPU, out of 2^20; `None` means no limit.
     pub fn dl_bw_limit(&self) -> Option<u64> {
         self.rt_bandwidth_enabled().then(|| to_ratio(self.global_rt_period(), self.global_rt_runtime()))
     }
@@ -149,9 +149,9 @@ impl<A: Arch> Sched<A> {
         dl_rq.max_bw = dl_rq.extra_bw;
     }
 
-    // What is asked for.
+    // Checks of requests.
 
-    /// The part of deadline.c: __checkparam_dl() that asks for the tunables, since v5.5.
+    /// The part of deadline.c: __checkparam_dl() that checks the tunables, since v5.5.
     ///
     /// # Errors
     /// EINVAL.
@@ -166,7 +166,7 @@ impl<A: Arch> Sched<A> {
         Ok(())
     }
 
-    /// The part of __sched_setscheduler() that looks at the CPUs: a deadline task may run on all of its root domain.
+    /// The part of __sched_setscheduler() that checks the CPUs: a deadline task must be allowed on all CPUs of its root domain.
     ///
     /// # Errors
     /// EPERM.
@@ -183,7 +183,7 @@ impl<A: Arch> Sched<A> {
         Ok(())
     }
 
-    /// syscalls.c: dl_task_check_affinity(): the same of a new affinity.
+    /// syscalls.c: dl_task_check_affinity(). The same check for a new affinity.
     ///
     /// # Errors
     /// EBUSY.
@@ -195,7 +195,7 @@ impl<A: Arch> Sched<A> {
         Ok(())
     }
 
-    /// What sched_dl_overflow() would answer to a new task on `cpu`.
+    /// The answer of sched_dl_overflow() for a new task on `cpu`.
     ///
     /// # Errors
     /// EBUSY.
@@ -225,7 +225,7 @@ impl<A: Arch> Sched<A> {
         se.dl_density = to_ratio(se.dl_deadline, se.dl_runtime);
     }
 
-    /// deadline.c: __getparam_dl(): what a deadline task has, beside what all tasks have.
+    /// deadline.c: __getparam_dl(). The attributes of a deadline task besides those that all tasks have.
     pub(crate) fn __getparam_dl(&self, p: TaskId, attr: SchedAttr) -> SchedAttr {
         let se = &self.dl_se[p];
         SchedAttr {
@@ -239,7 +239,7 @@ impl<A: Arch> Sched<A> {
 
     // Admission.
 
-    /// deadline.c: dl_bw_cpus(): the CPUs that are up in the root domain of `cpu`.
+    /// deadline.c: dl_bw_cpus(). The online CPUs in the root domain of `cpu`.
     fn dl_bw_cpus(&self, cpu: CpuId) -> u64 {
         self.root_domain(cpu).span.and(&self.cpu_active_mask).weight() as u64
     }
@@ -277,7 +277,7 @@ impl<A: Arch> Sched<A> {
         self.__dl_update(cpu, bw as i64);
     }
 
-    /// deadline.c: __dl_update(): what nobody has reserved, on each CPU.
+    /// deadline.c: __dl_update(). Updates what is not reserved, on each CPU.
     fn __dl_update(&mut self, cpu: CpuId, bw: i64) {
         if self.kernel.dl.tracking == BandwidthTracking::TotalOnly {
             return;
@@ -290,7 +290,7 @@ impl<A: Arch> Sched<A> {
         }
     }
 
-    /// deadline.c: sched_dl_overflow() (dl_overflow() until v4.12). A task comes to the class, changes in it, or leaves it.
+    /// deadline.c: sched_dl_overflow() (dl_overflow() until v4.12). A task enters the class, changes in it, or leaves it.
     ///
     /// # Errors
     /// EBUSY when the root domain's CPUs cannot give so much.
@@ -306,7 +306,7 @@ impl<A: Arch> Sched<A> {
         let was = self.task[p].policy == Policy::Deadline;
         let (cpu, old_bw) = (self.task[p].cpu, self.dl_se[p].dl_bw);
         let tracked = self.kernel.dl.tracking == BandwidthTracking::Running;
-        // Until v4.7 also one that left the class and comes back with what it had, before that was given back.
+        // Until v4.7 this also holds for a task that left the class and returns with the same bandwidth, before that was given back.
         if new_bw == old_bw && (was || !tracked) {
             return Ok(());
         }
@@ -319,7 +319,7 @@ impl<A: Arch> Sched<A> {
         if self.__dl_overflow(cpu, if was { old_bw } else { 0 }, new_bw) {
             return Err(TOO_MUCH);
         }
-        // One that left the class and comes back before its 0-lag time still counts.
+        // A task that left the class and returns before its 0-lag time still counts.
         if was || self.hrtimers.is_queued(SchedTimer::DlInactive(p)) {
             self.__dl_sub(cpu, old_bw);
         }
@@ -341,7 +341,7 @@ impl<A: Arch> Sched<A> {
         dl_rq.this_bw = dl_rq.this_bw.saturating_sub(self.dl_se[p].dl_bw) + new_bw;
     }
 
-    /// A sleeper's bandwidth counts as used no more, though its 0-lag time has not come.
+    /// A sleeper's bandwidth no longer counts as used, although its 0-lag time has not come.
     fn stop_contending(&mut self, se: DlSe) {
         if self.dl_entity(se).dl_non_contending {
             self.sub_running_bw(se);
@@ -350,14 +350,14 @@ impl<A: Arch> Sched<A> {
         }
     }
 
-    /// deadline.c: task_dead_dl(), until v4.12: its bandwidth is free at once.
+    /// deadline.c: task_dead_dl(), until v4.12. The task's bandwidth is free at once.
     pub(crate) fn task_dead_dl(&mut self, p: TaskId) {
         if self.kernel.dl.tracking == BandwidthTracking::TotalOnly {
             self.__dl_sub(self.task[p].cpu, self.dl_se[p].dl_bw);
         }
     }
 
-    /// deadline.c: dl_cpuset_cpumask_can_shrink(). Whether `trial` could give what the deadline tasks of `cur` have reserved.
+    /// deadline.c: dl_cpuset_cpumask_can_shrink(). Whether `trial` could provide what the deadline tasks of `cur` have reserved.
     pub(crate) fn dl_cpuset_cpumask_can_shrink(&self, cur: &CpuMask, trial: &CpuMask) -> bool {
         let Some(cpu) = cur.first() else { return true };
         let total = self.root_domain(cpu).total_bw;
@@ -365,8 +365,8 @@ impl<A: Arch> Sched<A> {
         self.dl_bw_limit().is_none_or(|bw| (bw * self.capacity_for_dl(&stay)) >> 10 >= total)
     }
 
-    /// deadline.c: set_cpus_allowed_dl(). A task whose new CPUs are all in another root domain leaves this one's books. (Only
-    /// where no bandwidth is enforced may it have any but all CPUs of its root domain.)
+    /// deadline.c: set_cpus_allowed_dl(). A task whose new CPUs are all in another root domain leaves this one's account. (It may only have other
+    /// CPUs than all of its root domain while no bandwidth is enforced.)
     pub(crate) fn set_cpus_allowed_dl(&mut self, p: TaskId, new_mask: &CpuMask) {
         let cpu = self.task[p].cpu;
         if !self.root_domain(cpu).span.intersects(new_mask) {
@@ -374,17 +374,17 @@ impl<A: Arch> Sched<A> {
         }
     }
 
-    // Root domains that are built anew.
+    // Root domains that are rebuilt.
 
-    /// deadline.c: dl_clear_root_domain(). One that stays is counted again.
+    /// deadline.c: dl_clear_root_domain(). A root domain that stays is counted anew.
     pub(crate) fn dl_clear_root_domain(&self, rd: &mut RootDomain) {
         if self.kernel.dl.rebuild != RootDomainBandwidth::Lost {
             rd.total_bw = 0;
         }
     }
 
-    /// deadline.c: __dl_server_attach_root(). A CPU has come to another root domain.
-    /// Differs: its CPUs come all at once.
+    /// deadline.c: __dl_server_attach_root(). A CPU has been attached to another root domain.
+    /// Differs: all its CPUs are attached at once.
     #[doc(alias = "__dl_server_attach_root")]
     pub(crate) fn dl_server_attach_root(&mut self, cpu: CpuId) {
         if self.has_fair_server() && self.dl_bw_cpus(cpu) > 0 {
@@ -409,7 +409,7 @@ impl<A: Arch> Sched<A> {
         }
     }
 
-    /// deadline.c: dl_clear_root_domain(), in v7.2, for all of them: what servers have, and nothing else, is reserved.
+    /// deadline.c: dl_clear_root_domain(), in v7.2, for all root domains: resets the reservations to those of the servers.
     #[doc(alias = "dl_clear_root_domain_cpu")]
     #[doc(alias = "dl_server_add_bw")]
     fn dl_count_servers(&mut self) {
@@ -423,7 +423,7 @@ impl<A: Arch> Sched<A> {
         }
     }
 
-    /// A server's bandwidth is reserved without being asked for.
+    /// Reserves a server's bandwidth without an admission check.
     pub(super) fn reserve_for_server(&mut self, cpu: CpuId, bw: u64) {
         self.dl[cpu].this_bw += bw;
         self.__dl_add(cpu, bw);
@@ -478,7 +478,7 @@ impl<A: Arch> Sched<A> {
     /// deadline.c: grub_reclaim(). What `delta` ns cost a reclaiming task.
     pub(super) fn grub_reclaim(&self, cpu: CpuId, p: TaskId, delta: u64) -> u64 {
         let (dl_rq, dl_bw) = (&self.dl[cpu], self.dl_se[p].dl_bw);
-        // Where sums were clamped at 0 (__sub_rq_bw) it may wrap, as the kernel's does.
+        // Where sums were clamped at 0 (__sub_rq_bw), this may wrap, as it does in the kernel.
         let u_inact = dl_rq.this_bw.wrapping_sub(dl_rq.running_bw);
         let used = u_inact.wrapping_add(dl_rq.extra_bw);
         let (most, least) = match self.kernel.dl.reclaim {
@@ -493,7 +493,7 @@ impl<A: Arch> Sched<A> {
         delta.wrapping_mul(u_act) >> BW_SHIFT
     }
 
-    /// deadline.c: task_contending(). A woken task's bandwidth is in use.
+    /// deadline.c: task_contending(). A woken task's bandwidth is in use again.
     pub(super) fn task_contending(&mut self, se: DlSe, flags: QueueFlags) {
         if !self.tracks() || self.dl_entity(se).dl_runtime == 0 {
             return;
@@ -509,8 +509,8 @@ impl<A: Arch> Sched<A> {
         }
     }
 
-    /// deadline.c: task_non_contending(). A sleeper's bandwidth counts as used until its 0-lag time. `dl_task`: it stays in the class
-    /// (before v7.2 the task itself is asked).
+    /// deadline.c: task_non_contending(). A sleeper's bandwidth counts as used until its 0-lag time. `dl_task`: the task stays in the class (before
+    /// v7.2 the task itself is checked).
     pub(super) fn task_non_contending(&mut self, se: DlSe, dl_task: bool) {
         if !self.tracks() || self.dl_entity(se).dl_runtime == 0 || self.dl_entity_is_special(se) {
             return;
@@ -528,7 +528,7 @@ impl<A: Arch> Sched<A> {
         self.hrtimer_start(self.this_cpu, timer, now + zerolag_time as u64);
     }
 
-    /// The part of task_non_contending() where the 0-lag time is over.
+    /// The part of task_non_contending() for a 0-lag time that is already over.
     fn inactive_at_once(&mut self, se: DlSe, dl_task: bool) {
         let DlSe::Task(p) = se else { return self.sub_running_bw(se) };
         let dead = self.task[p].state == TaskState::Dead;
@@ -555,7 +555,7 @@ impl<A: Arch> Sched<A> {
         self.hrtimer_cancel(Self::inactive_timer(se));
     }
 
-    /// deadline.c: inactive_task_timer(). A sleeper's 0-lag time has come.
+    /// deadline.c: inactive_task_timer(). The 0-lag time of a sleeper has come.
     #[fentry]
     pub(crate) fn inactive_task_timer(&mut self, p: TaskId) {
         let (cpu, se) = (self.task[p].cpu, DlSe::Task(p));
@@ -581,12 +581,12 @@ impl<A: Arch> Sched<A> {
         }
     }
 
-    /// Whether a dead task's bandwidth still counts: its slot is not given to another before.
+    /// Whether a dead task's bandwidth still counts: its slot is not reused until it does not.
     pub(crate) fn dl_outlives(&self, p: TaskId) -> bool {
         self.hrtimers.is_queued(SchedTimer::DlInactive(p))
     }
 
-    /// deadline.c: migrate_task_rq_dl(), since v4.13. A woken task goes to another CPU, and its bandwidth with it.
+    /// deadline.c: migrate_task_rq_dl(), since v4.13. A woken task moves to another CPU and takes its bandwidth along.
     pub(crate) fn migrate_task_rq_dl(&mut self, p: TaskId) {
         if !self.tracks() || self.task[p].state != TaskState::Waking {
             return;

@@ -1,7 +1,7 @@
-//! deadline.c: the constant bandwidth server: a task has `dl_runtime` in each `dl_period`, to be had until `dl_deadline`. Once it is
-//! used up the task waits for its next period; a task that comes late must not have more than its share.
+//! deadline.c: the constant bandwidth server: a task has `dl_runtime` in each `dl_period`, available until `dl_deadline`.
+//! Once it has used that up, the task waits for its next period; a task that comes late must not get more than its share.
 //!
-//! At a wakeup the old budget and deadline go on, unless running with them could exceed the reserved bandwidth:
+//! At a wakeup the old budget and deadline stay in force, unless running with them could exceed the reserved bandwidth:
 //!
 //! ```text
 //! runtime / (deadline - t) > dl_runtime / dl_deadline
@@ -60,7 +60,7 @@ behaviour! {
     }
 }
 
-/// kernel/sched/sched.h: DL_SCALE. Products of two times fit into 64 bits without their lowest ten.
+/// kernel/sched/sched.h: DL_SCALE. Products of two times fit into 64 bits if their lowest ten bits are dropped.
 pub(super) const DL_SCALE: u32 = 10;
 /// kernel/sched/sched.h: BW_SHIFT.
 pub(super) const BW_SHIFT: u32 = 20;
@@ -71,7 +71,7 @@ impl SchedDlEntity {
         self.dl_deadline == self.dl_period
     }
 
-    /// deadline.c: dl_next_period(): when the next period begins.
+    /// deadline.c: dl_next_period(). When the next period begins.
     fn dl_next_period(&self) -> u64 {
         self.deadline.wrapping_sub(self.dl_deadline).wrapping_add(self.dl_period)
     }
@@ -101,10 +101,10 @@ impl SchedDlEntity {
 }
 
 impl<A: Arch> Sched<A> {
-    /// Whether a task that comes back to its queue, changed, begins a new budget.
+    /// Whether a task that is queued again after a change begins a new budget.
     pub(super) fn needs_new_budget(&self, cpu: CpuId, se: DlSe, flags: QueueFlags) -> bool {
         let entity = self.dl_entity(se);
-        // Before the first one the deadline is 0, which is past on every real clock.
+        // Before the first budget the deadline is 0, which is in the past on every real clock.
         let expired = !entity.started || dl_time_before(entity.deadline, self.rq[cpu].clock);
         match self.kernel.dl.new_budget {
             NewBudget::NewTasks => !entity.started,
@@ -126,21 +126,21 @@ impl<A: Arch> Sched<A> {
         }
     }
 
-    /// deadline.c: setup_new_dl_entity(). Whose timer is still to come waits for that.
+    /// deadline.c: setup_new_dl_entity(). An entity whose timer is still pending waits for that.
     pub(super) fn setup_new_dl_entity(&mut self, se: DlSe) {
         if !self.dl_entity(se).dl_throttled {
             self.replenish_dl_new_period(se);
         }
     }
 
-    /// deadline.c: replenish_dl_entity(). The next period's budget, of which what was overrun is taken off.
+    /// deadline.c: replenish_dl_entity(). The budget of the next period, less what was overrun.
     pub(super) fn replenish_dl_entity(&mut self, se: DlSe) {
         let clock = self.rq[self.rq_of_dl_se(se)].clock;
         let (pi_se, overflow) = (self.pi_of(se), self.kernel.dl.overflow);
         let SchedDlEntity { dl_runtime, dl_deadline, dl_period, .. } = *pi_se;
         assert!(dl_runtime > 0, "{se:?} has no budget to be given");
         let entity = self.dl_entity(se);
-        // A task of another class to which a deadline is lent has no period that could go on.
+        // A task of another class to which a deadline is lent has no period that could continue.
         let begins =
             entity.dl_deadline == 0 || entity.dl_defer_armed && entity.dl_entity_overflow(pi_se, overflow, clock);
         let entity = self.dl_mut(se);
@@ -157,7 +157,7 @@ impl<A: Arch> Sched<A> {
             entity.runtime += dl_runtime as i64;
         }
         if dl_time_before(entity.deadline, clock) {
-            // "DL replenish lagged too much": begin anew.
+            // "DL replenish lagged too much": begin afresh.
             self.replenish_dl_new_period(se);
         }
         let entity = self.dl_mut(se);
@@ -199,18 +199,19 @@ impl<A: Arch> Sched<A> {
         }
     }
 
-    /// deadline.c: update_dl_revised_wakeup(). So much budget as the density allows until the deadline.
+    /// deadline.c: update_dl_revised_wakeup(). As much budget as the density allows until the deadline.
     fn update_dl_revised_wakeup(&mut self, se: DlSe, clock: u64) {
         let entity = self.dl_mut(se);
         let laxity = entity.deadline.wrapping_sub(clock);
         entity.runtime = (entity.dl_density.wrapping_mul(laxity) >> BW_SHIFT) as i64;
     }
 
-    /// deadline.c: dl_check_constrained_dl(). A wakeup between the deadline and the end of the period waits for the next one.
+    /// deadline.c: dl_check_constrained_dl(). A task woken between its deadline and the end of its period waits for the next
+    /// one.
     pub(super) fn dl_check_constrained_dl(&mut self, se: DlSe) {
         let clock = self.rq[self.rq_of_dl_se(se)].clock;
         let entity = self.dl_entity(se);
-        // One that never had a budget has no period either: its deadline, 0, is long past where a machine has booted.
+        // A task that never had a budget has no period either: its deadline, 0, is long past on a machine that has booted.
         let between =
             entity.started && dl_time_before(entity.deadline, clock) && dl_time_before(clock, entity.dl_next_period());
         if between && !self.is_dl_boosted(se) && self.start_dl_timer(se) {
@@ -227,7 +228,7 @@ impl<A: Arch> Sched<A> {
         }
     }
 
-    /// deadline.c: start_dl_timer(). Arms the timer of the next budget; false if its time is over.
+    /// deadline.c: start_dl_timer(). Arms the timer of the next budget; returns false if its time has passed.
     #[fentry]
     pub(super) fn start_dl_timer(&mut self, se: DlSe) -> bool {
         let cpu = self.rq_of_dl_se(se);
@@ -240,7 +241,7 @@ impl<A: Arch> Sched<A> {
                 Constrained::NextPeriod => entity.dl_next_period(),
             }
         };
-        // The deadline is on the queue's clock, the timer on the hardware's.
+        // The deadline is on the runqueue's clock, the timer on the hardware's.
         let now = self.arch.sched_clock(self.this_cpu).0;
         let act = act.wrapping_add(now.wrapping_sub(self.rq[cpu].clock));
         if (act.wrapping_sub(now) as i64) / 1_000 < 0 {
@@ -265,7 +266,7 @@ impl<A: Arch> Sched<A> {
     }
 
     /// deadline.c: dl_task_timer(). A throttled task gets its next budget.
-    /// Differs: v4.5 queues it first where its CPU is offline, and moves it then.
+    /// Differs: if the task's CPU is offline, v4.5 first queues the task there and then moves it.
     #[fentry]
     pub(crate) fn dl_task_timer(&mut self, p: TaskId) {
         let cpu = self.task[p].cpu;
@@ -276,7 +277,7 @@ impl<A: Arch> Sched<A> {
         self.pi_unlock(p);
     }
 
-    /// The body of dl_task_timer(), under the locks. Returns whose queue is locked now.
+    /// The body of dl_task_timer(), under the locks. Returns the CPU whose queue is locked now.
     fn dl_task_replenished(&mut self, cpu: CpuId, p: TaskId) -> CpuId {
         if self.task[p].sched_class != SchedClass::Dl {
             if self.kernel.dl.tracking == super::BandwidthTracking::TotalOnly {
@@ -331,7 +332,7 @@ impl<A: Arch> Sched<A> {
         }
     }
 
-    /// deadline.c: update_curr_dl_se(). `delta_exec` ns are used of the budget; who has none left is taken off the queue.
+    /// deadline.c: update_curr_dl_se(). Charges `delta_exec` ns to the budget; an entity that has none left is dequeued.
     pub(super) fn update_curr_dl_se(&mut self, cpu: CpuId, se: DlSe, delta_exec: u64) {
         let scaled = match se {
             DlSe::Task(p) => self.dl_scaled_delta_exec(cpu, p, delta_exec),
@@ -344,11 +345,11 @@ impl<A: Arch> Sched<A> {
         entity.dl_defer_idle &= idle;
         if entity.dl_defer && entity.dl_throttled && entity.dl_runtime_exceeded() {
             if entity.dl_defer_idle {
-                // It has been put off for that already: its timer will find out whether anybody came.
+                // The server has already been deferred for idleness: its timer will find out whether fair tasks came.
                 entity.runtime = 0;
                 return;
             }
-            // Fair tasks have had the server's share by themselves.
+            // Fair tasks have had the server's share without it.
             entity.dl_defer_running = false;
             self.cancel_dl_timer(se);
             self.replenish_dl_new_period(se);
@@ -395,7 +396,7 @@ impl<A: Arch> Sched<A> {
         }
     }
 
-    /// The end of update_curr_dl(): real-time tasks have that much less of their budget, where one is watched.
+    /// The end of update_curr_dl(): the time is also charged to the budget of real-time tasks, in kernels that enforce one.
     fn account_dl_as_rt(&mut self, cpu: CpuId, delta_exec: u64) {
         if self.kernel.rt.bandwidth == RtBandwidth::Queues
             && self.rt_bandwidth_enabled()

@@ -1,4 +1,4 @@
-//! deadline.c: tasks that come to the deadline class, change in it or leave it, and CPUs that come and go.
+//! deadline.c: tasks that enter the deadline class, change in it or leave it, and CPUs that go on- and offline.
 
 use super::DlSe;
 use super::bandwidth::BandwidthTracking;
@@ -50,7 +50,8 @@ behaviour! {
 }
 
 impl<A: Arch> Sched<A> {
-    /// deadline.c: switched_from_dl(). Its bandwidth is free again once what it has used would have been replenished (0-lag).
+    /// deadline.c: switched_from_dl(). The task's bandwidth is freed once what it has used would have been replenished
+    /// (0-lag).
     pub(crate) fn switched_from_dl(&mut self, cpu: CpuId, p: TaskId) {
         let (se, queued) = (DlSe::Task(p), self.task[p].on_rq == OnRq::Queued);
         match self.kernel.dl.tracking {
@@ -110,7 +111,7 @@ impl<A: Arch> Sched<A> {
         self.dl_se[p].deadline
     }
 
-    /// deadline.c: prio_changed_dl(): its parameters have changed.
+    /// deadline.c: prio_changed_dl(). The task's parameters have changed.
     pub(crate) fn prio_changed_dl(&mut self, cpu: CpuId, p: TaskId, old_deadline: u64) {
         if self.task[p].on_rq != OnRq::Queued {
             return;
@@ -157,10 +158,11 @@ impl<A: Arch> Sched<A> {
         self.cpudl_clear(cpu, false);
     }
 
-    /// deadline.c: dl_bw_check_overflow() (dl_cpu_busy() until v5.18, dl_bw_deactivate() in v7.2). Before `cpu` goes offline.
+    /// deadline.c: dl_bw_check_overflow() (dl_cpu_busy() until v5.18, dl_bw_deactivate() in v7.2). Called before `cpu` goes
+    /// offline.
     ///
     /// # Errors
-    /// EBUSY when the CPUs that stay cannot give what deadline tasks, and fair servers, have reserved.
+    /// EBUSY when the remaining CPUs cannot provide what deadline tasks, and fair servers, have reserved.
     #[doc(alias = "dl_bw_manage")]
     #[doc(alias = "dl_cpu_busy")]
     #[doc(alias = "dl_bw_deactivate")]
@@ -174,7 +176,7 @@ impl<A: Arch> Sched<A> {
         let overflow = match self.kernel.dl.hotplug {
             HotplugBandwidth::All => lacks(total),
             HotplugBandwidth::LessServer => {
-                // Where a rebuild forgets servers (`dl.rebuild`), this is the kernel's arithmetic, too, which has no sign.
+                // If a rebuild forgets servers (`dl.rebuild`) this may wrap: the kernel's arithmetic is unsigned, too.
                 let wanted = total.wrapping_sub(self.dl[cpu].fair_server.dl_bw);
                 wanted > 0 && (stay.is_empty() || lacks(wanted))
             }

@@ -1,5 +1,6 @@
-//! deadline.c: where deadline tasks run: as many of the earliest as there are CPUs, each on one. A task that cannot run where it
-//! is is pushed to a CPU without any, or to the one with the latest deadline; a CPU whose deadline tasks leave pulls.
+//! deadline.c: where deadline tasks run: as many of the earliest as there are CPUs, each on its own. A task that cannot run where
+//! it is is pushed to a CPU without deadline tasks, or to the one with the latest deadline; a CPU whose deadline tasks leave
+//! pulls.
 
 use super::DlRq;
 use super::budget::BW_SHIFT;
@@ -53,7 +54,8 @@ impl<A: Arch> Sched<A> {
         self.root_domain_mut(cpu).cpudl.cpudl_clear(cpu, online);
     }
 
-    /// cpudeadline.c: cpudl_find(). CPUs without deadline tasks, or the one with the latest deadline if it is later than the task's.
+    /// cpudeadline.c: cpudl_find(). CPUs without deadline tasks, or the CPU with the latest deadline if that is later than the
+    /// task's.
     fn cpudl_find(&mut self, p: TaskId) -> Option<CpuMask> {
         self.path(Path::cpudl_find);
         let cpudl = &self.root_domain(self.task[p].cpu).cpudl;
@@ -65,7 +67,8 @@ impl<A: Arch> Sched<A> {
         Some(CpuMask::single(latest))
     }
 
-    /// Those of the CPUs that have the capacity; if there are none, the biggest: of equals the one where the task was, then the first.
+    /// The given CPUs that have enough capacity; if none has, the biggest: among equals the one where the task was, then the
+    /// first.
     fn with_capacity(&self, p: TaskId, free: CpuMask) -> CpuMask {
         let fitting: CpuMask = free.iter().filter(|&cpu| self.dl_task_fits_capacity(p, cpu)).collect();
         if !fitting.is_empty() {
@@ -76,13 +79,13 @@ impl<A: Arch> Sched<A> {
         CpuMask::single(biggest.expect("a CPU is free"))
     }
 
-    /// Whether the choice of a CPU for deadline tasks goes by capacities.
+    /// Whether capacities matter for the choice of a CPU for deadline tasks.
     #[inline]
     fn dl_heeds_capacity(&self) -> bool {
         unlikely(self.domains.sched_asym_cpucapacity) && self.kernel.dl.fit == DlFit::Density
     }
 
-    /// sched.h: dl_task_fits_capacity(). Whether the CPU has the task's budget within its deadline.
+    /// sched.h: dl_task_fits_capacity(). Whether the CPU can provide the task's budget within its deadline.
     #[inline]
     fn dl_task_fits_capacity(&self, p: TaskId, cpu: CpuId) -> bool {
         self.capacity_orig_of(cpu) >= self.dl_se[p].dl_density >> (BW_SHIFT - SCHED_CAPACITY_SHIFT)
@@ -93,7 +96,7 @@ impl<A: Arch> Sched<A> {
         (self.cpumask_test(cpu, p) && dl_time_before(self.dl_se[p].deadline, dl)).then_some(cpu)
     }
 
-    /// `cpudl_find(&rq->rd->cpudl, p, NULL)`: who asks without a mask does not see the CPUs that have none.
+    /// `cpudl_find(&rq->rd->cpudl, p, NULL)`: without a mask, CPUs that have no deadline tasks are not considered.
     pub(super) fn cpudl_has_later(&self, p: TaskId) -> bool {
         self.latest_for(p).is_some()
     }
@@ -208,8 +211,8 @@ impl<A: Arch> Sched<A> {
 
     // Pushing.
 
-    /// deadline.c: find_lock_later_rq(). The queue it finds is locked.
-    /// Differs: nothing happens between finding and locking, so the first try counts.
+    /// deadline.c: find_lock_later_rq(). The queue that it finds is locked.
+    /// Differs: nothing happens between finding and locking, so the first attempt counts.
     fn find_lock_later_rq(&mut self, p: TaskId, cpu: CpuId) -> Option<CpuId> {
         let later = self.find_later_rq(p).filter(|&later| later != cpu)?;
         if !self.dl_task_is_earliest_deadline(p, later) {
@@ -219,7 +222,7 @@ impl<A: Arch> Sched<A> {
         Some(later)
     }
 
-    /// deadline.c: push_dl_task(). Moves the earliest of those that wait on `cpu` to a CPU where it runs. Whether it moved.
+    /// deadline.c: push_dl_task(). Moves the earliest waiting task of `cpu` to a CPU on which it runs. Returns whether it moved.
     #[fentry]
     pub(super) fn push_dl_task(&mut self, cpu: CpuId) -> bool {
         if !self.dl[cpu].overloaded {
@@ -245,8 +248,8 @@ impl<A: Arch> Sched<A> {
         while self.push_dl_task(cpu) {}
     }
 
-    /// deadline.c: dl_task_offline_migration(). The task's CPU went away while it was throttled. Returns where it is now; that
-    /// queue is locked in place of the old one.
+    /// deadline.c: dl_task_offline_migration(). The task's CPU went offline while the task was throttled. Returns where the task
+    /// is now; that queue is locked in place of the old one.
     /// Differs: pressure is counted where the task is now; the kernel's counts stay behind ("psi: task underflow").
     pub(crate) fn dl_task_offline_migration(&mut self, cpu: CpuId, p: TaskId) -> CpuId {
         let to = self.find_lock_later_rq(p, cpu).unwrap_or_else(|| {
@@ -279,7 +282,7 @@ impl<A: Arch> Sched<A> {
 
     // Pulling.
 
-    /// deadline.c: balance_dl(), since v5.4. Whether something of this class or above is to run.
+    /// deadline.c: balance_dl(), since v5.4. Returns whether this class, or one above it, has something to run.
     pub(crate) fn balance_dl(&mut self, cpu: CpuId, prev: Option<TaskId>) -> bool {
         let left = prev.is_some_and(|p| self.task[p].sched_class == SchedClass::Dl && !self.on_dl_rq(p));
         if left && self.rq[cpu].online {
@@ -288,8 +291,9 @@ impl<A: Arch> Sched<A> {
         self.rq[cpu].stop_queued || self.dl[cpu].dl_nr_running > 0
     }
 
-    /// deadline.c: pull_dl_task(). Gets what waits elsewhere with a deadline before all here. The queue of `this_cpu` is locked.
-    /// Differs: costs nothing where nobody has too much.
+    /// deadline.c: pull_dl_task(). Pulls tasks that wait elsewhere with an earlier deadline than all here. The queue of
+    /// `this_cpu` is locked.
+    /// Differs: costs nothing if no CPU is overloaded.
     pub(crate) fn pull_dl_task(&mut self, this_cpu: CpuId) {
         if self.dl_overloaded(this_cpu) {
             self.pull_from_overloaded(this_cpu);
@@ -308,7 +312,7 @@ impl<A: Arch> Sched<A> {
         self.pull_from(this_cpu, &overloaded, worth, |sched, cpu| sched.pullable_dl_task(cpu, this_cpu));
     }
 
-    /// What pull_dl_task() may take from one CPU: the earliest that waits there and comes before all here.
+    /// What pull_dl_task() may take from one CPU: the earliest task that waits there, if it comes before all here.
     fn pullable_dl_task(&self, cpu: CpuId, this_cpu: CpuId) -> Option<TaskId> {
         if self.dl[cpu].dl_nr_running <= 1 {
             return None;
@@ -317,7 +321,7 @@ impl<A: Arch> Sched<A> {
         if !self.dl_task_is_earliest_deadline(p, this_cpu) {
             return None;
         }
-        // One that is about to preempt there is left alone.
+        // A task that is about to preempt there is left alone.
         let curr = self.rq[cpu].curr.filter(|&curr| self.task[curr].sched_class == SchedClass::Dl);
         let about_to_run = curr.is_some_and(|curr| self.dl_entity_preempt(p, curr));
         (!about_to_run).then_some(p)

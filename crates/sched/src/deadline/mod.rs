@@ -1,13 +1,13 @@
 //! deadline.c: the deadline class: earliest deadline first, each task within a budget of its own (CBS).
 //!
 //! ```text
-//! mod.rs        the queue, and what the class answers
-//! budget.rs     budgets: when they are given, used up and given again; the timer
-//! bandwidth.rs  how much all of them may ask for (admission), and who may use what others leave (GRUB)
+//! mod.rs        the queue, and the methods of the class
+//! budget.rs     budgets: when they are granted, used up and replenished; the timer
+//! bandwidth.rs  how much all tasks may reserve (admission), and who may use what others leave (GRUB)
 //! migrate.rs    which CPU a task goes to; pushing and pulling between CPUs
-//! changes.rs    tasks that come to the class, change in it or leave it; CPUs that come and go
-//! statistics.rs schedstats, since v5.15 as of real-time tasks
-//! server.rs     the deadline entity that runs fair tasks which starve (v6.12)
+//! changes.rs    tasks that enter the class, change in it or leave it; CPU hotplug
+//! statistics.rs schedstats, since v5.15 as for real-time tasks
+//! server.rs     the deadline entity that runs starving fair tasks (v6.12)
 //! ```
 //!
 //! Absent: SCHED_FLAG_DL_OVERRUN.
@@ -47,7 +47,7 @@ behaviour! {
     }
 }
 
-/// deadline.c's own differences.
+/// The differences within deadline.c itself.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct DlRules {
     pub tracking: BandwidthTracking,
@@ -133,14 +133,14 @@ impl DlRules {
     };
 }
 
-/// Whose deadline entity: a task's, or the one that runs a CPU's fair tasks.
+/// The owner of a deadline entity: a task, or the fair server of a CPU.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum DlSe {
     Task(TaskId),
     FairServer(CpuId),
 }
 
-/// sched.h: struct sched_dl_entity. Times in ns, `deadline` on the run queue's clock; bandwidths are out of 2^20.
+/// sched.h: struct sched_dl_entity. Times in ns, `deadline` on the runqueue's clock; bandwidths out of 2^20.
 #[derive(Clone, Debug, Default)]
 pub struct SchedDlEntity {
     pub dl_runtime: u64,
@@ -148,31 +148,31 @@ pub struct SchedDlEntity {
     pub dl_period: u64,
     pub dl_bw: u64,
     pub dl_density: u64,
-    /// What is left of the budget; below zero by what was overrun.
+    /// The rest of the budget; negative by what was overrun.
     pub runtime: i64,
     pub deadline: u64,
     pub flags: SchedFlags,
-    /// Who lends it its parameters; `None`: nobody (`pi_se` is the entity itself).
+    /// The task that lends its parameters; `None`: none (`pi_se` is the entity itself).
     pub pi_se: Option<TaskId>,
     pub dl_throttled: bool,
     pub dl_yielded: bool,
-    /// Asleep, and its bandwidth still counts as used (until the 0-lag time).
+    /// Whether the task sleeps, but its bandwidth still counts as used (until the 0-lag time).
     pub dl_non_contending: bool,
-    /// It has had a budget since it came to the class (`!dl_new`, until v4.6).
+    /// Whether it has had a budget since it entered the class (`!dl_new`, until v4.6).
     pub started: bool,
     pub dl_server: bool,
     pub dl_server_active: bool,
     pub dl_defer: bool,
     pub dl_defer_armed: bool,
     pub dl_defer_running: bool,
-    /// It was put off because the CPU idled (v7.2).
+    /// Whether the server was deferred because the CPU was idle (v7.2).
     pub dl_defer_idle: bool,
-    /// In the tree (`!RB_EMPTY_NODE(&dl_se->rb_node)`).
+    /// Whether it is in the tree (`!RB_EMPTY_NODE(&dl_se->rb_node)`).
     pub queued: bool,
     pub pushable: bool,
 }
 
-/// `dl_rq->earliest_dl`: of all that are queued (`None`: nobody is), and of those that could be pushed elsewhere.
+/// `dl_rq->earliest_dl`: of all queued entities (`None`: there is none), and of the tasks that could be pushed elsewhere.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct EarliestDl {
     pub curr: Option<u64>,
@@ -182,21 +182,21 @@ pub struct EarliestDl {
 /// kernel/sched/sched.h: struct dl_rq.
 #[derive(Clone, Debug, Default)]
 pub struct DlRq {
-    /// By deadline, then in order of arrival.
+    /// Ordered by deadline, then by arrival.
     pub root: Vec<(u64, DlSe)>,
     pub dl_nr_running: u32,
     pub earliest_dl: EarliestDl,
     pub dl_nr_migratory: u32,
     pub overloaded: bool,
     pub pushable_dl_tasks: Pushable<u64>,
-    /// Bandwidth of the tasks that run, wait or have just gone to sleep (GRUB's active utilization).
+    /// Bandwidth of the tasks that run, wait, or have just gone to sleep (GRUB's active utilization).
     pub running_bw: u64,
     /// Bandwidth of all tasks of this CPU, asleep or not.
     pub this_bw: u64,
-    /// What nobody has reserved, each CPU's part of it.
+    /// This CPU's part of the bandwidth that nothing has reserved.
     pub extra_bw: u64,
     pub max_bw: u64,
-    /// The inverse of what the class may have of a CPU, out of 2^8.
+    /// The inverse of the share of a CPU that the class may have, out of 2^8.
     pub bw_ratio: u64,
     pub fair_server: SchedDlEntity,
 }
@@ -230,9 +230,10 @@ impl<A: Arch> Sched<A> {
         }
     }
 
-    /// deadline.c: pi_of(). Whose budget and periods count: the entity's own, or those that are lent to it.
+    /// deadline.c: pi_of(). The entity whose budget and periods count: the entity itself, or the lender's.
     ///
-    /// Differs: until v5.9 the parameters were the first waiter's own, which are none where it had borrowed its deadline itself.
+    /// Differs: until v5.9 the parameters were the first waiter's own, which it does not have if it has borrowed its
+    /// deadline itself.
     pub(super) fn pi_of(&self, se: DlSe) -> &SchedDlEntity {
         match self.dl_entity(se).pi_se {
             Some(lender) => &self.dl_se[lender],
@@ -259,7 +260,7 @@ impl<A: Arch> Sched<A> {
         p.index() < self.dl_se.len() && self.dl_se[p].queued
     }
 
-    /// sched.h: dl_entity_is_special(): a thread of schedutil's.
+    /// sched.h: dl_entity_is_special(). Whether it is a thread of schedutil.
     #[inline]
     pub(super) fn dl_entity_is_special(&self, se: DlSe) -> bool {
         self.dl_entity(se).flags.sugov
@@ -275,7 +276,7 @@ impl<A: Arch> Sched<A> {
     pub(crate) fn enqueue_task_dl(&mut self, cpu: CpuId, p: TaskId, flags: QueueFlags) {
         self.dl_se.ensure(p);
         if self.is_dl_boosted(DlSe::Task(p)) && self.dl_se[p].dl_throttled {
-            // Who holds what others wait for does not wait for its next budget.
+            // A task that holds what others wait for does not wait for its next budget.
             self.cancel_dl_timer(DlSe::Task(p));
             self.dl_se[p].dl_throttled = false;
         }
@@ -327,7 +328,7 @@ impl<A: Arch> Sched<A> {
         } else if flags.save_restore && !self.is_dl_boosted(se) && self.needs_new_budget(cpu, se, flags) {
             self.setup_new_dl_entity(se);
         }
-        // What is deferred waits for its timer first.
+        // A deferred server waits for its timer first.
         if self.dl_entity(se).dl_throttled {
             if self.start_dl_timer(se) {
                 return;
@@ -374,7 +375,7 @@ impl<A: Arch> Sched<A> {
         self.dec_dl_tasks(cpu, se);
     }
 
-    /// Whether an entity is one of its CPU's tasks.
+    /// Whether an entity counts as one of its CPU's tasks.
     fn is_counted(&self, se: DlSe) -> bool {
         matches!(se, DlSe::Task(_)) || self.kernel.dl.server_counted == ServerCounted::AsTask
     }
@@ -429,9 +430,9 @@ impl<A: Arch> Sched<A> {
         self.update_dl_migration(cpu);
     }
 
-    /// deadline.c: yield_task_dl(). The rest of the budget is given up: the task runs again in its next period.
-    /// Differs: until v4.6 a task that has run for no time at all since its last tick keeps its budget, and what it has overrun since then
-    /// is forgiven.
+    /// deadline.c: yield_task_dl(). Gives up the rest of the budget: the task runs again in its next period.
+    /// Differs: until v4.6, a task that has not run at all since its last tick keeps its budget, and what it has overrun
+    /// since then is forgiven.
     #[fentry]
     pub(crate) fn yield_task_dl(&mut self, cpu: CpuId) {
         let curr = self.rq[cpu].curr.expect("only a task yields");
@@ -464,15 +465,15 @@ impl<A: Arch> Sched<A> {
         self.resched_curr(cpu);
     }
 
-    /// deadline.c: pick_task_dl(): what has the earliest deadline; a fair task where that is the server's.
+    /// deadline.c: pick_task_dl(). Picks the entity with the earliest deadline; a fair task, if that is the server.
     #[doc(alias = "__pick_task_dl")]
     #[doc(alias = "pick_next_dl_entity")]
     pub(crate) fn pick_task_dl(&mut self, cpu: CpuId) -> Option<DlSe> {
         self.dl[cpu].root.first().map(|&(_, se)| se)
     }
 
-    /// deadline.c: pick_next_task_dl(), until v5.3: first pulls what waits elsewhere, after a task of this class.
-    /// Differs: costs nothing where nothing comes of it.
+    /// deadline.c: pick_next_task_dl(), until v5.3: after a task of this class, it first pulls tasks that wait elsewhere.
+    /// Differs: costs nothing if it picks nothing.
     pub(crate) fn pick_next_task_dl(&mut self, cpu: CpuId, prev: Option<TaskId>) -> Pick {
         let after_one = prev.is_some_and(|p| self.task[p].sched_class == SchedClass::Dl);
         if after_one {
@@ -480,7 +481,7 @@ impl<A: Arch> Sched<A> {
             if self.rq[cpu].stop_queued {
                 return Pick::Retry;
             }
-            // It may throttle.
+            // This may throttle the task.
             self.update_curr_dl(cpu);
         }
         match self.pick_task_dl(cpu) {
@@ -493,14 +494,15 @@ impl<A: Arch> Sched<A> {
         }
     }
 
-    /// The part of pick_next_task_dl() that finds a task.
+    /// The part of pick_next_task_dl() that picks a task.
     #[fentry(pick_next_task_dl)]
     pub(crate) fn take_next_task_dl(&mut self, cpu: CpuId, prev: Option<TaskId>, p: TaskId) {
         self.put_prev_task(cpu, prev);
         self.set_next_task_dl(cpu, p, true);
     }
 
-    /// deadline.c: set_next_task_dl() (set_curr_task_dl() until v5.3). `first`: it is about to run, and did not only change.
+    /// deadline.c: set_next_task_dl() (set_curr_task_dl() until v5.3). `first`: the task is about to run, and was not only
+    /// changed.
     #[doc(alias = "set_curr_task_dl")]
     pub(crate) fn set_next_task_dl(&mut self, cpu: CpuId, p: TaskId, first: bool) {
         let se = self.task[p].se;
@@ -516,7 +518,7 @@ impl<A: Arch> Sched<A> {
             self.start_hrtick_dl(cpu, p);
         }
         if self.curr_class(cpu) != SchedClass::Dl {
-            // What went before was no time of this class.
+            // The time before this was not used by this class.
             self.update_dl_rq_load_avg(cpu, false);
         }
         self.deadline_queue_push_tasks(cpu);
@@ -535,7 +537,7 @@ impl<A: Arch> Sched<A> {
         }
     }
 
-    /// deadline.c: task_tick_dl(). `queued`: by the timer that ends a budget.
+    /// deadline.c: task_tick_dl(). `queued`: called by the timer that ends a budget.
     #[fentry]
     pub(crate) fn task_tick_dl(&mut self, cpu: CpuId, p: TaskId, queued: bool) {
         self.update_curr_dl(cpu);

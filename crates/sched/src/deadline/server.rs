@@ -1,6 +1,6 @@
-//! deadline.c: dl_server: a deadline entity on each CPU that runs fair tasks, 50 ms in each second, when nobody else lets them run
-//! (v6.12, in place of the budget of real-time tasks). Fair tasks that run by themselves use its budget as well, so that as long
-//! as they do the server has nothing to do: it is deferred until its last chance, `deadline - runtime`.
+//! deadline.c: dl_server: a deadline entity on each CPU that runs fair tasks, 50 ms in each second, when higher classes do
+//! not let them run (v6.12, in place of the real-time budget). Fair tasks that run without its help use up its budget as
+//! well, so the server has nothing to do as long as they run: it is deferred until its last chance, `deadline - runtime`.
 //!
 //! Differs: its parameters are the defaults (`/sys/kernel/debug/sched/fair_server`).
 
@@ -31,7 +31,7 @@ behaviour! {
 /// Nanoseconds.
 const RUNTIME: u64 = 50_000_000;
 const PERIOD: u64 = 1_000_000_000;
-/// deadline.c: dl_server_min_res. A timer that is so early is taken for one in time.
+/// deadline.c: dl_server_min_res. A timer that is early by no more than this counts as in time.
 #[allow(non_upper_case_globals)]
 const dl_server_min_res: u64 = 1_000_000;
 
@@ -50,7 +50,7 @@ impl<A: Arch> Sched<A> {
         self.kernel.rt.bandwidth == RtBandwidth::FairServer
     }
 
-    /// fair.c: fair_server_init() and dl_server_apply_params(): every CPU has run something while the machine booted.
+    /// fair.c: fair_server_init() and dl_server_apply_params(). Every CPU has run something while the machine booted.
     #[doc(alias = "dl_server_init")]
     #[doc(alias = "dl_server_apply_params")]
     pub(crate) fn fair_server_init(&mut self, cpu: CpuId) {
@@ -72,7 +72,7 @@ impl<A: Arch> Sched<A> {
         self.setup_new_dl_entity(DlSe::FairServer(cpu));
     }
 
-    /// deadline.c: dl_server_start(). The CPU has fair tasks.
+    /// deadline.c: dl_server_start(). The CPU has got fair tasks.
     pub(crate) fn dl_server_start(&mut self, cpu: CpuId) {
         if !self.has_fair_server() {
             return;
@@ -93,7 +93,7 @@ impl<A: Arch> Sched<A> {
         }
     }
 
-    /// The part of enqueue_task_fair() that sees the CPU's first fair task.
+    /// The part of enqueue_task_fair() that notices the CPU's first fair task.
     pub(crate) fn fair_server_wakes(&mut self, cpu: CpuId) {
         if self.rq[cpu].nr_running == 0 && self.kernel.dl.server_idle == ServerIdle::Discounted {
             self.dl_server_update_idle_time(cpu);
@@ -107,7 +107,7 @@ impl<A: Arch> Sched<A> {
         curr.is_none_or(|curr| dl_time_before(self.dl_entity(se).deadline, self.dl_se[curr].deadline))
     }
 
-    /// deadline.c: dl_server_stop(). It was asked for a task, and there is none.
+    /// deadline.c: dl_server_stop(). The server was asked for a task and has none.
     pub(crate) fn dl_server_stop(&mut self, cpu: CpuId) {
         if !self.has_fair_server() {
             return;
@@ -124,7 +124,7 @@ impl<A: Arch> Sched<A> {
         server.dl_defer_idle = false;
     }
 
-    /// deadline.c: dl_server_update_idle(). Nobody ran for `delta_exec` ns, where one of the server's tasks could have.
+    /// deadline.c: dl_server_update_idle(). The CPU was idle for `delta_exec` ns, in which a fair task could have run.
     pub(crate) fn dl_server_update_idle(&mut self, cpu: CpuId, delta_exec: u64) {
         let server = &self.dl[cpu].fair_server;
         if server.dl_server_active && server.dl_defer {
@@ -132,7 +132,7 @@ impl<A: Arch> Sched<A> {
         }
     }
 
-    /// deadline.c: dl_server_update(). A fair task has run `delta_exec` ns, for the server or by itself.
+    /// deadline.c: dl_server_update(). A fair task has run for `delta_exec` ns, through the server or without it.
     #[inline(never)]
     pub(crate) fn dl_server_update(&mut self, cpu: CpuId, delta_exec: u64) {
         if self.dl[cpu].fair_server.dl_server_active {
@@ -141,7 +141,7 @@ impl<A: Arch> Sched<A> {
         }
     }
 
-    /// deadline.c: dl_server_update_idle_time(). Nobody starved while the CPU idled.
+    /// deadline.c: dl_server_update_idle_time(). No task starved while the CPU was idle, so that time is charged, too.
     pub(crate) fn dl_server_update_idle_time(&mut self, cpu: CpuId) {
         let now = self.rq[cpu].clock_task;
         let server = &mut self.dl[cpu].fair_server;
@@ -160,7 +160,7 @@ impl<A: Arch> Sched<A> {
         self.rq[cpu].idle.exec_start = now;
     }
 
-    /// deadline.c: dl_server_timer(). Fair tasks had no turn until now, or the server's next period begins.
+    /// deadline.c: dl_server_timer(). Fair tasks have not run until now, or the server's next period begins.
     #[fentry]
     pub(crate) fn dl_server_timer(&mut self, cpu: CpuId) {
         let se = DlSe::FairServer(cpu);
@@ -174,7 +174,7 @@ impl<A: Arch> Sched<A> {
             let server = &mut self.dl[cpu].fair_server;
             let chance = server.deadline.wrapping_sub(server.runtime as u64);
             if server.dl_defer_armed && dl_time_before(clock, chance.wrapping_sub(dl_server_min_res)) {
-                // Fair tasks have run meanwhile: it may wait longer.
+                // Fair tasks have run meanwhile: the server may be deferred further.
                 let now = self.arch.sched_clock(self.this_cpu).0;
                 let mut expires = self.hrtimers.expires(SchedTimer::DlServer(cpu));
                 hrtimer_forward(&mut expires, now, chance - clock);
@@ -193,7 +193,8 @@ impl<A: Arch> Sched<A> {
         self.rq_unlock(cpu);
     }
 
-    /// The part of dl_server_timer() since v7.2 that asks what has run until now. Whether nobody has since the server was put off.
+    /// The part of dl_server_timer() since v7.2 that first accounts what has run until now. Returns whether the CPU has been
+    /// idle since the server was deferred; then it stops the server.
     fn stops_idle_server(&mut self, cpu: CpuId) -> bool {
         self.class_update_curr(cpu);
         let idle = self.dl[cpu].fair_server.dl_defer_idle;
@@ -203,7 +204,7 @@ impl<A: Arch> Sched<A> {
         idle
     }
 
-    /// deadline.c: inactive_task_timer() of a server.
+    /// deadline.c: inactive_task_timer(), for a server.
     pub(crate) fn dl_server_inactive_timer(&mut self, cpu: CpuId) {
         self.rq_lock(cpu);
         if self.dl[cpu].fair_server.dl_non_contending {
@@ -214,7 +215,8 @@ impl<A: Arch> Sched<A> {
         self.rq_unlock(cpu);
     }
 
-    /// The server is first: `server_pick_task()`, or it stops where there is no fair task, and the next entity is asked.
+    /// The server has the earliest deadline: picks its task (`server_pick_task()`). If there is no fair task it stops, and
+    /// the next entity is asked.
     pub(crate) fn pick_by_server(&mut self, cpu: CpuId, prev: Option<TaskId>) -> Pick {
         match self.pick_fair_last(cpu, prev) {
             Some(p) => Pick::Task(p),

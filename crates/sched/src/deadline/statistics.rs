@@ -1,4 +1,4 @@
-//! Schedstats of deadline tasks, since v5.15 as of real-time tasks. Without schedstats nothing of it costs anything.
+//! Schedstats of deadline tasks, since v5.15 as for real-time tasks. They cost nothing while schedstats are off.
 
 use crate::arch::Arch;
 use crate::core::Sched;

@@ -1,5 +1,5 @@
-//! What scenarios cannot ask for: tasks that are changed by others, CPUs and partitions that go while bandwidth is reserved, the
-//! fair server's books.
+//! What scenarios cannot express: tasks that are changed by others, CPUs and partitions that go away while bandwidth is
+//! reserved, the fair server's accounts.
 
 use super::*;
 use crate::attr::{SchedAttr, SchedFlags};
@@ -78,7 +78,7 @@ fn to_ratio_of(runtime_ms: u64, period_ms: u64) -> u64 {
     bandwidth::to_ratio(period_ms * MS, runtime_ms * MS)
 }
 
-/// A thread of schedutil's.
+/// A thread of schedutil.
 fn special() -> SchedAttr {
     SchedAttr { sched_flags: SchedFlags { sugov: true, ..SchedFlags::default() }, ..deadline(1, 10) }
 }
@@ -134,18 +134,18 @@ fn what_the_fair_server_of_a_cpu_has_does_not_keep_it_up_in_v7_2() {
     for (kernel, alone, full) in
         [(V6_1, Ok(()), Ok(())), (V6_12, Err(Errno::EBUSY), Err(Errno::EBUSY)), (V7_2, Ok(()), Ok(()))]
     {
-        // Alone in its root domain, where nothing but its own server has reserved anything.
+        // Alone in its root domain, where only its own server has reserved anything.
         let mut s = machine(kernel, 4);
         Scheduler::set_partitions(&mut s, CPU0, &[std::iter::once(CpuId(3)).collect()]).expect("nobody is there");
         assert_eq!(down(&mut s, CpuId(3)), alone, "{}", kernel.name);
-        // 90% by tasks and twice 5% by servers, of one CPU's 95%.
+        // 90% by tasks and twice 5% by servers, of the 95% of one CPU.
         let mut s = machine(kernel, 2);
         for cpu in [CPU0, CPU1] {
             s.starts(cpu, deadline(450, 1000));
         }
         assert_eq!(down(&mut s, CPU1), full, "{}", kernel.name);
     }
-    // The last one of a root domain stays for a task, even where no limit is enforced.
+    // The last CPU of a root domain stays for a task, even if no limit is enforced.
     let mut s = machine(V7_2, 1);
     s.sysctl.set(Tunable::sched_rt_runtime, RUNTIME_UNLIMITED);
     assert_eq!(s.dl_bw_limit(), None);
@@ -206,7 +206,7 @@ fn fair_servers_are_counted_again_with_the_tasks_in_v7_2() {
         let server = s.dl[CPU0].fair_server.dl_bw;
         let task = to_ratio_of(2, 10);
         assert_eq!(s.reserved(CPU0), 2 * server + task, "{}", kernel.name);
-        // Nothing changes, but domains are built anew.
+        // Nothing changes, but domains are rebuilt.
         s.sysctl_write(Tunable::sched_rt_period, s.sysctl.sched_rt_period).expect("it was so before");
         assert_eq!(s.reserved(CPU0), servers * server + task, "{}", kernel.name);
         if servers > 0 {
@@ -238,7 +238,7 @@ fn a_deadline_that_stays_reschedules_nobody_in_v7_2() {
         let mut s = machine(kernel, 1);
         let [first, second] = [deadline(2, 10), deadline(2, 20)].map(|attr| s.starts(CPU0, attr));
         assert_eq!(Scheduler::schedule(&mut s, CPU0, true), Some(first));
-        // The one that waits has the earlier deadline now, though nobody says so.
+        // The waiting task has the earlier deadline now, but nothing was notified.
         s.dl_se[second].deadline = s.dl_se[first].deadline - MS;
         s.rq[CPU0].need_resched = false;
         let old = s.get_prio(CPU0, second);
@@ -290,7 +290,8 @@ fn a_fair_server_waits_longer_by_what_fair_tasks_had_from_when_its_timer_expired
     s.later(10);
     let second = s.starts(CPU0, fifo);
     assert_eq!(Scheduler::schedule(&mut s, CPU0, true), Some(second));
-    // Interrupts were off for a while: it has 7 ms to wait when it looks, and they count from when it should have looked.
+    // Interrupts were off for a while: the server has 7 ms to wait when its timer runs, counted from when it should
+    // have run.
     s.later(943);
     assert!(Scheduler::hrtimer_run(&mut s, CPU0));
     assert!(s.hrtimers.is_queued(timer));
@@ -345,7 +346,7 @@ fn a_task_that_leaves_and_returns_within_its_period_is_admitted_once() {
     }
 }
 
-/// Before v5.11 it looks, too, and finds its own CPU the lowest: cpupri knows of no deadline tasks.
+/// Before v5.11 the task looks, too, but finds its own CPU the lowest: cpupri does not know about deadline tasks.
 #[test]
 fn a_real_time_task_that_wakes_beside_a_deadline_task_looks_elsewhere_until_v6_11() {
     for (kernel, elsewhere) in [(V4_5, false), (V4_16, false), (V6_1, true), (V6_12, false)] {

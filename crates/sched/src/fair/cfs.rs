@@ -1,5 +1,5 @@
-//! fair.c: the completely fair scheduler's way to share a CPU (until v6.5): virtual runtimes and their minimum, slices of a period,
-//! placement, and the pick of the leftmost with its buddies. Since v6.6 [`super::eevdf`] stands in its place.
+//! fair.c: how the completely fair scheduler shares a CPU (until v6.5): virtual runtimes and their minimum, slices of a
+//! period, placement, and the pick of the leftmost entity or a buddy. Since v6.6 [`super::eevdf`] takes its place.
 
 use super::rules::{BuddiesCleared, IdleSleeper, IdleSlice, LongSleeper, MinVruntimeCurr, NrLatency, Pick};
 use super::timeline::entity_before;
@@ -12,21 +12,22 @@ use fentry::fentry;
 use units::unlikely;
 
 impl MinVruntimeCurr {
-    /// Whether `curr` has a say in the minimum.
+    /// Whether `curr` enters the minimum.
     #[inline]
     pub(super) fn counts(self, curr: &SchedEntity) -> bool {
         self == MinVruntimeCurr::EvenDequeued || curr.on_rq
     }
 }
 
-/// Whether an entity that ran at `exec_start` has slept for a part of 2^63 ns by now.
+/// Whether an entity that last ran at `exec_start` has slept for more than 2^63 / 1024 ns by now.
 #[inline(always)]
 pub(super) fn is_long_sleep(exec_start: u64, now: u64) -> bool {
     exec_start != 0 && now.saturating_sub(exec_start) > (1 << 63) / 1024
 }
 
 impl CfsRq {
-    /// fair.c: update_min_vruntime(). Follows the smaller of what runs, if that has a say, and the leftmost, never backwards.
+    /// fair.c: update_min_vruntime(). Follows the smaller of the running entity's vruntime, if that counts, and the
+    /// leftmost's; never backwards.
     #[inline]
     pub(super) fn update_min_vruntime(&mut self, curr: Option<u64>) {
         let vruntime = match (curr, self.tasks_timeline.leftmost_vruntime()) {
@@ -51,7 +52,8 @@ impl<A: Arch> Sched<A> {
         cfs_rq.update_min_vruntime(curr);
     }
 
-    /// fair.c: __sched_period(). In ns: each of `nr_running` runs once in it, none for less than the shortest slice.
+    /// fair.c: __sched_period(). In ns: the time in which each of `nr_running` entities runs once, none for less than
+    /// the shortest slice.
     #[inline]
     fn __sched_period(&self, nr_running: u32) -> u64 {
         // nr_running > sched_nr_latency
@@ -62,7 +64,7 @@ impl<A: Arch> Sched<A> {
         }
     }
 
-    /// `nr_running >= sched_nr_latency`: so many that slices no longer fit into the latency.
+    /// `nr_running >= sched_nr_latency`: there are so many entities that their slices no longer fit into the latency.
     #[inline]
     pub(crate) fn is_past_nr_latency(&self, nr_running: u32) -> bool {
         match self.kernel.entity.nr_latency {
@@ -71,7 +73,7 @@ impl<A: Arch> Sched<A> {
         }
     }
 
-    /// fair.c: sched_slice(). Time on the CPU (ns) that is `se`'s part of a period, by weight, on every level.
+    /// fair.c: sched_slice(). The part of a period, in ns, that belongs to `se` by its weight on every level.
     pub(crate) fn sched_slice(&mut self, cfs: CfsRqId, init_se: SeId) -> u64 {
         let resolution = self.kernel.load_resolution;
         let mut nr_running = self.cfs_rq[cfs].nr_running;
@@ -98,7 +100,7 @@ impl<A: Arch> Sched<A> {
         slice
     }
 
-    /// What BASE_SLICE holds a slice above, in ns.
+    /// The lower bound that BASE_SLICE sets for a slice, in ns.
     fn least_slice(&self, cfs: CfsRqId, se: SeId) -> u64 {
         let of_its_own = self.kernel.entity.idle_slice == IdleSlice::IdleMinGranularity;
         if of_its_own && self.se_is_idle(se) && !self.sched_idle_cfs_rq(cfs) {
@@ -108,14 +110,14 @@ impl<A: Arch> Sched<A> {
         }
     }
 
-    /// fair.c: sched_vslice(). The slice of an entity to be inserted, in ns of its virtual time.
+    /// fair.c: sched_vslice(). The slice of an entity that is to be inserted, in ns of its virtual time.
     fn sched_vslice(&mut self, cfs: CfsRqId, se: SeId) -> u64 {
         let slice = self.sched_slice(cfs, se);
         calc_delta_fair(self.kernel.load_resolution, slice, &mut self.se[se].load)
     }
 
-    /// fair.c: place_entity(), until v6.5. A new entity (`initial`) starts a slice behind; a sleeper gets some credit, but none
-    /// for what it slept beyond that.
+    /// fair.c: place_entity(), until v6.5. A new entity (`initial`) starts a slice behind; a sleeper gets a limited
+    /// credit, however long it slept.
     pub(super) fn place_entity_cfs(&mut self, cfs: CfsRqId, se: SeId, initial: bool) {
         let mut vruntime = self.cfs_rq[cfs].min_vruntime;
         if unlikely(initial) {
@@ -131,7 +133,7 @@ impl<A: Arch> Sched<A> {
         }
     }
 
-    /// In ns, before GENTLE_FAIR_SLEEPERS halves it.
+    /// A sleeper's credit in ns, before GENTLE_FAIR_SLEEPERS halves it.
     #[inline]
     fn sleeper_credit(&self, se: SeId) -> u64 {
         if self.se_is_idle(se) && self.kernel.entity.idle_sleeper == IdleSleeper::MinGranularity {
@@ -141,8 +143,9 @@ impl<A: Arch> Sched<A> {
         }
     }
 
-    /// fair.c: entity_is_long_sleeper(). Whether so much virtual time may have passed that its vruntime is not comparable any more:
-    /// the lightest entity's passes 1024 times as fast as time, and a comparison reaches over 2^63 ns of it.
+    /// fair.c: entity_is_long_sleeper(). Whether so much virtual time may have passed that the entity's vruntime can no
+    /// longer be compared: the virtual time of the lightest entity passes 1024 times as fast as real time, and a
+    /// comparison spans 2^63 ns of it.
     #[inline]
     fn entity_is_long_sleeper(&self, se: SeId) -> bool {
         if self.kernel.entity.long_sleeper == LongSleeper::Compared {
@@ -153,7 +156,7 @@ impl<A: Arch> Sched<A> {
         is_long_sleep(exec_start, now)
     }
 
-    /// fair.c: check_spread(), until v6.5. Counts entities far from the rest.
+    /// fair.c: check_spread(), until v6.5. Counts entities whose vruntime is far from the rest.
     #[inline]
     pub(super) fn check_spread(&mut self, cfs: CfsRqId, se: SeId) {
         if !self.schedstat_enabled() || self.kernel.entity.pick == Pick::Eevdf {
@@ -165,8 +168,8 @@ impl<A: Arch> Sched<A> {
         }
     }
 
-    /// fair.c: pick_next_entity(), until v6.5. The leftmost, unless it is to be skipped or a buddy is not too far behind it. `curr` is
-    /// what runs, if it may go on.
+    /// fair.c: pick_next_entity(), until v6.5. Picks the leftmost, unless it is to be skipped, or a buddy is not too
+    /// far behind it. `curr` is the running entity, if it may go on.
     #[fentry(pick_next_entity)]
     pub(super) fn pick_next_entity_cfs(&mut self, cfs: CfsRqId, curr: Option<SeId>) -> SeId {
         let first = self.cfs_rq[cfs].tasks_timeline.leftmost();
@@ -180,10 +183,10 @@ impl<A: Arch> Sched<A> {
         if self.cfs_rq[cfs].buddies { self.pick_beside_buddies(cfs, curr, first, left) } else { left }
     }
 
-    /// The same where somebody is a buddy.
+    /// The same, when the queue has a buddy.
     #[inline(never)]
     fn pick_beside_buddies(&mut self, cfs: CfsRqId, curr: Option<SeId>, first: Option<SeId>, left: SeId) -> SeId {
-        // Buddies are queued here: who is alone, as a group mostly is, is its own.
+        // Buddies are queued here, so an entity that is alone, as groups mostly are, is the buddy itself.
         if self.cfs_rq[cfs].nr_running == 1 {
             if self.kernel.entity.buddies_cleared == BuddiesCleared::WhenPicked {
                 self.clear_buddies(cfs, left);
@@ -202,7 +205,8 @@ impl<A: Arch> Sched<A> {
         se
     }
 
-    /// The part of `pick_next_entity()` that asks for buddies; `first` is the first that waits, `left` who would run without them.
+    /// The part of `pick_next_entity()` that considers buddies. `first` is the first waiting entity, `left` the one
+    /// that would run without buddies.
     #[inline(always)]
     fn pick_buddy(&mut self, cfs: CfsRqId, curr: Option<SeId>, first: Option<SeId>, left: SeId) -> SeId {
         let ahead = |a: SeId, b: SeId| entity_before(self.se[a].vruntime, self.se[b].vruntime);
@@ -234,8 +238,8 @@ impl<A: Arch> Sched<A> {
         se
     }
 
-    /// fair.c: check_preempt_tick(), until v6.5. Ends the slice of `curr` when it is used up, or when `curr` is a slice ahead of the
-    /// leftmost.
+    /// fair.c: check_preempt_tick(), until v6.5. Ends the slice of `curr` when it is used up, or when `curr` is more
+    /// than a slice ahead of the leftmost.
     #[fentry]
     pub(super) fn check_preempt_tick(&mut self, cfs: CfsRqId, curr: SeId) {
         let cpu = self.cfs_rq[cfs].rq;

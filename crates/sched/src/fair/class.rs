@@ -1,4 +1,4 @@
-//! fair.c: what becomes of a task that comes from another class, goes to one, or changes its nice level.
+//! fair.c: what happens to a task that enters or leaves the fair class, or changes its nice level.
 
 use crate::arch::Arch;
 use crate::core::Sched;
@@ -17,21 +17,11 @@ impl<A: Arch> Sched<A> {
         if self.task[p].on_rq != OnRq::Queued {
             return;
         }
-        // It may have been more than what it is now.
+        // Its priority may have been higher before.
         if self.rq[cpu].curr == Some(p) {
             self.resched_curr(cpu);
         } else {
             self.check_preempt_curr(cpu, p, WakeFlags::NONE);
         }
-    }
-
-    /// fair.c: get_rr_interval_fair(). In ns; 0 where nobody competes.
-    pub(crate) fn get_rr_interval_fair(&mut self, p: TaskId) -> u64 {
-        let (cpu, se) = (self.task[p].cpu, self.task[p].se);
-        if self.rq[cpu].load.weight == 0 {
-            return 0;
-        }
-        let slice = self.sched_slice(self.se[se].cfs_rq, se);
-        slice / self.tick_nsec * self.tick_nsec
     }
 }

@@ -1,14 +1,14 @@
-//! fair.c: "per rq 'load' array": `cpu_load[]`, averages of a CPU's load over 1, 2, 4, 8 and 16 ticks, and the guesses that
-//! balancing makes from them.
+//! fair.c: "per rq 'load' array": `cpu_load[]`, averages of a CPU's load over 1, 2, 4, 8 and 16 ticks, and the
+//! estimates that load balancing derives from them.
 //!
-//! Each tick, with `load` the load now:
+//! On each tick, with `load` the current load:
 //!
 //! ```text
 //! cpu_load[i] = (1 - 1/2^i) cpu_load[i] + 1/2^i load
 //! ```
 //!
-//! Ticks that did not happen, because the CPU idled without them, are caught up with at once. Since v5.3 there are no such
-//! averages, and the guesses are the load now.
+//! Ticks that were missed because the CPU idled without them are made up for all at once. Since v5.3 these averages no
+//! longer exist, and the estimates are the current load.
 
 use super::balance::TicklessLoad;
 use crate::arch::Arch;
@@ -18,15 +18,15 @@ use crate::sched::CPU_LOAD_IDX_MAX;
 use fentry::fentry;
 use units::CpuId;
 
-/// fair.c: DEGRADE_SHIFT. Factors are out of 2^7 = 128.
+/// fair.c: DEGRADE_SHIFT. Factors are multiples of 1/128 (2^-7).
 const DEGRADE_SHIFT: u32 = 7;
 
-/// fair.c: degrade_zero_ticks. Missed ticks after which nothing is left of an average.
+/// fair.c: degrade_zero_ticks. The number of missed ticks after which nothing is left of an average.
 #[allow(non_upper_case_globals)]
 static degrade_zero_ticks: [u64; CPU_LOAD_IDX_MAX] = [0, 8, 32, 64, 128];
 
-/// fair.c: degrade_factor. For average `i`, entry `j`: what is left of it after 2^j ticks, out of 128. Up to a unit
-/// 128 (1 - 1/2^i)^(2^j), but a table and no formula: the kernel's rounding goes both ways.
+/// fair.c: degrade_factor. For average `i`, entry `j`: what is left of it after 2^j ticks, in units of 1/128. Up to one
+/// unit this is 128 (1 - 1/2^i)^(2^j), but it has to be a table: the kernel rounds now up, now down.
 #[allow(non_upper_case_globals)]
 static degrade_factor: [[u64; DEGRADE_SHIFT as usize + 1]; CPU_LOAD_IDX_MAX] = [
     [0, 0, 0, 0, 0, 0, 0, 0],
@@ -51,10 +51,10 @@ fn decay_load_missed(load: u64, missed_updates: u64, idx: usize) -> u64 {
     bits.fold(load, |load, j| (load * degrade_factor[idx][j]) >> DEGRADE_SHIFT)
 }
 
-/// fair.c: cpu_load_update(). One tick with `this_load` after `pending_updates - 1` ticks with `tickless_load`.
+/// fair.c: cpu_load_update(). One tick with `this_load`, after `pending_updates - 1` ticks with `tickless_load`.
 ///
-/// Differs: until v4.6 a CPU that was busy without ticks (`nohz_full=`) decays the difference of both, which wraps where the average is the
-/// smaller one.
+/// Differs: until v4.6, on a CPU that was busy without ticks (`nohz_full=`), the difference of both loads decays; it
+/// wraps if the average is the smaller one.
 #[doc(alias = "__update_cpu_load")]
 fn cpu_load_update(cpu_load: &mut [u64; CPU_LOAD_IDX_MAX], this_load: u64, pending_updates: u64, tickless_load: u64) {
     cpu_load[0] = this_load;
@@ -63,7 +63,7 @@ fn cpu_load_update(cpu_load: &mut [u64; CPU_LOAD_IDX_MAX], this_load: u64, pendi
         let mut old_load = decay_load_missed(*average, pending_updates - 1, i);
         old_load += tickless_load - decay_load_missed(tickless_load, pending_updates - 1, i);
         let mut new_load = this_load;
-        // A rising average is rounded up, or it would never arrive.
+        // A rising average is rounded up, or it would never arrive at the load.
         if new_load > old_load {
             new_load += (1 << i) - 1;
         }
@@ -72,27 +72,27 @@ fn cpu_load_update(cpu_load: &mut [u64; CPU_LOAD_IDX_MAX], this_load: u64, pendi
 }
 
 impl<A: Arch> Sched<A> {
-    /// fair.c: weighted_cpuload(). The load of the tasks queued now: the root queue's `runnable_load_avg`.
+    /// fair.c: weighted_cpuload(). The load of the tasks that are queued now: the root queue's `runnable_load_avg`.
     #[inline]
     pub(crate) fn weighted_cpuload(&self, cpu: CpuId) -> u64 {
         self.cfs_rq_runnable_avg(self.rq[cpu].cfs)
     }
 
-    /// fair.c: source_load(). A low guess at the load of a CPU that tasks would be taken from.
+    /// fair.c: source_load(). A low estimate of the load of a CPU that tasks would be taken from.
     #[inline]
     pub(crate) fn source_load(&self, cpu: CpuId, index: u32) -> u64 {
         let total = self.weighted_cpuload(cpu);
         self.biased_average(cpu, index).map_or(total, |average| average.min(total))
     }
 
-    /// fair.c: target_load(). A high guess at the load of a CPU that tasks would go to.
+    /// fair.c: target_load(). A high estimate of the load of a CPU that tasks would go to.
     #[inline]
     pub(crate) fn target_load(&self, cpu: CpuId, index: u32) -> u64 {
         let total = self.weighted_cpuload(cpu);
         self.biased_average(cpu, index).map_or(total, |average| average.max(total))
     }
 
-    /// The average that the two guesses compare with, if any.
+    /// The average that both estimates compare with, if any.
     #[inline]
     fn biased_average(&self, cpu: CpuId, index: u32) -> Option<u64> {
         let kept = self.kernel.balance.tickless_load != TicklessLoad::Absent;
@@ -108,7 +108,7 @@ impl<A: Arch> Sched<A> {
         self.weighted_cpuload(cpu).checked_div(nr_running).unwrap_or(0)
     }
 
-    /// fair.c: update_cpu_load_active(). The tick's update.
+    /// fair.c: update_cpu_load_active(). The update on each tick.
     #[doc(alias = "cpu_load_update_active")]
     #[inline]
     pub(crate) fn update_cpu_load_active(&mut self, cpu: CpuId) {
@@ -129,7 +129,7 @@ impl<A: Arch> Sched<A> {
         }
     }
 
-    /// fair.c: cpu_load_update_idle(). Before balancing on behalf of a CPU without ticks.
+    /// fair.c: cpu_load_update_idle(). The update before balancing on behalf of a CPU without ticks.
     #[doc(alias = "update_idle_cpu_load")]
     pub(super) fn cpu_load_update_idle(&mut self, cpu: CpuId) {
         if self.weighted_cpuload(cpu) == 0 {
@@ -137,7 +137,7 @@ impl<A: Arch> Sched<A> {
         }
     }
 
-    /// fair.c: cpu_load_update_nohz_start(). The load with which a time without ticks begins.
+    /// fair.c: cpu_load_update_nohz_start(). Notes the load with which a tickless period begins.
     pub(crate) fn cpu_load_update_nohz_start(&mut self, cpu: CpuId) {
         match self.kernel.balance.tickless_load {
             TicklessLoad::Idle | TicklessLoad::Absent => {}
@@ -148,10 +148,10 @@ impl<A: Arch> Sched<A> {
         }
     }
 
-    /// fair.c: cpu_load_update_nohz_stop(). The ticks come back.
+    /// fair.c: cpu_load_update_nohz_stop(). The ticks return.
     #[doc(alias = "update_cpu_load_nohz")]
     ///
-    /// `active`: those of a CPU that was busy without them.
+    /// `active`: the CPU was busy without ticks.
     #[inline(always)]
     pub(crate) fn cpu_load_update_nohz_stop(&mut self, cpu: CpuId, active: bool) {
         if self.jiffies() > self.rq[cpu].last_load_update_tick {
@@ -159,7 +159,7 @@ impl<A: Arch> Sched<A> {
         }
     }
 
-    /// The body of `cpu_load_update_nohz_stop()` where a jiffy has passed.
+    /// The body of `cpu_load_update_nohz_stop()`, if a jiffy has passed.
     #[inline(never)]
     fn update_cpu_load_of_nohz(&mut self, cpu: CpuId, active: bool) {
         let load = match self.kernel.balance.tickless_load {
@@ -173,9 +173,9 @@ impl<A: Arch> Sched<A> {
         self.rq_unlock(cpu);
     }
 
-    /// fair.c: cpu_load_update_nohz(). All ticks since the last update, of which only the last one saw `load`.
+    /// fair.c: cpu_load_update_nohz(). Makes up for all ticks since the last update; only the last one saw `load`.
     fn cpu_load_update_nohz(&mut self, cpu: CpuId, load: u64, active: bool) {
-        // A CPU's clock may be a jiffy behind the one that wrote here.
+        // This CPU's clock may be a jiffy behind that of the CPU that wrote here.
         let curr_jiffies = self.jiffies();
         let pending_updates = curr_jiffies.saturating_sub(self.rq[cpu].last_load_update_tick);
         if pending_updates == 0 {
@@ -197,12 +197,12 @@ impl<A: Arch> Sched<A> {
         self.sched_avg_update(cpu);
     }
 
-    /// core.c: sched_avg_update(). Halves `rt_avg` for every period that is over.
+    /// fair.c: sched_avg_update(). Halves `rt_avg` for every period that has ended.
     pub(crate) fn sched_avg_update(&mut self, cpu: CpuId) {
         let period = self.sched_avg_period();
         let rq = &mut self.rq[cpu];
         let since = rq.clock.wrapping_sub(rq.age_stamp) as i64;
-        // A period is over when more than its length has passed.
+        // A period has ended when more than its length has passed.
         let periods = (since.max(1) as u64 - 1) / period;
         rq.age_stamp += periods * period;
         rq.rt_avg = rq.rt_avg.checked_shr(periods.min(64) as u32).unwrap_or(0);

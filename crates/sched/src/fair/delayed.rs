@@ -1,8 +1,8 @@
-//! fair.c: DELAY_DEQUEUE (v6.12): who falls asleep while it owes service stays queued, and with it in the competition that makes up
-//! for it, until it is picked, which shows that it owes nothing any more, or woken.
+//! fair.c: DELAY_DEQUEUE (v6.12): an entity that falls asleep while its lag is negative stays queued and keeps
+//! competing. It leaves when it is picked, which shows that its lag is made up for, or goes on when it is woken.
 //!
-//! A task so delayed keeps its sleeping state and `on_rq`; a group's entity is delayed when its last task left. Counts of what
-//! is runnable leave both out.
+//! A task whose dequeue is delayed keeps its sleeping state and `on_rq`; a group's entity is delayed when its last task
+//! has left. Neither counts as runnable.
 
 use super::load::UpdateLoad;
 use super::rules::DelayedLag;
@@ -26,7 +26,7 @@ impl<A: Arch> Sched<A> {
         delay && self.sched_feat(Feature::DELAY_DEQUEUE) && !self.entity_eligible(cfs, se)
     }
 
-    /// fair.c: set_delayed(). A group's entity counts nothing: no task is queued below it.
+    /// fair.c: set_delayed(). A group's entity changes no counts: no task is queued below it.
     pub(super) fn set_delayed(&mut self, se: SeId) {
         self.llc_delay_entity(se, true);
         self.se[se].sched_delayed = true;
@@ -56,8 +56,8 @@ impl<A: Arch> Sched<A> {
         }
     }
 
-    /// fair.c: finish_delayed_dequeue_entity(). What it gained while it slept is not its due; with [`DelayedLag::Kept`]
-    /// `update_entity_lag()` has seen to that.
+    /// fair.c: finish_delayed_dequeue_entity(). The entity loses positive lag that it gained while it slept; with
+    /// [`DelayedLag::Kept`] `update_entity_lag()` has already done this.
     pub(super) fn finish_delayed_dequeue_entity(&mut self, se: SeId) {
         self.clear_delayed(se);
         if self.kernel.entity.delayed_lag == DelayedLag::AtEnd && self.sched_feat(Feature::DELAY_ZERO) {
@@ -65,7 +65,7 @@ impl<A: Arch> Sched<A> {
         }
     }
 
-    /// fair.c: requeue_delayed_entity(). It is woken, and still queued.
+    /// fair.c: requeue_delayed_entity(). The entity is woken while it is still queued.
     pub(super) fn requeue_delayed_entity(&mut self, se: SeId) {
         self.path(Path::requeue_delayed_entity);
         let cfs = self.se[se].cfs_rq;
@@ -90,7 +90,7 @@ impl<A: Arch> Sched<A> {
         self.clear_delayed(se);
     }
 
-    /// It joins the others once more, with the lag it has.
+    /// Places the entity anew among the others, with the lag it has.
     fn place_anew(&mut self, cfs: CfsRqId, se: SeId) {
         let waits = self.cfs_rq[cfs].curr != Some(se);
         self.cfs_rq[cfs].nr_running -= 1;
@@ -104,7 +104,8 @@ impl<A: Arch> Sched<A> {
         self.cfs_rq[cfs].nr_running += 1;
     }
 
-    /// What task_dead_fair() and unregister_fair_sched_group() do about it: an entity that goes for good leaves its queue now.
+    /// The part of task_dead_fair() and unregister_fair_sched_group() that dequeues a delayed entity which goes for
+    /// good.
     pub(super) fn end_delayed_dequeue(&mut self, cpu: CpuId, se: SeId) {
         if !self.se[se].sched_delayed {
             return;
@@ -115,7 +116,7 @@ impl<A: Arch> Sched<A> {
         self.rq_unlock(cpu);
     }
 
-    /// fair.c: cfs_h_nr_delayed(). Tasks of `cpu` that sleep, and are queued nevertheless.
+    /// fair.c: cfs_h_nr_delayed(). How many tasks of `cpu` sleep but are still queued.
     #[inline]
     pub(crate) fn cfs_h_nr_delayed(&self, cpu: CpuId) -> u32 {
         self.cfs_rq[self.rq[cpu].cfs].h_nr_delayed

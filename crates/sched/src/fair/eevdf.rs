@@ -1,18 +1,17 @@
-//! fair.c: EEVDF, earliest eligible virtual deadline first (since v6.6): the way to share a CPU that took the place of
-//! [`super::cfs`].
+//! fair.c: EEVDF, earliest eligible virtual deadline first (since v6.6), which replaced [`super::cfs`] as the way to share a CPU.
 //!
-//! A queue's virtual time V is the average of its entities' vruntimes, by weight. An entity's *lag* is V minus its vruntime: how
-//! much service it is owed. With a lag of zero or more it is *eligible*. Each asks for a *slice*, and should have got it when
-//! virtual time reaches its *deadline*: its vruntime then plus the slice over its weight. Who is eligible and has the earliest
-//! deadline runs next. (Stoica and Abdel-Wahab, "Earliest Eligible Virtual Deadline First", 1995.)
+//! A queue's virtual time V is the average of its entities' vruntimes, by weight. An entity's *lag* is V minus its vruntime: the service it
+//! is owed. With a lag of zero or more it is *eligible*. Each entity asks for a *slice*, and should have received it when virtual time
+//! reaches its *deadline*: its vruntime at that moment plus the slice divided by its weight. The eligible entity with the earliest deadline
+//! runs next. (Stoica and Abdel-Wahab, "Earliest Eligible Virtual Deadline First", 1995.)
 //!
-//! V is never stored: `sum_w_vruntime` and `sum_weight` are sums over what waits, relative to `zero_vruntime`, and `curr` is added
-//! when asked. Arithmetic wraps as the kernel's does.
+//! V is never stored: `sum_w_vruntime` and `sum_weight` are sums over the waiting entities, relative to `zero_vruntime`, and `curr` is
+//! added when V is needed. Arithmetic wraps as the kernel's does.
 //!
-//! Lag, by which entities join and leave, is [`super::lag`]'s, and what protects who runs [`super::protect`]'s. Who falls asleep while it
-//! owes service stays in competition until it has paid (DELAY_DEQUEUE): [`super::delayed`].
-//! The fair server, which lends fair tasks a deadline entity's time while realtime tasks starve them, is in `deadline/server.rs`. Absent:
-//! core scheduling.
+//! [`super::lag`] has the lag with which entities join and leave, [`super::protect`] the protection of the running entity, and
+//! [`super::delayed`] the entities that fall asleep with negative lag and keep competing until it is made up for (DELAY_DEQUEUE). The fair
+//! server, which lends fair tasks the time of a deadline entity while real-time tasks starve them, is in `deadline/server.rs`. Absent: core
+//! scheduling.
 
 use super::rules::AverageWeights;
 use super::timeline::entity_before;
@@ -25,7 +24,7 @@ use crate::sched::*;
 use crate::versions::Kernel;
 use units::unlikely;
 
-/// By which weights averages are taken.
+/// The weights by which averages are taken.
 #[derive(Clone, Copy)]
 pub(super) struct Weighing {
     weights: AverageWeights,
@@ -38,7 +37,7 @@ impl Weighing {
         Weighing { weights: kernel.entity.average_weights, resolution: kernel.load_resolution }
     }
 
-    /// fair.c: avg_vruntime_weight(). What a kept weight counts on `cfs_rq`; until v6.18 and in 6.12.y `scale_load_down()`.
+    /// fair.c: avg_vruntime_weight(). What a weight counts in the sums of `cfs_rq`; until v6.18 and in 6.12.y `scale_load_down()`.
     #[inline]
     pub fn avg_vruntime_weight(self, cfs_rq: &CfsRq, weight: u64) -> u64 {
         match self.weights {
@@ -49,7 +48,7 @@ impl Weighing {
     }
 }
 
-/// What decides on eligibility, computed once for several questions: `vruntime_eligible()` without its argument.
+/// The sums that decide on eligibility, computed once for several questions: `vruntime_eligible()` without its argument.
 #[derive(Clone, Copy)]
 pub(super) struct ZeroLag {
     /// Sum of `weight * (vruntime - zero_vruntime)`, `curr` included if it is queued.
@@ -61,7 +60,7 @@ pub(super) struct ZeroLag {
 }
 
 impl ZeroLag {
-    /// fair.c: vruntime_eligible(). Without a division, which would round.
+    /// fair.c: vruntime_eligible(). Avoids a division, which would round.
     #[inline]
     pub fn vruntime_eligible(self, vruntime: u64) -> bool {
         let key = vruntime.wrapping_sub(self.zero_vruntime) as i64;
@@ -80,7 +79,7 @@ impl CfsRq {
     }
 
     /// fair.c: __sum_w_vruntime_add().
-    /// Differs: does not warn of a product that is about to overflow.
+    /// Differs: does not warn when a product is about to overflow.
     #[inline]
     fn __sum_w_vruntime_add(&mut self, weighing: Weighing, se: &SchedEntity) {
         let weight = weighing.avg_vruntime_weight(self, se.load.weight);
@@ -99,7 +98,7 @@ impl CfsRq {
         self.sum_weight -= weight;
     }
 
-    /// What `se` would make of the sums; `None` if one overflows.
+    /// The sums with `se` added; `None` if one overflows.
     fn checked_sums(&self, weighing: Weighing, se: &SchedEntity) -> Option<(i64, u64)> {
         let weight = weighing.avg_vruntime_weight(self, se.load.weight);
         let weighted = self.entity_key(se).checked_mul(weight as i64)?;
@@ -114,7 +113,7 @@ impl CfsRq {
     }
 }
 
-/// How often weights may be halved: a kernel that needs more stops.
+/// How often weights may be halved; a kernel that needs more gives up.
 const MOST_HALVINGS: u8 = 10;
 
 impl<A: Arch> Sched<A> {
@@ -131,7 +130,7 @@ impl<A: Arch> Sched<A> {
         Weighing::of(&self.kernel).avg_vruntime_weight(&self.cfs_rq[cfs], weight)
     }
 
-    /// The sums of `cfs` with its running entity.
+    /// The sums of `cfs`, including its running entity.
     #[inline]
     pub(super) fn zero_lag(&self, cfs: CfsRqId) -> ZeroLag {
         let (cfs_rq, weighing) = (&self.cfs_rq[cfs], Weighing::of(&self.kernel));
@@ -145,7 +144,7 @@ impl<A: Arch> Sched<A> {
         ZeroLag { avg, load, zero_vruntime: cfs_rq.zero_vruntime, weights: weighing.weights }
     }
 
-    /// fair.c: sum_w_vruntime_add(). An entity is about to wait.
+    /// fair.c: sum_w_vruntime_add(). Adds an entity that begins to wait.
     #[inline]
     #[doc(alias = "avg_vruntime_add")]
     pub(super) fn sum_w_vruntime_add(&mut self, cfs: CfsRqId, se: SeId) {
@@ -156,7 +155,7 @@ impl<A: Arch> Sched<A> {
         self.cfs_rq[cfs].__sum_w_vruntime_add(weighing, &self.se[se]);
     }
 
-    /// fair.c: sum_w_vruntime_add_paranoid(). Where a sum would overflow, all weights are halved, and the sums taken anew.
+    /// fair.c: sum_w_vruntime_add_paranoid(). If a sum would overflow, all weights are halved and the sums taken anew.
     fn sum_w_vruntime_add_paranoid(&mut self, weighing: Weighing, cfs: CfsRqId, se: SeId) {
         let (cfs_rq, entities) = (&mut self.cfs_rq[cfs], &self.se);
         loop {
@@ -174,8 +173,8 @@ impl<A: Arch> Sched<A> {
         }
     }
 
-    /// fair.c: avg_vruntime(). The queue's virtual time, rounded towards the past, so that who stands there is eligible. The sums
-    /// count from it afterwards.
+    /// fair.c: avg_vruntime(). The queue's virtual time, rounded down, so that an entity exactly there is eligible. Afterwards the sums
+    /// count from it.
     pub fn avg_vruntime(&mut self, cfs: CfsRqId) -> u64 {
         self.path(Path::avg_vruntime);
         let delta = self.avg_vruntime_delta(cfs);
@@ -184,7 +183,7 @@ impl<A: Arch> Sched<A> {
         cfs_rq.zero_vruntime
     }
 
-    /// The same, for who only looks.
+    /// The same, without changing what the sums count from.
     pub fn shown_avg_vruntime(&self, cfs: CfsRqId) -> u64 {
         self.cfs_rq[cfs].zero_vruntime.wrapping_add_signed(self.avg_vruntime_delta(cfs))
     }
@@ -194,7 +193,7 @@ impl<A: Arch> Sched<A> {
     fn avg_vruntime_delta(&self, cfs: CfsRqId) -> i64 {
         if self.cfs_rq[cfs].sum_weight != 0 {
             let ZeroLag { avg, load, .. } = self.zero_lag(cfs);
-            // Division rounds towards zero: from below it must be held back.
+            // Division rounds towards zero; a negative average has to be rounded down.
             let avg = if avg < 0 { avg.wrapping_sub(load - 1) } else { avg };
             avg / load
         } else {
@@ -208,7 +207,7 @@ impl<A: Arch> Sched<A> {
         self.zero_lag(cfs).vruntime_eligible(self.se[se].vruntime)
     }
 
-    /// fair.c: update_deadline(). True when a slice is used up; then the next one begins.
+    /// fair.c: update_deadline(). Returns true if the slice is used up; then the next one begins.
     #[inline(never)]
     pub(super) fn update_deadline(&mut self, cfs: CfsRqId, se: SeId) -> bool {
         if entity_before(self.se[se].vruntime, self.se[se].deadline) {
@@ -223,7 +222,7 @@ impl<A: Arch> Sched<A> {
         true
     }
 
-    /// Who asks for no slice of its own gets what the tunable says now.
+    /// An entity without a slice of its own takes the tunable's current value.
     #[inline]
     pub(super) fn renew_slice(&mut self, se: SeId) {
         let se = &mut self.se[se];
@@ -234,10 +233,10 @@ impl<A: Arch> Sched<A> {
 
     // Who runs next.
 
-    /// fair.c: pick_eevdf(). Of those who are eligible the one with the earliest deadline, among equals the one that came first;
-    /// what runs, if it is still protected and `protect` heeds that.
-    /// Differs: looks through what waits in order of deadlines, where the kernel descends a tree by the least vruntime of each
-    /// branch; both find the first that is eligible. The next buddy is [`Sched::pick_next_entity_eevdf`]'s.
+    /// fair.c: pick_eevdf(). Of the eligible entities the one with the earliest deadline, among equals the one that came first; or the
+    /// running entity, if it is still protected and `protect` is set.
+    /// Differs: searches the waiting entities in order of their deadlines, where the kernel descends a tree by the least vruntime of each
+    /// branch; both find the first eligible one. The next buddy is handled in [`Sched::pick_next_entity_eevdf`].
     pub(super) fn pick_eevdf(&self, cfs: CfsRqId, protect: bool) -> Option<SeId> {
         let cfs_rq = &self.cfs_rq[cfs];
         let curr = self.queued_curr(cfs);
@@ -260,8 +259,8 @@ impl<A: Arch> Sched<A> {
         }
     }
 
-    /// fair.c: pick_next_entity(), since v6.6. The next buddy if it is eligible, else by deadline; without `protect` neither a buddy nor
-    /// the protection of what runs counts. `None`: it was one whose dequeue had been delayed, and is now made up for.
+    /// fair.c: pick_next_entity(), since v6.6. The next buddy if it is eligible, else the pick by deadline; without `protect` neither the
+    /// buddy nor the running entity's protection counts. `None`: the picked entity was a delayed one, which has now been dequeued.
     pub(super) fn pick_next_entity_eevdf(&mut self, cfs: CfsRqId, protect: bool) -> Option<SeId> {
         if protect
             && self.sched_feat(Feature::PICK_BUDDY)
@@ -281,21 +280,21 @@ impl<A: Arch> Sched<A> {
         Some(se)
     }
 
-    /// fair.c: cfs_rq_min_slice(). The shortest slice that is asked for on a queue, in ns; the longest there is where nothing is queued.
+    /// fair.c: cfs_rq_min_slice(). The shortest slice requested on a queue, in ns; the greatest possible one if nothing is queued.
     pub(super) fn cfs_rq_min_slice(&self, cfs: CfsRqId) -> u32 {
         let waiting = self.cfs_rq[cfs].tasks_timeline.least_slice();
         let running = self.queued_curr(cfs).map(|curr| self.se[curr].slice);
         waiting.into_iter().chain(running).min().unwrap_or(u32::MAX)
     }
 
-    /// fair.c: cfs_rq_max_slice(). The longest, in ns.
+    /// fair.c: cfs_rq_max_slice(). The longest slice requested on a queue, in ns.
     pub(super) fn cfs_rq_max_slice(&self, cfs: CfsRqId) -> u32 {
         let waiting = self.cfs_rq[cfs].tasks_timeline.greatest_slice();
         let running = self.queued_curr(cfs).map(|curr| self.se[curr].slice);
         waiting.into_iter().chain(running).max().unwrap_or(0)
     }
 
-    /// A queued group's entity asks for the shortest slice of what it holds, in ns.
+    /// Makes a queued group's entity ask for the shortest slice of the entities below it, in ns.
     pub(super) fn set_group_slice(&mut self, cfs: CfsRqId, se: SeId, slice: u32) {
         let entity = &mut self.se[se];
         if entity.slice == slice {

@@ -1,9 +1,11 @@
-//! fair.c: energy-aware placement: of the CPUs on which a woken task fits, the one that costs least energy. In each performance
-//! domain the CPU with most to spare is the candidate, and the task's previous CPU is another.
+//! fair.c: energy-aware placement: of the CPUs on which a woken task fits, it takes the one that costs the least
+//! energy. The candidates are the CPU with the most spare capacity in each performance domain, and the task's previous
+//! CPU.
 //!
-//! It is tried while no CPU is overutilized; from then on until all fit again, load is spread as on other machines.
+//! Placement considers energy while no CPU is overutilized; after that, load is spread as on other machines until all
+//! tasks fit again.
 //!
-//! Differs: nothing limits frequencies but the governor's choice (thermal pressure).
+//! Differs: nothing but the governor limits frequencies (no thermal pressure).
 
 use super::fit::{Fits, Needs};
 use crate::arch::Arch;
@@ -18,27 +20,27 @@ use units::{CpuId, CpuMask, unlikely};
 /// topology.c: EM_MAX_COMPLEXITY, until v6.6.
 const EM_MAX_COMPLEXITY: usize = 2048;
 
-/// What the governor makes of a CPU: at least so much performance, and what it asks for. 1024 a full CPU.
+/// What the governor makes of a CPU's utilization: a minimum performance, and what it asks for. 1024 is a full CPU.
 #[derive(Clone, Copy)]
 pub(crate) struct GovernorPerf {
     pub min: u64,
     pub wanted: u64,
 }
 
-/// fair.c: struct energy_env. Utilizations and capacities, 1024 a full CPU.
+/// fair.c: struct energy_env. Utilizations and capacities; 1024 is a full CPU.
 #[derive(Clone, Copy, Default)]
 struct EnergyEnv {
     /// What the task adds.
     task_busy_time: u64,
-    /// What the domain's CPUs do without it.
+    /// The utilization of the domain's CPUs without the task.
     pd_busy_time: u64,
-    /// Of one CPU of the domain.
+    /// The capacity of one CPU of the domain.
     cpu_cap: u64,
-    /// Of all of them.
+    /// The capacity of all its CPUs.
     pd_cap: u64,
 }
 
-/// A candidate CPU: how well the task fits, and what would be left.
+/// A candidate CPU: how well the task fits, and the spare capacity that would remain.
 #[derive(Clone, Copy)]
 struct Candidate {
     cpu: CpuId,
@@ -46,7 +48,7 @@ struct Candidate {
     spare_cap: u64,
 }
 
-/// The best CPU found so far that is not the previous one.
+/// The best CPU found so far, other than the previous one.
 #[derive(Clone, Copy)]
 struct Best {
     cpu: CpuId,
@@ -54,7 +56,7 @@ struct Best {
     actual_cap: u64,
 }
 
-/// What `find_energy_efficient_cpu()` knows of the previous CPU, and of the cheapest place.
+/// What `find_energy_efficient_cpu()` knows of the previous CPU and of the cheapest one.
 #[derive(Clone, Copy)]
 struct Compared {
     prev_delta: u64,
@@ -72,7 +74,7 @@ impl<A: Arch> Sched<A> {
         unlikely(self.sched_energy_present)
     }
 
-    /// topology.c: build_perf_domains(), and sched_energy_set(), of all root domains.
+    /// topology.c: build_perf_domains(), and sched_energy_set(), for all root domains.
     pub(crate) fn build_perf_domains(&mut self) {
         let mut has_eas = false;
         for rd in 0..self.root_domains.len() {
@@ -83,11 +85,11 @@ impl<A: Arch> Sched<A> {
         self.sched_energy_present = has_eas;
     }
 
-    /// topology.c: sched_is_eas_possible(). Whether the CPUs are such that energy can be reckoned with, or why not.
-    /// Differs: a machine without an energy model, which tells no governor either, is out at once.
+    /// topology.c: sched_is_eas_possible(). Whether these CPUs allow energy-aware scheduling, or why not.
+    /// Differs: a machine without an energy model, which does not tell the governor either, is refused at once.
     ///
     /// # Errors
-    /// EOPNOTSUPP, which is what `sched_energy_aware` answers then.
+    /// EOPNOTSUPP, which is then the answer of `sched_energy_aware`.
     pub(crate) fn sched_is_eas_possible(&self, cpu_map: &CpuMask) -> Answer<&EnergyModel> {
         let no = |why| Refusal::new(Errno::EOPNOTSUPP, why);
         let model = self.topology.energy_model.as_ref().ok_or(no("the machine has no energy model"))?;
@@ -111,7 +113,7 @@ impl<A: Arch> Sched<A> {
         Ok(model)
     }
 
-    /// The performance domains of a root domain, the last CPU's first; none where energy is not reckoned with.
+    /// The performance domains of a root domain, that of the last CPU first; none if energy-aware scheduling is off.
     fn perf_domains_of(&self, rd: RdId) -> Vec<PerfDomain> {
         let rule = self.kernel.wake.energy;
         let cpu_map = &self.root_domains[rd.index()].span;
@@ -136,7 +138,7 @@ impl<A: Arch> Sched<A> {
 
     // Overutilization.
 
-    /// fair.c: is_rd_overutilized(). Always where energy is not reckoned with.
+    /// fair.c: is_rd_overutilized(). Always true if energy-aware scheduling is off.
     #[inline]
     pub(crate) fn is_rd_overutilized(&self, cpu: CpuId) -> bool {
         !self.sched_energy_enabled() || self.root_domain(cpu).overutilized
@@ -152,7 +154,7 @@ impl<A: Arch> Sched<A> {
         }
     }
 
-    /// fair.c: cpu_overutilized(). Whether the CPU's tasks do not fit there.
+    /// fair.c: cpu_overutilized(). Whether the CPU's tasks do not fit on it.
     pub(super) fn cpu_overutilized(&self, cpu: CpuId) -> bool {
         if !self.sched_energy_enabled() {
             return false;
@@ -162,7 +164,7 @@ impl<A: Arch> Sched<A> {
             uclamp_min: self.uclamp.uclamp_rq_get(cpu, ClampId::Min),
             uclamp_max: self.uclamp.uclamp_rq_get(cpu, ClampId::Max),
         };
-        // Only the lower clamp's being too high is no reason to spread.
+        // A lower clamp that is too high is no reason to spread by itself.
         self.util_fits_cpu(needs, cpu) == Fits::No
     }
 
@@ -176,7 +178,7 @@ impl<A: Arch> Sched<A> {
 
     // Placement.
 
-    /// fair.c: find_energy_efficient_cpu(). `None`: the choice is to be made as elsewhere.
+    /// fair.c: find_energy_efficient_cpu(). `None`: choose as without energy-aware scheduling.
     #[fentry]
     pub(super) fn find_energy_efficient_cpu(&mut self, p: TaskId, prev_cpu: CpuId) -> Option<CpuId> {
         let this_cpu = self.smp_processor_id();
@@ -203,7 +205,7 @@ impl<A: Arch> Sched<A> {
         Some(compared.and_then(Compared::chosen).unwrap_or(prev_cpu))
     }
 
-    /// The loop of `find_energy_efficient_cpu()`. `None`: utilizations changed meanwhile, the task stays.
+    /// The loop of `find_energy_efficient_cpu()`. `None`: utilizations changed meanwhile, and the task stays.
     fn compare_energy(
         &mut self,
         pds: &[PerfDomain],
@@ -244,8 +246,8 @@ impl<A: Arch> Sched<A> {
         Some(compared)
     }
 
-    /// The inner loop of `find_energy_efficient_cpu()`: the previous CPU, if it is in this domain and the task fits there; and of
-    /// the others on which it fits the one with most to spare.
+    /// The inner loop of `find_energy_efficient_cpu()`: the previous CPU, if it is in this domain and the task fits
+    /// there; and among the other CPUs on which it fits, the one with the most spare capacity.
     fn candidates_in(
         &mut self,
         pd: &PerfDomain,
@@ -255,7 +257,7 @@ impl<A: Arch> Sched<A> {
         prev_cpu: CpuId,
     ) -> (Option<Candidate>, Option<Candidate>) {
         let (mut prev, mut most_spare): (_, Option<Candidate>) = (None, None);
-        // The clamps of the last queue that had tasks hold for the idle ones after it.
+        // An idle queue has no clamps of its own: those of the last non-idle queue in the walk remain in effect.
         let (mut uclamp_min, mut uclamp_max) = (needs.uclamp_min, needs.uclamp_max);
         for cpu in pd.cpus.iter() {
             let usable = self.cpu_online_mask.contains(cpu)
@@ -285,14 +287,14 @@ impl<A: Arch> Sched<A> {
         (prev, most_spare)
     }
 
-    /// fair.c: eenv_task_busy_time(). What the task is going to run, interrupts' share of the CPU taken off.
+    /// fair.c: eenv_task_busy_time(). The task's expected utilization, less the interrupts' share of the CPU.
     fn eenv_task_busy_time(&self, p: TaskId, prev_cpu: CpuId) -> u64 {
         let max_cap = self.capacity_orig_of(prev_cpu);
         let irq = self.cpu_util_irq(prev_cpu);
         if irq >= max_cap { max_cap } else { scale_irq_capacity(self.task_util_est(p), irq, max_cap) }
     }
 
-    /// fair.c: eenv_pd_busy_time(). What the CPUs of a domain run without the task.
+    /// fair.c: eenv_pd_busy_time(). The utilization of a domain's CPUs without the task.
     fn eenv_pd_busy_time(&self, pd: &PerfDomain, p: TaskId, pd_cap: u64) -> u64 {
         let online = pd.cpus.iter().filter(|&cpu| self.cpu_online_mask.contains(cpu));
         let busy_time: u64 =
@@ -300,7 +302,8 @@ impl<A: Arch> Sched<A> {
         busy_time.min(pd_cap)
     }
 
-    /// fair.c: eenv_pd_max_util(). What the busiest CPU of a domain asks for, with the task on `dst_cpu`.
+    /// fair.c: eenv_pd_max_util(). The performance that the busiest CPU of a domain asks for, with the task on
+    /// `dst_cpu`.
     fn eenv_pd_max_util(&self, eenv: &EnergyEnv, pd: &PerfDomain, p: TaskId, dst_cpu: Option<CpuId>) -> u64 {
         let online = pd.cpus.iter().filter(|&cpu| self.cpu_online_mask.contains(cpu));
         let asked = online.map(|cpu| {
@@ -317,7 +320,7 @@ impl<A: Arch> Sched<A> {
         asked.max().unwrap_or(0).min(eenv.cpu_cap)
     }
 
-    /// fair.c: compute_energy(). `dst_cpu`: where the task would be; `None`: nowhere.
+    /// fair.c: compute_energy(). `dst_cpu`: the CPU on which the task would be; `None`: on none.
     fn compute_energy(&mut self, eenv: &EnergyEnv, pd: &PerfDomain, p: TaskId, dst_cpu: Option<CpuId>) -> u64 {
         let max_util = self.eenv_pd_max_util(eenv, pd, p, dst_cpu);
         let busy_time = match dst_cpu {
@@ -329,7 +332,7 @@ impl<A: Arch> Sched<A> {
 
     // Utilization as the frequency governor sees it.
 
-    /// fair.c: effective_cpu_util() (core.c until v6.7, ENERGY_UTIL). What all classes and interrupts run.
+    /// fair.c: effective_cpu_util() (core.c until v6.7, ENERGY_UTIL). The utilization of all classes and interrupts.
     pub(crate) fn effective_cpu_util(&self, cpu: CpuId, util_cfs: u64) -> u64 {
         let scale = self.capacity_orig_of(cpu);
         let irq = self.cpu_util_irq(cpu);
@@ -343,7 +346,8 @@ impl<A: Arch> Sched<A> {
         scale.min(scale_irq_capacity(util, irq, scale) + irq)
     }
 
-    /// `effective_cpu_util()` of v6.1 with FREQUENCY_UTIL: within the clamps of the queue and of a task that would come.
+    /// `effective_cpu_util()` of v6.1 with FREQUENCY_UTIL: within the clamps of the queue and of a task that would be
+    /// added.
     ///
     pub(crate) fn frequency_util(&self, cpu: CpuId, util_cfs: u64, p: Option<TaskId>) -> u64 {
         let max = self.capacity_orig_of(cpu);
@@ -361,8 +365,9 @@ impl<A: Arch> Sched<A> {
         max.min(scale_irq_capacity(util, irq, max) + irq)
     }
 
-    /// cpufreq_schedutil.c: sugov_effective_cpu_perf(), of what `eenv_pd_max_util()` hands it (v6.8): with headroom, but no more
-    /// than the upper clamps allow nor less than the lower ones and deadline tasks ask for. `boost`: at least so much is used.
+    /// cpufreq_schedutil.c: sugov_effective_cpu_perf(), of what `eenv_pd_max_util()` passes to it (v6.8): with
+    /// headroom, but no more than the upper clamps allow, and no less than the lower clamps and deadline tasks ask for.
+    /// `boost`: a lower bound of the utilization.
     #[doc(alias = "sugov_effective_cpu_perf")]
     pub(crate) fn governor_perf(&self, cpu: CpuId, util_cfs: u64, boost: u64, p: Option<TaskId>) -> GovernorPerf {
         let scale = self.capacity_orig_of(cpu);
@@ -386,7 +391,7 @@ impl<A: Arch> Sched<A> {
         GovernorPerf { min, wanted: min.max(map_util_perf(actual).min(max)) }
     }
 
-    /// Whether the CPU has real-time tasks, and nobody has said that they need less than the highest frequency.
+    /// Whether the CPU has real-time tasks that run at the highest frequency, because no clamp limits them.
     #[doc(alias = "rt_rq_is_runnable")]
     fn rt_tasks_go_fast(&self, cpu: CpuId) -> bool {
         let rt_rq = &self.rt[cpu];
@@ -395,8 +400,8 @@ impl<A: Arch> Sched<A> {
 }
 
 impl Compared {
-    /// Whether it is worth to reckon a candidate's energy. A better fit than the best so far, or as good; where both lack the
-    /// lower clamp, more capacity.
+    /// Whether a candidate's energy is worth computing: it fits better than the best so far, or as well; if both miss
+    /// the lower clamp, it must have more capacity.
     fn may_be_better(&self, candidate: Candidate, actual_cap: u64) -> bool {
         let best_fits = self.best.map_or(Fits::ButClamp, |best| best.fits);
         let best_cap = self.best.map_or(0, |best| best.actual_cap);

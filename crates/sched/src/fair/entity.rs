@@ -1,7 +1,7 @@
-//! fair.c, "Scheduling class queueing methods": an entity's way onto a queue, to the CPU and off again.
+//! fair.c, "Scheduling class queueing methods": how an entity is queued, runs, and leaves.
 //!
-//! An entity is a task's, or a group's on one CPU. The one that runs is `curr` of its queue and stands outside the
-//! timeline. What virtual time is good for is told in [`super::cfs`] and [`super::eevdf`]: [`Pick`] chooses between them.
+//! An entity is a task's, or a group's on one CPU. The running one is `curr` of its queue and is not in the timeline. [`super::cfs`] and
+//! [`super::eevdf`] explain the use of virtual time; [`Pick`] chooses between them.
 
 use super::eevdf::Weighing;
 use super::group::GroupShares;
@@ -20,7 +20,7 @@ use fentry::fentry;
 use units::{CpuId, Ns, unlikely};
 
 impl MinVruntimeDequeue {
-    /// Whether a dequeue with these flags does.
+    /// Whether a dequeue with these flags advances min_vruntime.
     #[inline(always)]
     pub(super) fn advances(self, flags: &QueueFlags) -> bool {
         match self {
@@ -34,13 +34,13 @@ impl MinVruntimeDequeue {
 impl<A: Arch> Sched<A> {
     // Virtual time.
 
-    /// fair.c: update_curr(). Charges what the queue's `curr` ran since it was last looked at.
+    /// fair.c: update_curr(). Charges the queue's `curr` with what it ran since the last update.
     #[inline]
     pub(crate) fn update_curr(&mut self, cfs: CfsRqId) {
         self.update_curr_in(Step::Any, cfs);
     }
 
-    /// The same as a part of a walk's step.
+    /// The same, as part of one step of a walk.
     #[inline(always)]
     fn update_curr_in(&mut self, step: Step, cfs: CfsRqId) {
         let cfs_rq = &self.cfs_rq[cfs];
@@ -56,7 +56,7 @@ impl<A: Arch> Sched<A> {
         }
     }
 
-    /// The body of `update_curr()` where there is something to charge.
+    /// The body of `update_curr()`, if there is something to charge.
     #[inline(never)]
     fn update_curr_by(&mut self, cfs: CfsRqId, curr: SeId, delta_exec: u64) {
         self.update_curr_by_in(Step::Any, cfs, curr, delta_exec);
@@ -96,7 +96,7 @@ impl<A: Arch> Sched<A> {
         self.resched_after_update(cfs, curr, slice_ended);
     }
 
-    /// The part of `update_curr()` that charges the task itself, its deadline server and the queue's budget.
+    /// The part of `update_curr()` that charges the task itself, its deadline server and the queue's runtime.
     #[inline(always)]
     fn charge_curr(&mut self, cfs: CfsRqId, curr: SeId, delta_exec: u64) {
         if let SchedEntity { task: Some(task), vruntime, .. } = self.se[curr] {
@@ -119,7 +119,7 @@ impl<A: Arch> Sched<A> {
         self.__enqueue_entity_in(Step::Any, cfs, se);
     }
 
-    /// The same as a part of a walk's step.
+    /// The same, as part of one step of a walk.
     #[inline(always)]
     fn __enqueue_entity_in(&mut self, step: Step, cfs: CfsRqId, se: SeId) {
         let pick = self.arithmetic_of(step).pick;
@@ -156,7 +156,7 @@ impl<A: Arch> Sched<A> {
         cfs_rq.sum_w_vruntime_sub(Weighing::of(&self.kernel), entity);
     }
 
-    /// fair.c: account_entity_enqueue(). With the runnable load, which is added just before.
+    /// fair.c: account_entity_enqueue(), with the runnable load, which the kernel adds just before.
     #[inline(always)]
     fn account_entity_enqueue(&mut self, cfs: CfsRqId, se: SeId, step: Step) {
         let (cfs_rq, entity) = (&mut self.cfs_rq[cfs], &self.se[se]);
@@ -181,7 +181,8 @@ impl<A: Arch> Sched<A> {
         }
     }
 
-    /// fair.c: account_entity_dequeue(). With the runnable load, which is taken off before; from here on the entity is queued no more.
+    /// fair.c: account_entity_dequeue(), with the runnable load, which the kernel subtracts before. From here on the entity is no longer
+    /// queued.
     #[inline(always)]
     fn account_entity_dequeue(&mut self, cfs: CfsRqId, se: SeId, step: Step) {
         let (cfs_rq, entity) = (&mut self.cfs_rq[cfs], &mut self.se[se]);
@@ -207,8 +208,8 @@ impl<A: Arch> Sched<A> {
         }
     }
 
-    /// What account_entity_dequeue() and then account_entity_enqueue() come to while the weight of a queued group's entity becomes
-    /// `weight`. (A task gets another weight only while it is off its queue.)
+    /// The net effect of account_entity_dequeue() and then account_entity_enqueue() when the weight of a queued group's entity becomes
+    /// `weight`. (A task's weight changes only while it is dequeued.)
     #[inline(always)]
     pub(crate) fn account_entity_reweight(&mut self, cfs: CfsRqId, se: SeId, weight: u64) {
         let entity = &self.se[se];
@@ -223,7 +224,7 @@ impl<A: Arch> Sched<A> {
         }
     }
 
-    /// The part of it that concerns the run queue.
+    /// The part of account_entity_reweight() that concerns the runqueue.
     #[inline(always)]
     pub(crate) fn reweight_rq(&mut self, cpu: CpuId, before: u64, weight: u64) {
         let load = &mut self.rq[cpu].load;
@@ -234,7 +235,7 @@ impl<A: Arch> Sched<A> {
     }
 
     /// fair.c: enqueue_entity().
-    /// Differs: the tree's other nodes, which an insertion touches as well, are not charged; nor on any other walk of it.
+    /// Differs: the other nodes of the tree that an insertion touches are not charged; nor does any other walk of the tree charge them.
     #[inline(always)]
     #[fentry]
     pub(crate) fn enqueue_entity(&mut self, cfs: CfsRqId, se: SeId, flags: QueueFlags, step: Step) {
@@ -262,14 +263,14 @@ impl<A: Arch> Sched<A> {
         }
     }
 
-    /// `enqueue_entity()` of a group's entity, outside the walks up.
+    /// `enqueue_entity()` of a group's entity, outside the walks up the hierarchy.
     #[inline(never)]
     pub(crate) fn enqueue_group_entity(&mut self, cfs: CfsRqId, se: SeId) {
         let flags = QueueFlags { wakeup: true, ..QueueFlags::default() };
         self.enqueue_entity(cfs, se, flags, Step::Any);
     }
 
-    /// The end of `enqueue_entity()` on a queue that was empty.
+    /// The end of `enqueue_entity()`, if the queue was empty.
     #[inline(always)]
     fn first_queued(&mut self, cfs: CfsRqId) {
         match self.kernel.bandwidth.throttled_leaf {
@@ -288,7 +289,7 @@ impl<A: Arch> Sched<A> {
         }
     }
 
-    /// The part of `enqueue_entity()` that makes vruntime absolute, accounts for the entity and places it.
+    /// The part of `enqueue_entity()` that makes vruntime absolute, accounts for the entity and places it (until v6.5).
     #[inline(always)]
     fn enqueue_placed_cfs(
         &mut self,
@@ -336,7 +337,7 @@ impl<A: Arch> Sched<A> {
         self.llc_enqueue_entity(se);
     }
 
-    /// The part of `enqueue_entity()` that brings averages up to date, and the weight of a group's entity.
+    /// The part of `enqueue_entity()` that updates averages, and the weight of a group's entity.
     #[inline(always)]
     fn enqueue_averages(&mut self, cfs: CfsRqId, se: SeId, step: Step, at: LevelLines) {
         self.enqueue_entity_load_avg(cfs, se, step, at);
@@ -355,7 +356,7 @@ impl<A: Arch> Sched<A> {
         }
     }
 
-    /// fair.c: dequeue_entity(). False: the dequeue is delayed, and the entity goes on competing (v6.12).
+    /// fair.c: dequeue_entity(). Returns false if the dequeue is delayed and the entity keeps competing (v6.12).
     #[inline(always)]
     #[fentry]
     pub(crate) fn dequeue_entity(&mut self, cfs: CfsRqId, se: SeId, flags: QueueFlags, step: Step) -> bool {
@@ -372,7 +373,7 @@ impl<A: Arch> Sched<A> {
         }
     }
 
-    /// `dequeue_entity()` of a group's entity, outside the walks up.
+    /// `dequeue_entity()` of a group's entity, outside the walks up the hierarchy.
     #[inline(never)]
     pub(crate) fn dequeue_group_entity(&mut self, cfs: CfsRqId, se: SeId, flags: QueueFlags) -> bool {
         self.dequeue_entity(cfs, se, flags, Step::Any)
@@ -392,7 +393,7 @@ impl<A: Arch> Sched<A> {
         }
     }
 
-    /// The same since v6.6. False: it may leave later.
+    /// The rest of `dequeue_entity()` since v6.6. Returns false if the dequeue is delayed.
     #[inline(never)]
     fn dequeue_entity_eevdf(&mut self, cfs: CfsRqId, se: SeId, flags: QueueFlags) -> bool {
         self.clear_buddies(cfs, se);
@@ -425,7 +426,7 @@ impl<A: Arch> Sched<A> {
         true
     }
 
-    /// The part of `dequeue_entity()` that brings averages up to date.
+    /// The part of `dequeue_entity()` that updates averages.
     #[inline(always)]
     fn dequeue_averages(&mut self, cfs: CfsRqId, se: SeId, step: Step, at: LevelLines) {
         let action = match step {
@@ -436,8 +437,8 @@ impl<A: Arch> Sched<A> {
         self.se_update_runnable_in(step, se);
     }
 
-    /// UPDATE_UTIL_EST, which `dequeue_entity()` has `update_load_avg()` do for a task that falls asleep, once.
-    /// Differs: after the update of a group's entity's number of tasks, which a task has none of.
+    /// UPDATE_UTIL_EST, which makes `update_load_avg()` in `dequeue_entity()` update the estimate once for a task that falls asleep.
+    /// Differs: comes after the number of tasks of a group's entity is updated, which does not concern tasks.
     #[inline]
     fn estimate_sleepers_util(&mut self, se: SeId, flags: QueueFlags) {
         if flags.sleep
@@ -448,7 +449,7 @@ impl<A: Arch> Sched<A> {
         }
     }
 
-    /// The part of `dequeue_entity()` that takes the entity out of the timeline, and its weight off the queue's.
+    /// The part of `dequeue_entity()` that takes the entity out of the timeline, and its weight out of the queue's.
     #[inline(always)]
     fn dequeue_weight(&mut self, cfs: CfsRqId, se: SeId, step: Step) {
         if self.cfs_rq[cfs].curr != Some(se) {
@@ -458,8 +459,8 @@ impl<A: Arch> Sched<A> {
         self.account_entity_dequeue(cfs, se, step);
     }
 
-    /// The part of `dequeue_entity()` that makes vruntime relative to a queue to come, and lets min_vruntime go on (until v6.5); unused
-    /// runtime goes back in between.
+    /// The part of `dequeue_entity()` that makes vruntime relative to the next queue, and lets min_vruntime advance (until v6.5). In
+    /// between, unused runtime is given back.
     #[inline(always)]
     fn normalise_vruntime(&mut self, cfs: CfsRqId, se: SeId, flags: QueueFlags) {
         if unlikely(!flags.sleep) {
@@ -473,13 +474,13 @@ impl<A: Arch> Sched<A> {
 
     // To the CPU and off it.
 
-    /// fair.c: set_next_entity(). `first`: it was picked, and not only put back.
+    /// fair.c: set_next_entity(). `first`: the entity was picked, not only put back.
     #[inline(always)]
     pub(crate) fn set_next_entity(&mut self, cfs: CfsRqId, se: SeId, first: bool) {
         self.set_next_entity_in(Step::Any, cfs, se, first);
     }
 
-    /// The same as a part of a walk's step.
+    /// The same, as part of one step of a walk.
     #[inline(always)]
     #[fentry(set_next_entity)]
     pub(super) fn set_next_entity_in(&mut self, step: Step, cfs: CfsRqId, se: SeId, first: bool) {
@@ -529,7 +530,7 @@ impl<A: Arch> Sched<A> {
         self.cfs_rq[cfs].curr = None;
     }
 
-    /// The part of `put_prev_entity()` for an entity that goes on waiting.
+    /// The part of `put_prev_entity()` for an entity that is still runnable.
     #[inline(never)]
     fn put_prev_queued_entity(&mut self, cfs: CfsRqId, prev: SeId) {
         self.update_stats_wait_start(cfs, prev);

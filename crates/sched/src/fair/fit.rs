@@ -1,7 +1,8 @@
-//! fair.c: whether a task, or a utilization, fits on a CPU; and the search for an idle CPU where CPUs differ in capacity.
-//! 1024 is a full CPU of the biggest kind.
+//! fair.c: whether a task, or a utilization, fits on a CPU; and the search for an idle CPU on machines whose CPUs
+//! differ in capacity. 1024 is a full CPU of the biggest kind.
 //!
-//! Differs: neither thermal nor firmware limits lower a CPU's capacity (`get_actual_cpu_capacity()`, `thermal_load_avg()`).
+//! Differs: neither thermal nor firmware limits lower a CPU's capacity (`get_actual_cpu_capacity()`,
+//! `thermal_load_avg()`).
 
 use super::idle_scan::Wrap;
 use super::wake::AsymIdle;
@@ -15,24 +16,24 @@ use fentry::fentry;
 use std::hint::cold_path;
 use units::{CpuId, unlikely};
 
-/// fair.c: fits_capacity(). Whether a utilization leaves a CPU 20% of its capacity.
+/// fair.c: fits_capacity(). Whether a utilization leaves 20% of a CPU's capacity free.
 #[inline]
 pub(super) fn fits_capacity(util: u64, capacity: u64) -> bool {
     util * 1280 < capacity * 1024
 }
 
-/// fair.c: what util_fits_cpu() answers, from the worst.
+/// fair.c: the answers of util_fits_cpu(), from the worst.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub(super) enum Fits {
     /// 0
     No,
-    /// -1: all but the lower clamp, which asks for more than the CPU has.
+    /// -1: the task fits, except that its lower clamp asks for more than the CPU has.
     ButClamp,
     /// 1
     Yes,
 }
 
-/// What a task needs: its utilization, and between what it wants to be served.
+/// What a task needs: its utilization and its clamps.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct Needs {
     pub util: u64,
@@ -51,8 +52,8 @@ impl<A: Arch> Sched<A> {
         }
     }
 
-    /// fair.c: util_fits_cpu(). A task that is capped below the CPU's capacity fits whatever its utilization, except on the
-    /// biggest CPU, which may be overloaded by any.
+    /// fair.c: util_fits_cpu(). A task whose upper clamp is below the CPU's capacity fits whatever its utilization,
+    /// except on the biggest CPU, which any task may overload.
     pub(super) fn util_fits_cpu(&self, needs: Needs, cpu: CpuId) -> Fits {
         let Needs { util, uclamp_min, uclamp_max } = needs;
         let fits = fits_capacity(util, self.capacity_of(cpu));
@@ -75,13 +76,13 @@ impl<A: Arch> Sched<A> {
         self.util_fits_cpu(self.needs_of(p), cpu) == Fits::Yes
     }
 
-    /// sched.h: sched_asym_cpucap_active(). Whether CPUs differ in capacity, and placement knows.
+    /// sched.h: sched_asym_cpucap_active(). Whether CPUs differ in capacity, and placement takes that into account.
     #[inline]
     pub(super) fn sched_asym_cpucap_active(&self) -> bool {
         unlikely(self.domains.sched_asym_cpucapacity) && self.kernel.wake.asym_idle != AsymIdle::Unseen
     }
 
-    /// The head of select_idle_sibling(): what the task needs, where that matters.
+    /// The beginning of select_idle_sibling(): what the task needs, if capacities matter.
     #[inline]
     pub(super) fn asym_needs(&mut self, p: TaskId) -> Option<Needs> {
         if !self.sched_asym_cpucap_active() {
@@ -91,7 +92,7 @@ impl<A: Arch> Sched<A> {
         Some(self.needs_of(p))
     }
 
-    /// fair.c: asym_fits_cpu(). Any CPU will do where all are alike.
+    /// fair.c: asym_fits_cpu(). Any CPU will do if all have the same capacity.
     #[inline]
     pub(super) fn asym_fits_cpu(&mut self, needs: Option<Needs>, cpu: CpuId) -> bool {
         let Some(needs) = needs else { return true };
@@ -100,8 +101,8 @@ impl<A: Arch> Sched<A> {
         (!whole || self.is_core_idle(cpu)) && self.util_fits_cpu(needs, cpu) == Fits::Yes
     }
 
-    /// fair.c: select_idle_capacity(). The first idle CPU from `target` on that fits; else the one that fits best, and of
-    /// those the biggest.
+    /// fair.c: select_idle_capacity(). The first idle CPU from `target` on that fits; else the one that fits best, and
+    /// among equals the biggest.
     pub(super) fn select_idle_capacity(&mut self, p: TaskId, needs: Needs, sd: SdId, target: CpuId) -> Option<CpuId> {
         match self.kernel.wake.asym_idle {
             AsymIdle::Unseen | AsymIdle::ByCapacity => self.select_idle_cpu_by_capacity(p, needs, sd, target),
@@ -141,15 +142,15 @@ impl<A: Arch> Sched<A> {
     }
 }
 
-/// fair.c: enum asym_fits_state. How well an idle CPU serves, from the best that is not good enough to take at once. While no idle core
-/// is known of, every CPU counts as one.
+/// fair.c: enum asym_fits_state. How well an idle CPU serves if it is not good enough to be taken at once, from the
+/// best. While no idle core is known, every CPU counts as one.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 enum AsymFits {
-    /// ASYM_IDLE_UCLAMP_MISFIT: of an idle core, too small for the lower clamp alone.
+    /// ASYM_IDLE_UCLAMP_MISFIT: on an idle core, too small only for the lower clamp.
     CoreButClamp,
-    /// ASYM_IDLE_COMPLETE_MISFIT: of an idle core, too small.
+    /// ASYM_IDLE_COMPLETE_MISFIT: on an idle core, but too small.
     CoreTooSmall,
-    /// ASYM_IDLE_THREAD_FITS: beside a busy thread, big enough.
+    /// ASYM_IDLE_THREAD_FITS: big enough, but beside a busy thread.
     ThreadFits,
     /// ASYM_IDLE_THREAD_UCLAMP_MISFIT
     ThreadButClamp,
@@ -158,7 +159,7 @@ enum AsymFits {
 }
 
 impl AsymFits {
-    /// `None`: to be taken at once.
+    /// `None`: the CPU is to be taken at once.
     fn of(fits: Fits, preferred_core: bool) -> Option<AsymFits> {
         Some(match (fits, preferred_core) {
             (Fits::Yes, true) => return None,
@@ -172,8 +173,8 @@ impl AsymFits {
 }
 
 impl<A: Arch> Sched<A> {
-    /// select_idle_capacity() where whole cores go first. If none is known of, no more CPUs are looked at than the use of the domain leaves
-    /// likely (SIS_UTIL); if none is found, that is noted.
+    /// select_idle_capacity() in kernels that prefer whole idle cores. If none is known, the scan looks only at as many
+    /// CPUs as the domain's utilization leaves likely (SIS_UTIL); if it finds none, that is noted.
     #[fentry(select_idle_capacity)]
     fn select_idle_core_by_capacity(&mut self, p: TaskId, needs: Needs, sd: SdId, target: CpuId) -> Option<CpuId> {
         let has_idle_core = self.sched_smt_active() && self.test_idle_cores(target, false);

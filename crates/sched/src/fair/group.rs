@@ -1,8 +1,8 @@
-//! fair.c: task groups: what a group's entity weighs on each CPU, and how groups come and go.
+//! fair.c: task groups: what a group's entity weighs on each CPU, and how groups are created and destroyed.
 //!
-//! A group has a queue and an entity on each CPU; the entity stands for the queue one level up. The group's shares are
-//! divided among its entities by the load of their queues, which takes a sum over all CPUs (`tg->load_avg`) that each
-//! queue corrects now and then. Absent: real-time groups.
+//! A group has a queue and an entity on each CPU; the entity represents the queue one level up. The group's shares are divided
+//! among its entities in proportion to the load of their queues. This takes a sum over all CPUs (`tg->load_avg`), which each
+//! queue corrects from time to time. Absent: real-time groups.
 
 use super::rules::{Pick, WakingVruntime};
 use crate::arch::Arch;
@@ -17,7 +17,8 @@ use crate::syscalls::TaskChange;
 use fentry::fentry;
 use units::{CpuId, unlikely};
 
-/// sched.h: MIN_SHARES, MAX_SHARES: bounds of a group's shown shares; the lower one, unscaled, also of its entities'.
+/// sched.h: MIN_SHARES, MAX_SHARES. Bounds of a group's shares as shown to users; the lower one, unscaled, also bounds the
+/// weight of its entities.
 pub const MIN_SHARES: u64 = 2;
 pub const MAX_SHARES: u64 = 1 << 18;
 
@@ -54,7 +55,8 @@ behaviour! {
 impl<A: Arch> Sched<A> {
     // Shares.
 
-    /// Corrects the weight that changed with `se`, an entity of `cfs`: of the group `cfs` belongs to, or of `se` itself.
+    /// Corrects the weight that changed with `se`, an entity of `cfs`: that of the group to which `cfs` belongs, or of `se`
+    /// itself.
     #[inline]
     pub(crate) fn update_shares(&mut self, cfs: CfsRqId, se: SeId) {
         match self.kernel.load.group_shares {
@@ -63,7 +65,7 @@ impl<A: Arch> Sched<A> {
         }
     }
 
-    /// The same as a part of a walk's step.
+    /// The same, as part of one step of a walk.
     #[inline(always)]
     pub(crate) fn update_shares_in(&mut self, step: Step, cfs: CfsRqId, se: SeId, queued: bool) {
         match self.arithmetic_of(step).shares {
@@ -72,7 +74,7 @@ impl<A: Arch> Sched<A> {
         }
     }
 
-    /// fair.c: update_cfs_shares(), until v4.10. Weighs the entity that `cfs` has one level up.
+    /// fair.c: update_cfs_shares(), until v4.10. Updates the weight of the entity that represents `cfs` one level up.
     #[inline]
     pub(crate) fn update_cfs_shares(&mut self, cfs: CfsRqId) {
         let cfs_rq = &self.cfs_rq[cfs];
@@ -91,9 +93,9 @@ impl<A: Arch> Sched<A> {
         self.reweight_entity(self.any_arithmetic(), se, load, shares, self.se[se].on_rq);
     }
 
-    /// fair.c: calc_cfs_shares(). Kept scale.
+    /// fair.c: calc_cfs_shares(). In the scale of stored weights.
     ///
-    /// `shares * load / (the group's load elsewhere + load)`, `load` being this queue's weight.
+    /// `shares * load / (the group's load elsewhere + load)`, where `load` is this queue's weight.
     fn calc_cfs_shares(&mut self, cfs: CfsRqId, tg: TgId) -> u64 {
         let load = self.kernel.load_resolution.scale_load_down(self.cfs_rq[cfs].load.weight) as i64;
         let tg_weight = self.calc_tg_weight(cfs, tg, load);
@@ -101,13 +103,14 @@ impl<A: Arch> Sched<A> {
         clamp_shares(divide(tg_shares.wrapping_mul(load), tg_weight), tg_shares)
     }
 
-    /// fair.c: calc_tg_weight(). The group's load with this queue's own part as it is now.
+    /// fair.c: calc_tg_weight(). The group's load, with this queue's part as it is now.
     #[inline]
     pub(crate) fn calc_tg_weight(&mut self, cfs: CfsRqId, tg: TgId, load: i64) -> i64 {
         self.tg_load_avg(tg) as i64 - self.cfs_rq[cfs].tg_load_avg_contrib as i64 + load
     }
 
-    /// fair.c: update_cfs_group() (update_cfs_shares() from v4.11). Weighs a group's entity by its queue; nothing for a task.
+    /// fair.c: update_cfs_group() (update_cfs_shares() from v4.11). Updates the weight of a group's entity from its queue; does
+    /// nothing for a task.
     #[inline]
     #[doc(alias = "update_cfs_shares")]
     pub(crate) fn update_cfs_group(&mut self, se: SeId) {
@@ -118,7 +121,7 @@ impl<A: Arch> Sched<A> {
         }
     }
 
-    /// The same as a part of a walk's step, which knows whether the entity is queued.
+    /// The same, as part of one step of a walk, which knows whether the entity is queued.
     #[inline(always)]
     pub(crate) fn update_cfs_group_in(&mut self, step: Step, se: SeId, queued: bool) {
         match (step, self.se[se].my_q) {
@@ -153,7 +156,7 @@ impl<A: Arch> Sched<A> {
         }
     }
 
-    /// fair.c: reweight_entity(). The line that has the weight is written by the caller.
+    /// fair.c: reweight_entity(). The caller charges the write of the line that holds the weight.
     #[inline(always)]
     pub(crate) fn reweight_entity(
         &mut self,
@@ -174,7 +177,7 @@ impl<A: Arch> Sched<A> {
         let (cfs_rq, entity) = (&mut self.cfs_rq[cfs], &mut self.se[se]);
         let (before, on_root) = (entity.load.weight, queued && entity.parent.is_none());
         if queued {
-            // Its queue's weight follows.
+            // The weight of its queue follows.
             debug_assert!(entity.task.is_none(), "a queued task keeps its weight");
             cfs_rq.load.update_load_sub(before);
             cfs_rq.load.update_load_add(load.weight);
@@ -186,7 +189,7 @@ impl<A: Arch> Sched<A> {
         }
     }
 
-    /// The same since v6.6: virtual times follow.
+    /// The same since v6.6: virtual times follow the weight.
     #[inline(never)]
     fn reweight_entity_eevdf(&mut self, cfs: CfsRqId, se: SeId, load: LoadWeight, runnable: u64) {
         let arithmetic = self.any_arithmetic();
@@ -203,9 +206,9 @@ impl<A: Arch> Sched<A> {
         self.end_reweight(cfs, se, relative);
     }
 
-    // The list of queues that hold load.
+    // The list of queues that have load.
 
-    /// fair.c: list_add_leaf_cfs_rq(). Children before their parents.
+    /// fair.c: list_add_leaf_cfs_rq(). Keeps children before their parents.
     #[inline]
     pub(crate) fn list_add_leaf_cfs_rq(&mut self, cfs: CfsRqId) {
         if unlikely(!self.cfs_rq[cfs].on_list) {
@@ -228,7 +231,7 @@ impl<A: Arch> Sched<A> {
         match (self.kernel.load.leaf_list, listed_parent) {
             (LeafList::HeadOrTail, Some(_)) => list.list_add(&mut self.cfs_rq, cfs),
             (LeafList::HeadOrTail, None) => list.list_add_tail(&mut self.cfs_rq, cfs),
-            // The branch is connected: the next one begins at the list's head again.
+            // The branch is connected, so the next one begins at the head of the list again.
             (LeafList::BeforeParent | LeafList::Connected, Some(listed)) => {
                 list.list_add_before(&mut self.cfs_rq, cfs, listed);
                 rq.tmp_alone_branch = None;
@@ -237,7 +240,7 @@ impl<A: Arch> Sched<A> {
                 list.list_add_tail(&mut self.cfs_rq, cfs);
                 rq.tmp_alone_branch = None;
             }
-            // The parent follows later in this enqueue: it must find its place behind this queue.
+            // The parent is added later in this enqueue, and must find its place behind this queue.
             (LeafList::BeforeParent | LeafList::Connected, None) => {
                 match rq.tmp_alone_branch {
                     None => list.list_add(&mut self.cfs_rq, cfs),
@@ -254,7 +257,7 @@ impl<A: Arch> Sched<A> {
         if cfs_rq.on_list {
             cfs_rq.on_list = false;
             let rq = &mut self.rq[cfs_rq.rq];
-            // A branch that is not tied to its parent yet ends one before.
+            // A branch that is not connected to its parent yet now ends one entry earlier.
             if rq.tmp_alone_branch == Some(cfs) {
                 rq.tmp_alone_branch = cfs_rq.leaf_cfs_rq_list.prev.get().map(CfsRqId);
             }
@@ -262,8 +265,8 @@ impl<A: Arch> Sched<A> {
         }
     }
 
-    /// fair.c: child_cfs_rq_on_list(). Whether the list has a child of this queue, which would then stand right before it, or
-    /// waits for it at the end of its branch.
+    /// fair.c: child_cfs_rq_on_list(). Whether the list has a child of this queue. It would be right before the queue, or wait
+    /// at the end of its branch.
     fn child_cfs_rq_on_list(&self, cfs: CfsRqId) -> bool {
         let queue = &self.cfs_rq[cfs];
         let prev = if queue.on_list {
@@ -285,7 +288,7 @@ impl<A: Arch> Sched<A> {
 
     // Groups come and go.
 
-    /// core.c: sched_init(), its fair part: the root group's queues, one for each CPU, with the CPU's number.
+    /// core.c: sched_init(), the fair part. Creates the root group's queues, one for each CPU, with the CPU's number.
     pub(crate) fn init_root_task_group(&mut self) {
         let shares = self.kernel.load_resolution.nice_0_load();
         let root = self.tg.insert(TaskGroup { shares, ..TaskGroup::default() });
@@ -296,10 +299,10 @@ impl<A: Arch> Sched<A> {
         }
     }
 
-    /// fair.c: init_cfs_rq(). vruntime starts shortly before it wraps, so that wrapping is always put to the test.
+    /// fair.c: init_cfs_rq(). vruntime starts shortly before it wraps, so that wrapping is always exercised.
     fn init_cfs_rq(&mut self, tg: TgId, cpu: CpuId) -> CfsRqId {
         let start = 0u64.wrapping_sub(1 << 20);
-        // See cfs_rq_clock_task(): an entity that is attached before the first update must not be attached to time 0.
+        // See cfs_rq_clock_pelt(): an entity attached before the first update must not be attached at time 0.
         let last_update_time = u64::from(self.rq[cpu].clock_task == 0);
         let avg = SchedAvg { last_update_time, ..SchedAvg::default() };
         let (min_vruntime, zero_vruntime) = (start, start);
@@ -312,8 +315,8 @@ impl<A: Arch> Sched<A> {
         cfs
     }
 
-    /// core.c: sched_create_group() and sched_online_group(). A group below `parent`, with `shares` as shown (1024 is the
-    /// default; held within [`MIN_SHARES`] and [`MAX_SHARES`]).
+    /// core.c: sched_create_group() and sched_online_group(). Creates a group below `parent`, with `shares` as users see them
+    /// (1024 is the default), clamped to [`MIN_SHARES`] and [`MAX_SHARES`].
     pub fn sched_create_group(&mut self, parent: TgId, name: &str, shares: u64) -> TgId {
         let default = self.kernel.load_resolution.nice_0_load();
         let group = TaskGroup { shares: default, parent: Some(parent), name: name.to_owned(), ..TaskGroup::default() };
@@ -331,7 +334,7 @@ impl<A: Arch> Sched<A> {
         tg
     }
 
-    /// fair.c: init_tg_cfs_entry(). The entity of a group on one CPU. It always has weight.
+    /// fair.c: init_tg_cfs_entry(). Creates the entity of a group on one CPU, which always has weight.
     fn init_tg_cfs_entry(&mut self, tg: TgId, cfs: CfsRqId, cpu: CpuId, parent: TgId) {
         let parent_se = self.tg[parent].se.get(cpu.index()).copied();
         let se = self.se.insert(SchedEntity {
@@ -348,7 +351,8 @@ impl<A: Arch> Sched<A> {
         self.tg[tg].se.push(se);
     }
 
-    /// fair.c: online_fair_sched_group() (v4.8). New entities are attached at once; earlier kernels do so when they are queued.
+    /// fair.c: online_fair_sched_group() (v4.8). Attaches new entities at once; earlier kernels attach them when they are
+    /// queued.
     fn online_fair_sched_group(&mut self, tg: TgId) {
         if self.kernel.pelt == crate::pelt::Pelt::ByPeriod {
             return;
@@ -362,17 +366,17 @@ impl<A: Arch> Sched<A> {
         }
     }
 
-    /// fair.c: sched_group_set_shares(). `shares` as shown. The root group's weight cannot be changed.
+    /// fair.c: sched_group_set_shares(). `shares` as users see them. The root group's weight cannot be changed.
     ///
     /// # Panics
-    /// For the root group and idle ones, to which the kernel says EINVAL.
+    /// For the root group and for idle groups; the kernel answers EINVAL.
     pub fn sched_group_set_shares(&mut self, tg: TgId, shares: u64) {
         assert!(!self.tg_is_idle(tg), "an idle group's shares are fixed");
         let shares = self.kernel.load_resolution.scale_load(shares.clamp(MIN_SHARES, MAX_SHARES));
         self.__sched_group_set_shares(tg, shares);
     }
 
-    /// fair.c: __sched_group_set_shares(). Kept scale.
+    /// fair.c: __sched_group_set_shares(). In the scale of stored weights.
     pub(crate) fn __sched_group_set_shares(&mut self, tg: TgId, shares: u64) {
         assert_ne!(tg, ROOT_TASK_GROUP, "the root group's shares are fixed");
         if self.tg[tg].shares == shares {
@@ -405,11 +409,11 @@ impl<A: Arch> Sched<A> {
         }
     }
 
-    /// core.c: sched_offline_group() and sched_destroy_group(). Ids of the group, its queues and entities may be given to
-    /// others afterwards.
+    /// core.c: sched_offline_group() and sched_destroy_group(). The ids of the group, its queues and entities may be reused
+    /// afterwards.
     ///
     /// # Panics
-    /// If the group has tasks or children, or is the root.
+    /// If the group has tasks or children, or is the root group.
     pub fn sched_destroy_group(&mut self, tg: TgId) {
         let parent = self.tg[tg].parent.expect("the root group stays");
         assert!(self.tg[tg].children.is_empty(), "group {} has children", self.tg[tg].name);
@@ -432,8 +436,8 @@ impl<A: Arch> Sched<A> {
         self.tg.remove(tg);
     }
 
-    /// core.c: sched_move_task(). A task changes its group.
-    /// Differs: one that was never woken just gets it, as cpu_cgroup_fork() would see to (v4.8: TASK_SET_GROUP).
+    /// core.c: sched_move_task(). Moves a task to another group.
+    /// Differs: a task that was never woken just takes the group, as cpu_cgroup_fork() would arrange (v4.8: TASK_SET_GROUP).
     #[fentry]
     pub(crate) fn sched_move_task(&mut self, p: TaskId, tg: TgId) {
         if self.task[p].state == TaskState::New {
@@ -462,10 +466,10 @@ impl<A: Arch> Sched<A> {
         self.attach_task_cfs_rq(p);
     }
 
-    /// fair.c: vruntime_normalized(). Whether a task's vruntime is relative now, to no queue.
+    /// fair.c: vruntime_normalized(). Whether a task's vruntime is relative, and so tied to no queue.
     fn vruntime_normalized(&self, p: TaskId) -> bool {
         if self.kernel.entity.pick == Pick::Eevdf {
-            // Lag takes its place, which belongs to no queue.
+            // Since v6.6 the task keeps its lag instead, which is tied to no queue.
             return true;
         }
         let task = &self.task[p];
@@ -498,7 +502,7 @@ impl<A: Arch> Sched<A> {
     }
 }
 
-/// What a group's entity weighs, and what of it is runnable. Kept scale.
+/// The weight of a group's entity, and how much of it is runnable. In the scale of stored weights.
 #[inline(always)]
 pub(super) fn calc_group_weights(arithmetic: Arithmetic, cfs_rq: &CfsRq, shares: u64, tg_load: u64) -> (u64, u64) {
     let (weight, load) = calc_group_shares(arithmetic.resolution, cfs_rq, shares, tg_load);
@@ -509,9 +513,10 @@ pub(super) fn calc_group_weights(arithmetic: Arithmetic, cfs_rq: &CfsRq, shares:
     (weight, runnable)
 }
 
-/// fair.c: calc_group_shares(). Kept scale; and the `load` that it goes by. `shares` and `tg_load` are the group's.
+/// fair.c: calc_group_shares(). In the scale of stored weights; also returns the `load` that it used. `shares` and `tg_load`
+/// are the group's.
 ///
-/// `shares * load / (the group's load elsewhere + load)`, `load` being the greater of this queue's weight and load average.
+/// `shares * load / (the group's load elsewhere + load)`, where `load` is the greater of this queue's weight and load average.
 #[inline(always)]
 fn calc_group_shares(resolution: LoadResolution, cfs_rq: &CfsRq, shares: u64, tg_load: u64) -> (u64, i64) {
     let load = resolution.scale_load_down(cfs_rq.load.weight).max(cfs_rq.avg.load_avg) as i64;
@@ -520,7 +525,8 @@ fn calc_group_shares(resolution: LoadResolution, cfs_rq: &CfsRq, shares: u64, tg
     (clamp_shares(divide(shares.wrapping_mul(load), tg_weight), shares), load)
 }
 
-/// fair.c: calc_group_runnable(), until v5.6. Kept scale: `shares` by how much of the queue's `load` is runnable now.
+/// fair.c: calc_group_runnable(), until v5.6. In the scale of stored weights: `shares` times the part of the queue's `load`
+/// that is runnable now.
 #[inline(always)]
 fn calc_group_runnable(resolution: LoadResolution, cfs_rq: &CfsRq, shares: i64, load: i64) -> u64 {
     let weight = resolution.scale_load_down(cfs_rq.runnable_weight);
@@ -528,7 +534,7 @@ fn calc_group_runnable(resolution: LoadResolution, cfs_rq: &CfsRq, shares: i64, 
     clamp_shares(divide(runnable.wrapping_mul(shares), load), shares)
 }
 
-/// Division that leaves the dividend alone where the divisor is zero.
+/// A division that returns the dividend if the divisor is zero.
 #[inline(always)]
 fn divide(dividend: i64, divisor: i64) -> i64 {
     if divisor == 0 {
@@ -536,12 +542,12 @@ fn divide(dividend: i64, divisor: i64) -> i64 {
     } else if unlikely((dividend | divisor) as u64 > u64::from(u32::MAX)) {
         dividend / divisor
     } else {
-        // What it mostly comes to, and the shortest.
+        // The usual case, and the fastest division.
         i64::from(dividend as u32 / divisor as u32)
     }
 }
 
-/// At least MIN_SHARES, which is unscaled on purpose: a small group on many CPUs must not grow; at most `most`.
+/// Clamps to MIN_SHARES, which is deliberately unscaled (a small group must not grow on many CPUs), and `most`.
 #[inline]
 fn clamp_shares(shares: i64, most: i64) -> u64 {
     shares.max(MIN_SHARES as i64).min(most) as u64

@@ -17,7 +17,8 @@ behaviour! {
 }
 
 impl<A: Arch> Sched<A> {
-    /// fair.c: hrtick_start_fair(). The task that runs, or is about to, on `cpu` has so much of its slice left.
+    /// fair.c: hrtick_start_fair(). Arms the timer for what is left of the slice of the task that runs, or is about to
+    /// run, on `cpu`.
     fn hrtick_start_fair(&mut self, cpu: CpuId, p: TaskId) {
         if self.kernel.core.hrtick == Hrtick::Deadline {
             return self.hrtick_start_to_deadline(cpu, p);
@@ -43,7 +44,8 @@ impl<A: Arch> Sched<A> {
         }
     }
 
-    /// The same since v7.1: the time until the task's deadline, if nothing but interrupts took it off the CPU.
+    /// The same since v7.1: arms the timer for the task's deadline, assuming that only interrupts take the CPU away
+    /// from it.
     fn hrtick_start_to_deadline(&mut self, cpu: CpuId, p: TaskId) {
         if self.cfs_rq[self.rq[cpu].cfs].h_nr_running <= 1 {
             return;
@@ -65,7 +67,7 @@ impl<A: Arch> Sched<A> {
         self.hrtick_start(cpu, scale.wrapping_mul(delta) / 1024);
     }
 
-    /// What pick_next_task_fair() does about it, since v6.12 set_next_task_fair().
+    /// The part of pick_next_task_fair(), or since v6.12 of set_next_task_fair(), that arms the timer.
     #[inline]
     pub(super) fn hrtick_picked(&mut self, cpu: CpuId, p: TaskId) {
         if self.hrtick_enabled_fair(cpu) {
@@ -73,8 +75,8 @@ impl<A: Arch> Sched<A> {
         }
     }
 
-    /// fair.c: hrtick_update(), of somebody who comes. CFS's slice changes with the length of the queue, as long as that is short; EEVDF's timer
-    /// is set whenever somebody comes or goes, since v7.1 where somebody comes and none is set.
+    /// fair.c: hrtick_update(), on an enqueue. CFS's slice depends on the length of the queue while that is short.
+    /// EEVDF's timer is set on every enqueue and dequeue; since v7.1, on an enqueue if none is set.
     #[inline]
     pub(super) fn hrtick_update(&mut self, cpu: CpuId) {
         if self.hrtick_enabled_fair(cpu) && !(self.kernel.core.hrtick == Hrtick::Deadline && self.hrtick_active(cpu)) {
@@ -82,7 +84,7 @@ impl<A: Arch> Sched<A> {
         }
     }
 
-    /// The same of somebody who goes, until v7.0.
+    /// The same on a dequeue, until v7.0.
     #[inline]
     pub(super) fn hrtick_dequeued(&mut self, cpu: CpuId) {
         if self.hrtick_enabled_fair(cpu) && self.kernel.core.hrtick == Hrtick::SliceLeft {

@@ -1,4 +1,4 @@
-//! fair.c: the search of select_idle_sibling() since v5.12: one scan of the cache for an idle core or an idle CPU.
+//! fair.c: the search of select_idle_sibling() since v5.12: a single scan of the LLC for an idle core or an idle CPU.
 
 use super::idle_sibling::Search;
 use super::wake::{ClusterScan, EmptyScan, ScanBudget};
@@ -10,24 +10,24 @@ use crate::topology::{SdFlags, SdId, SgId};
 use fentry::fentry;
 use units::{CpuId, CpuMask, unlikely};
 
-/// A scan under way.
+/// A scan in progress.
 struct Scan {
-    /// The kernel's counter: the scan gives up when it would sink to 0.
+    /// The kernel's counter: the scan gives up when it would drop to 0.
     nr: u32,
     has_idle_core: bool,
-    /// An idle CPU seen on the way; with `has_idle_core` one whose core is not idle as a whole.
+    /// An idle CPU seen on the way; with `has_idle_core`, one whose core is not entirely idle.
     idle_cpu: Option<CpuId>,
 }
 
-/// How a scan goes on after a span.
+/// How the search continues after a span.
 enum After {
-    /// `select_idle_cpu()` ends here.
+    /// `select_idle_cpu()` returns this.
     Return(Option<CpuId>),
-    /// Whatever comes next.
+    /// The search goes on with the next part.
     GoOn,
 }
 
-/// cpumask.h: for_each_cpu_wrap(), over a mask that may change meanwhile.
+/// cpumask.h: for_each_cpu_wrap(), over a mask that may change during the walk.
 pub(in crate::fair) struct Wrap {
     start: usize,
     from: usize,
@@ -35,13 +35,13 @@ pub(in crate::fair) struct Wrap {
 }
 
 impl Wrap {
-    /// From `target` on; after the last one from the first.
+    /// Starts at `target` and wraps from the last CPU to the first.
     pub(in crate::fair) fn at(target: CpuId) -> Wrap {
         let start = target.index();
         Wrap { start, from: start, wrapped: false }
     }
 
-    /// From the CPU after `target` on; after the last one from the first.
+    /// Starts at the CPU after `target` and wraps from the last CPU to the first.
     pub(in crate::fair) fn after(target: CpuId) -> Wrap {
         let start = target.index() + 1;
         Wrap { start, from: start, wrapped: false }
@@ -79,9 +79,10 @@ impl<A: Arch> Sched<A> {
         self.select_idle_cpu_one_scan(p, sd, has_idle_core, target)
     }
 
-    /// fair.c: select_idle_cpu(). While idle cores are known of, an idle core or, failing that, the first idle CPU seen.
-    /// Otherwise the first idle CPU among as many as are worth looking at: with SIS_UTIL what the cache's utilization
-    /// leaves (`nr_idle_scan`, which load balancing renews), with SIS_PROP what this CPU's idle time is worth.
+    /// fair.c: select_idle_cpu(). While idle cores are known, it takes an idle core or, failing that, the first idle
+    /// CPU seen. Otherwise it takes the first idle CPU among as many as are worth looking at: with SIS_UTIL, what the
+    /// utilization of the LLC leaves (`nr_idle_scan`, which load balancing updates); with SIS_PROP, what this CPU's
+    /// idle time is worth.
     #[fentry(select_idle_cpu)]
     fn select_idle_cpu_one_scan(&mut self, p: TaskId, sd: SdId, has_idle_core: bool, target: CpuId) -> Option<CpuId> {
         self.read_task_policy(p);
@@ -128,7 +129,7 @@ impl<A: Arch> Sched<A> {
         scan.idle_cpu
     }
 
-    /// What SIS_PROP lets a scan of `sd` look at, from a waker whose cache's domain is `this_sd`.
+    /// How many CPUs SIS_PROP lets a scan of `sd` look at, for a waker whose LLC domain is `this_sd`.
     fn proportional_scan(&mut self, sd: SdId, this_sd: SdId) -> u32 {
         let this_cpu = self.smp_processor_id();
         let avg_idle = match self.kernel.wake.scan_budget {
@@ -148,7 +149,7 @@ impl<A: Arch> Sched<A> {
         if span_avg > 4 * avg_cost { (span_avg / avg_cost) as u32 } else { 4 }
     }
 
-    /// Charges a scan's time to the average and to the idle time that is left for scans.
+    /// Charges the duration of a scan to the average, and to the idle time that is left for scans.
     fn account_scan(&mut self, this_sd: SdId, begin: u64) {
         let time = self.local_clock() - begin;
         self.write_domain(this_sd);
@@ -157,7 +158,7 @@ impl<A: Arch> Sched<A> {
         update_avg(&mut self.domains[this_sd].avg_scan_cost, time);
     }
 
-    /// fair.c: select_idle_smt(). An idle thread of the previous CPU's core, if it belongs to the cache's domain (with
+    /// fair.c: select_idle_smt(). An idle thread of the previous CPU's core, if it belongs to the LLC domain (with
     /// `isolcpus=` it may not).
     #[fentry(select_idle_smt)]
     fn select_idle_smt_of_previous(&mut self, p: TaskId, sd: SdId, prev: CpuId) -> Option<CpuId> {
@@ -172,7 +173,7 @@ impl<A: Arch> Sched<A> {
 }
 
 impl<A: Arch> Search<'_, A> {
-    /// The scan of the target's cluster, which is then left out of what remains.
+    /// Scans the target's cluster, which the rest of the scan then leaves out.
     fn scan_cluster(&mut self, scan: &mut Scan, cluster: SgId, target: CpuId) -> After {
         let mut order = Wrap::after(target);
         let span = self.domains.sched_group_span(cluster);
@@ -198,7 +199,7 @@ impl<A: Arch> Search<'_, A> {
         After::GoOn
     }
 
-    /// The scan of what is left.
+    /// Scans the remaining CPUs.
     fn scan(&mut self, scan: &mut Scan, target: CpuId) -> After {
         let mut order = Wrap::after(target);
         while let Some(cpu) = order.next(self.cpus) {
@@ -220,8 +221,8 @@ impl<A: Arch> Search<'_, A> {
         After::GoOn
     }
 
-    /// fair.c: select_idle_core(). `core`, if all threads of that CPU's core are idle. Remembers the first idle CPU that
-    /// it sees, and stops looking at a busy core once there is one.
+    /// fair.c: select_idle_core(). Returns `core` if all threads of its core are idle. Remembers the first idle CPU
+    /// seen, and stops looking at a busy core once it has one.
     fn select_idle_core_of(&mut self, core: CpuId, scan: &mut Scan) -> Option<CpuId> {
         let mut idle = true;
         for cpu in self.threads_of(core) {

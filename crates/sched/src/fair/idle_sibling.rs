@@ -1,4 +1,4 @@
-//! fair.c: select_idle_sibling(): an idle CPU in the cache of the CPU that a wakeup was meant for.
+//! fair.c: select_idle_sibling(): looks for an idle CPU that shares the LLC with a wakeup's target CPU.
 
 use super::fit::Needs;
 use super::idle_scan::Wrap;
@@ -12,7 +12,7 @@ use crate::topology::{Domains, SdId, SgId};
 use fentry::fentry;
 use units::{CpuId, CpuMask, PerCpu};
 
-/// What a search looks at while it walks along a mask.
+/// What a search needs while it walks along a mask.
 pub(super) struct Search<'a, A: Arch> {
     pub glance: Glance<'a, A>,
     pub domains: &'a Domains,
@@ -21,7 +21,7 @@ pub(super) struct Search<'a, A: Arch> {
     /// `cpu_smt_mask()`.
     pub smt: &'a PerCpu<CpuMask>,
     pub online: &'a CpuMask,
-    /// `this_cpu_cpumask_var_ptr(select_rq_mask)`: what is left to look at.
+    /// `this_cpu_cpumask_var_ptr(select_rq_mask)`: the CPUs still to be searched.
     pub cpus: &'a mut CpuMask,
 }
 
@@ -41,8 +41,8 @@ impl<A: Arch> Sched<A> {
         }
     }
 
-    /// fair.c: select_idle_sibling(). `target` if it is idle or nothing better is found.
-    /// Differs: up to v4.8 the previous CPU is read from the task, where it is the same one.
+    /// fair.c: select_idle_sibling(). Returns `target` if it is idle, or if nothing better is found.
+    /// Differs: until v4.8 the kernel reads the previous CPU from the task, where it is the same one.
     #[fentry]
     pub(crate) fn select_idle_sibling(&mut self, p: TaskId, prev: CpuId, target: CpuId) -> CpuId {
         let rules = self.kernel.wake;
@@ -50,7 +50,7 @@ impl<A: Arch> Sched<A> {
         if self.is_free(target, p) && self.asym_fits_cpu(needs, target) {
             return target;
         }
-        // An idle CPU of another cluster waits until the target's cluster has been searched.
+        // An idle CPU of another cluster is held back until the target's cluster has been searched.
         let clusters = rules.cluster_scan == ClusterScan::ClusterFirst && self.domains.sched_cluster_active;
         let mut second_best = None;
         let near = prev != target && self.cpus_share_cache(prev, target);
@@ -88,8 +88,8 @@ impl<A: Arch> Sched<A> {
         found.or(second_best).unwrap_or(target)
     }
 
-    /// The part of `select_idle_sibling()` about bound kernel threads: whether the wakee may go on top of its waker.
-    /// `is_per_cpu_kthread(current) && in_task()`, and nobody else runs here.
+    /// The part of `select_idle_sibling()` about bound kernel threads: whether the wakee may be stacked on its waker.
+    /// `is_per_cpu_kthread(current) && in_task()`, and nothing else runs here.
     fn may_stack(&mut self, prev: CpuId) -> bool {
         let this_cpu = self.smp_processor_id();
         let Some(current) = self.rq[this_cpu].curr else { return false };
@@ -101,8 +101,8 @@ impl<A: Arch> Sched<A> {
             && self.rq[this_cpu].nr_running <= 1
     }
 
-    /// The part of `select_idle_sibling()` about `recent_used_cpu`: that CPU, if it serves. What is noted for the next
-    /// wakeup differs.
+    /// The part of `select_idle_sibling()` about `recent_used_cpu`: returns that CPU if it serves. Kernels differ in
+    /// what they record for the next wakeup.
     fn recent_used_cpu(&mut self, p: TaskId, needs: Option<Needs>, prev: CpuId, target: CpuId) -> Option<CpuId> {
         let rule = self.kernel.wake.recent_used_cpu;
         if rule == RecentUsedCpu::Absent {
@@ -130,8 +130,8 @@ impl<A: Arch> Sched<A> {
         Some(recent)
     }
 
-    /// The search of `select_idle_sibling()` up to v4.8: from the cache's domain downwards, a group that is idle as a whole,
-    /// so that whole cores come before threads.
+    /// The search of `select_idle_sibling()` up to v4.8: from the LLC domain downwards it looks for an entirely idle
+    /// group, so that whole cores come before threads.
     fn select_idle_group(&mut self, p: TaskId, sd_llc: SdId, target: CpuId) -> Option<CpuId> {
         let mut search = self.search(p);
         let domains = search.domains;
@@ -141,8 +141,8 @@ impl<A: Arch> Sched<A> {
             .find_map(|sg| search.idle_in(sg, target))
     }
 
-    /// fair.c: select_idle_core(). A core all of whose threads are idle. Stops being asked once it found none, until a core
-    /// is left idle ([`Sched::__update_idle_core`]).
+    /// fair.c: select_idle_core(). Looks for a core whose threads are all idle. Once it finds none, it is not called
+    /// again until a core goes idle ([`Sched::__update_idle_core`]).
     #[fentry]
     fn select_idle_core(&mut self, p: TaskId, sd: SdId, target: CpuId) -> Option<CpuId> {
         if !self.sched_smt_active() || !self.test_idle_cores(target, false) {
@@ -165,8 +165,9 @@ impl<A: Arch> Sched<A> {
         found
     }
 
-    /// fair.c: select_idle_cpu(). The first idle CPU after `target`, among as many as are worth looking at: the time this
-    /// took before (`avg_scan_cost`, per CPU, not for a search cut short) against this CPU's average idle time / 512.
+    /// fair.c: select_idle_cpu(). Takes the first idle CPU after `target`, among as many as are worth looking at: that
+    /// number weighs the usual time of a search (`avg_scan_cost`, per CPU; searches cut short do not count) against
+    /// this CPU's average idle time / 512.
     #[fentry]
     fn select_idle_cpu(&mut self, p: TaskId, sd: SdId, target: CpuId) -> Option<CpuId> {
         let this_cpu = self.smp_processor_id();
@@ -218,7 +219,7 @@ impl<A: Arch> Sched<A> {
         found
     }
 
-    /// fair.c: select_idle_smt(). An idle thread of the target's core, which the search may not have got to.
+    /// fair.c: select_idle_smt(). An idle thread of the target's core, which the search may not have reached.
     #[fentry]
     fn select_idle_smt(&mut self, p: TaskId, target: CpuId) -> Option<CpuId> {
         if !self.sched_smt_active() {
@@ -230,8 +231,8 @@ impl<A: Arch> Sched<A> {
 
     // Idle cores.
 
-    /// fair.c: test_idle_cores(). Whether the cache of `cpu`, or what else shares that knowledge, may have idle cores; `default` where nobody
-    /// keeps account.
+    /// fair.c: test_idle_cores(). Whether the LLC of `cpu`, or whatever else shares that flag, may have idle cores;
+    /// `default` if no flag is kept.
     pub(super) fn test_idle_cores(&mut self, cpu: CpuId, default: bool) -> bool {
         let Some(shared) = self.domains.sd_balance_shared[cpu] else { return default };
         self.read_domain_shared(shared);
@@ -246,7 +247,7 @@ impl<A: Arch> Sched<A> {
         }
     }
 
-    /// sched.h: update_idle_core(). `cpu` goes idle: called where the idle task is picked.
+    /// sched.h: update_idle_core(). `cpu` goes idle: called when the idle task is picked.
     /// Differs: does nothing in kernels that search by groups.
     #[inline]
     pub(crate) fn update_idle_core(&mut self, cpu: CpuId) {
@@ -273,8 +274,8 @@ impl<A: Arch> Sched<A> {
 }
 
 impl<'a, A: Arch> Search<'a, A> {
-    /// The first CPU of the group that the task may use, if all of the group is idle and `target`, which is not, is not
-    /// among them.
+    /// The first CPU of the group that the task may use, if the whole group is idle and does not contain `target`,
+    /// which is busy.
     fn idle_in(&mut self, sg: SgId, target: CpuId) -> Option<CpuId> {
         let span = self.domains.sched_group_span(sg);
         if !span.intersects(self.allowed) {
@@ -284,13 +285,13 @@ impl<'a, A: Arch> Search<'a, A> {
         if idle { span.iter().find(|&cpu| self.allowed.contains(cpu)) } else { None }
     }
 
-    /// The threads of a core that are up.
+    /// The online threads of a core.
     pub(super) fn threads_of(&self, cpu: CpuId) -> impl Iterator<Item = CpuId> + use<'a, A> {
         let online = self.online;
         self.smt[cpu].iter().filter(|&thread| online.contains(thread))
     }
 
-    /// Looks at every thread, also after one that is busy; none of them is left to look at.
+    /// Looks at every thread, even after a busy one; removes all of them from the mask.
     fn is_idle_core(&mut self, core: CpuId) -> bool {
         let mut idle = true;
         for thread in self.threads_of(core) {

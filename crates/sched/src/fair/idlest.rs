@@ -1,4 +1,4 @@
-//! fair.c: find_idlest_cpu(): the slow path, where a new task goes, or one that does not want to be near its waker.
+//! fair.c: find_idlest_cpu(): the slow path, for a new task, or one that is not to stay near its waker.
 
 use super::wake::{
     CpuLoad, DisallowedLocalGroup, IdlestGroup, IdlestMeasure, SingleCpuGroup, SlowPathStart, SpareCapacity,
@@ -13,30 +13,30 @@ use crate::topology::{SdFlags, SdId, SgId};
 use fentry::fentry;
 use units::CpuId;
 
-/// What `find_idlest_group()` adds up for a group. Loads are per unit of capacity, 1024 = a full CPU.
+/// What `find_idlest_group()` sums up for a group. Loads are per unit of capacity; 1024 is a full CPU.
 #[derive(Clone, Copy)]
 struct GroupLoad {
     runnable_load: u64,
-    /// With sleepers' load.
+    /// Includes the load of sleepers.
     avg_load: u64,
-    /// Of the CPU with most.
+    /// That of the CPU with the most.
     max_spare_cap: u64,
 }
 
-/// What `find_idlest_group()` knows once it has seen all groups.
+/// What `find_idlest_group()` knows after it has seen all groups.
 struct Idlest {
     this: GroupLoad,
-    /// The group of least load other than the local one, and its loads.
+    /// The group with the least load other than the local one, and its loads.
     idlest: Option<SgId>,
     min: GroupLoad,
-    /// The group with the CPU that has most to spare.
+    /// The group of the CPU with the most spare capacity.
     most_spare_sg: Option<SgId>,
     most_spare: u64,
 }
 
 impl<A: Arch> Sched<A> {
-    /// fair.c: find_idlest_cpu(), a part of select_task_rq_fair() up to v4.13. From `sd`, the waking CPU's widest domain
-    /// with `sd_flag`, down to ever lower domains, of this CPU or of the idlest one so far.
+    /// fair.c: find_idlest_cpu(), until v4.13 a part of select_task_rq_fair(). Starts at `sd`, the waking CPU's widest
+    /// domain with `sd_flag`, and descends through ever lower domains, of this CPU or of the idlest one so far.
     #[fentry]
     pub(crate) fn find_idlest_cpu(
         &mut self,
@@ -87,7 +87,7 @@ impl<A: Arch> Sched<A> {
         below.filter(|&sd| domains[sd].flags.has(sd_flag)).last()
     }
 
-    /// fair.c: find_idlest_group(). `None`: the local group, that of `this_cpu`, is to be kept.
+    /// fair.c: find_idlest_group(). `None`: keep the local group, that of `this_cpu`.
     fn find_idlest_group(&mut self, sd: SdId, p: TaskId, this_cpu: CpuId, sd_flag: SdFlags) -> Option<SgId> {
         if self.kernel.wake.idlest_group == IdlestGroup::ByType {
             return self.find_idlest_group_by_type(sd, p, this_cpu);
@@ -108,7 +108,7 @@ impl<A: Arch> Sched<A> {
 
         let found = self.look_at_groups(sd, p, this_cpu, load_idx, measure);
         if rules.spare_capacity != SpareCapacity::Ignored && !sd_flag.has(SdFlags::SD_BALANCE_FORK) {
-            // Half of the task's utilization has to fit: all of it would leave large tasks without a place.
+            // Half of the task's utilization has to fit: if all of it had to, large tasks would find no place.
             let enough = self.task_util(p) / 2;
             let this_spare = found.this.max_spare_cap;
             if this_spare > enough && imbalance_scale * this_spare > 100 * found.most_spare {
@@ -150,7 +150,7 @@ impl<A: Arch> Sched<A> {
         }
     }
 
-    /// What `find_idlest_group()` adds up over a group's CPUs. Loads of other groups are guessed high.
+    /// Sums up a group's CPUs for `find_idlest_group()`. Loads of other groups are estimated high.
     fn group_load(&mut self, group: SgId, p: TaskId, load_idx: u32, local_group: bool) -> GroupLoad {
         let (mut runnable_load, mut avg_load, mut max_spare_cap) = (0, 0, 0);
         let mut next = self.domains.sched_group_span(group).first();
@@ -185,10 +185,11 @@ impl<A: Arch> Sched<A> {
         capacity.saturating_sub(self.cpu_util_wake(cpu, p))
     }
 
-    /// fair.c: find_idlest_group_cpu(). Of the idle CPUs the one in the shallowest idle state, or idle most recently; if
-    /// there are none, the CPU of least load, the first of equals. From v5.6 the first CPU with nothing but SCHED_IDLE
-    /// tasks goes before them all. `this_cpu` is in another group.
-    /// Differs: without the kernel's preference for `this_cpu` among equals up to v4.15, which never applied (18cec7e0ddd5).
+    /// fair.c: find_idlest_group_cpu(). Of the idle CPUs, the one in the shallowest idle state, or idle most recently;
+    /// if there are none, the CPU with the least load, the first of equals. From v5.6 on, the first CPU that has only
+    /// SCHED_IDLE tasks comes before them all. `this_cpu` is in another group.
+    /// Differs: without the kernel's preference for `this_cpu` among equals up to v4.15, which never applied
+    /// (18cec7e0ddd5).
     #[fentry]
     #[doc(alias = "find_idlest_cpu")]
     pub(super) fn find_idlest_group_cpu(&mut self, group: SgId, p: TaskId, this_cpu: CpuId) -> CpuId {
@@ -243,19 +244,19 @@ fn nice_0_shown(resolution: LoadResolution) -> u64 {
     resolution.scale_load_down(resolution.nice_0_load())
 }
 
-/// How `find_idlest_group()` compares.
+/// The margins by which `find_idlest_group()` compares.
 #[derive(Clone, Copy)]
 struct Measure {
     kind: IdlestMeasure,
-    /// imbalance_pct of a nice-0 task's load.
+    /// imbalance_pct times the load of a nice-0 task.
     imbalance: u64,
-    /// Half of imbalance_pct, above 100.
+    /// The half of imbalance_pct by which it exceeds 100.
     imbalance_scale: u64,
 }
 
 impl Measure {
     /// The end of `find_idlest_group()`: whether the idlest group is not idle enough to leave the local one. Sums and
-    /// products wrap, as the kernel's do where a load is [`DisallowedLocalGroup::Full`].
+    /// products wrap, as the kernel's do if a load is [`DisallowedLocalGroup::Full`].
     fn keeps_local(self, this: GroupLoad, min: GroupLoad) -> bool {
         let (imbalance, scale) = (self.imbalance, self.imbalance_scale);
         match self.kind {
@@ -270,7 +271,7 @@ impl Measure {
 }
 
 impl Idlest {
-    /// One turn of the loop of `find_idlest_group()`, for a group that is not the local one.
+    /// One iteration of the loop of `find_idlest_group()`, for a group other than the local one.
     fn see(&mut self, group: SgId, load: GroupLoad, measure: Measure) {
         let min = &mut self.min;
         match measure.kind {
@@ -288,7 +289,7 @@ impl Idlest {
                 } else if load.runnable_load < min.runnable_load.wrapping_add(imbalance)
                     && min.avg_load.wrapping_mul(100) > load.avg_load.wrapping_mul(scale)
                 {
-                    // The runnable load to beat stays that of the group before.
+                    // The runnable load to beat stays that of the previous group.
                     min.avg_load = load.avg_load;
                     self.idlest = Some(group);
                 }

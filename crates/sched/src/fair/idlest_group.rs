@@ -1,4 +1,4 @@
-//! fair.c: find_idlest_group() since v5.5, which tells groups apart by the types of load balancing.
+//! fair.c: find_idlest_group() since v5.5, which classifies groups by the group types of load balancing.
 
 use super::balance::{GroupType, SgLbStats, adjust_numa_imbalance, group_classify};
 use super::numa::NewThreads;
@@ -11,8 +11,8 @@ use fentry::fentry;
 use units::CpuId;
 
 impl<A: Arch> Sched<A> {
-    /// fair.c: find_idlest_group(). The group in which a new task, or one that does not want to be near its waker, finds most
-    /// room. `None`: that of `this_cpu`, which is to be kept.
+    /// fair.c: find_idlest_group(). The group with the most room for a new task, or for one that is not to stay near
+    /// its waker. `None`: keep the group of `this_cpu`.
     #[fentry(find_idlest_group)]
     #[doc(alias = "sched_balance_find_dst_group")]
     pub(super) fn find_idlest_group_by_type(&mut self, sd: SdId, p: TaskId, this_cpu: CpuId) -> Option<SgId> {
@@ -41,7 +41,7 @@ impl<A: Arch> Sched<A> {
             }
         }
         let idlest = idlest?;
-        // Left out if the task may not run there.
+        // The local group is left out if the task may not run there.
         let Some((local, local_sgs)) = local else { return Some(idlest) };
         let leaves = match local_sgs.group_type.cmp(&idlest_sgs.group_type) {
             std::cmp::Ordering::Less => false,
@@ -53,7 +53,8 @@ impl<A: Arch> Sched<A> {
         leaves.then_some(idlest)
     }
 
-    /// The end of `find_idlest_group()`: whether the idlest group is worth leaving the local one of the same type for.
+    /// The end of `find_idlest_group()`: whether the idlest group is worth leaving the local one, which has the same
+    /// type.
     fn leaves_equal_type(
         &mut self,
         sd: SdId,
@@ -70,11 +71,11 @@ impl<A: Arch> Sched<A> {
                 let nice_0 = resolution.scale_load_down(resolution.nice_0_load());
                 let imbalance = nice_0 * (imbalance_pct - 100) / 100;
                 let (here, there) = (local_sgs.avg_load, idlest_sgs.avg_load);
-                // Between nodes the margin counts against the other one: near its creator a task finds its data.
+                // Between nodes the margin speaks for staying: a task finds its data near its creator.
                 let near_enough = numa && there + imbalance >= here;
                 !near_enough && there < here + imbalance && 100 * here > imbalance_pct * there
             }
-            // Wakeups do not look for these.
+            // Wakeups do not look for these types.
             GroupType::LlcBalance | GroupType::Imbalanced | GroupType::AsymPacking | GroupType::SmtBalance => false,
             GroupType::MisfitTask => self.max_capacity_of(local) < self.max_capacity_of(idlest),
             GroupType::HasSpare => {
@@ -95,7 +96,8 @@ impl<A: Arch> Sched<A> {
         }
     }
 
-    /// Whether a new thread stays for the node that its creator prefers, or goes there; `None`: neither.
+    /// Whether a new thread leaves for the idlest group (true) because that is on the node its creator prefers, or
+    /// stays (false) because this node is; `None`: neither.
     fn leaves_for_memory(&self, p: TaskId, this_cpu: CpuId, idlest: SgId) -> Option<bool> {
         if self.kernel.numa.new_threads == NewThreads::Anywhere {
             return None;
@@ -115,7 +117,7 @@ impl<A: Arch> Sched<A> {
     /// fair.c: update_sg_wakeup_stats(). What a group would be doing without the task.
     fn update_sg_wakeup_stats(&mut self, sd: SdId, group: SgId, p: TaskId) -> SgLbStats {
         let asym = self.domains[sd].flags.has(SdFlags::SD_ASYM_CPUCAPACITY);
-        // The task fits nowhere, until a CPU says otherwise.
+        // The task fits nowhere until a CPU is found on which it does.
         let mut sgs = SgLbStats { group_misfit_task_load: u64::from(asym), ..SgLbStats::default() };
         let mut next = self.domains.sched_group_span(group).first();
         while let Some(i) = next {
@@ -129,7 +131,7 @@ impl<A: Arch> Sched<A> {
             sgs.group_util += self.cpu_util_without(i, p);
             sgs.group_runnable += self.cpu_runnable_without(i, p);
             let local = u32::from(self.task_running_on_cpu(i, p));
-            // Of a task whose group was throttled while it ran the counts know nothing: they wrap, as the kernel's.
+            // The counts do not contain a task whose group was throttled while it ran: they wrap, as the kernel's do.
             sgs.sum_h_nr_running = sgs.sum_h_nr_running.wrapping_add(self.counted_tasks(i).wrapping_sub(local));
             let nr_running = self.rq[i].nr_running.wrapping_sub(local);
             sgs.sum_nr_running = sgs.sum_nr_running.wrapping_add(nr_running);
@@ -152,7 +154,7 @@ impl<A: Arch> Sched<A> {
         sgs
     }
 
-    /// fair.c: task_running_on_cpu(). Whether the task is counted there: about to exec.
+    /// fair.c: task_running_on_cpu(). Whether the CPU counts the task, because it is about to exec.
     pub(super) fn task_running_on_cpu(&self, cpu: CpuId, p: TaskId) -> bool {
         let task = &self.task[p];
         cpu == task.cpu && self.se[task.se].avg.last_update_time != 0 && task.on_rq == OnRq::Queued

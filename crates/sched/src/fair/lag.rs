@@ -1,6 +1,6 @@
-//! fair.c: lag under EEVDF (since v6.6): what an entity is owed when it leaves a queue, joins one, or gets another weight.
+//! fair.c: lag under EEVDF (since v6.6): the service an entity is owed when it leaves a queue, joins one, or changes its weight.
 //!
-//! An entity's lag is the queue's virtual time V minus its vruntime. What it left with it has again when it comes back.
+//! An entity's lag is the queue's virtual time V minus its vruntime. It joins a queue with the lag with which it left.
 
 use super::eevdf::Weighing;
 use super::rules::{AverageWeights, DelayedLag, LagLimit, Reweight, SliceProtection};
@@ -11,18 +11,18 @@ use crate::features::Feature;
 use crate::load_weight::calc_delta_fair;
 use crate::sched::*;
 
-/// A queued entity whose weight is about to change: what of it is relative to V meanwhile.
+/// What of a queued entity is relative to V while its weight changes.
 #[derive(Clone, Copy)]
 pub(super) struct Relative {
     avruntime: u64,
-    /// `vprot` is, as what runs is protected.
+    /// Whether `vprot` is, because the running entity is protected.
     vprot: bool,
-    /// What `vlag` held, where that is no lag.
+    /// What `vlag` held, if that was not a lag.
     held: Option<i64>,
 }
 
 impl<A: Arch> Sched<A> {
-    /// fair.c: entity_lag(). In ns of virtual time, within a limit either way.
+    /// fair.c: entity_lag(). In ns of virtual time, limited in both directions.
     fn entity_lag(&mut self, cfs: CfsRqId, se: SeId, avruntime: u64) -> i64 {
         let (resolution, tick_nsec) = (self.kernel.load_resolution, self.tick_nsec);
         let limit = match self.kernel.entity.lag_limit {
@@ -34,8 +34,8 @@ impl<A: Arch> Sched<A> {
         (avruntime.wrapping_sub(se.vruntime) as i64).clamp(-limit, limit)
     }
 
-    /// fair.c: update_entity_lag(). What a queued entity is owed, before it leaves or while it stays only to pay. True if that is not what
-    /// its vruntime says.
+    /// fair.c: update_entity_lag(). Records the lag of a queued entity before it leaves, or while its dequeue is delayed. Returns
+    /// true if the lag is not what its vruntime says.
     pub(super) fn update_entity_lag(&mut self, cfs: CfsRqId, se: SeId) -> bool {
         debug_assert!(self.se[se].on_rq);
         self.path(Path::update_entity_lag);
@@ -52,10 +52,11 @@ impl<A: Arch> Sched<A> {
         avruntime.wrapping_add_signed(vlag.wrapping_neg()) != se.vruntime
     }
 
-    /// fair.c: place_entity(), since v6.6. Where an entity joins: with the lag it left with, and a slice from there on.
+    /// fair.c: place_entity(), since v6.6. Places an entity that joins: with the lag with which it left, and a slice from there
+    /// on.
     ///
-    /// V moves when it joins, against it: of a lag of `vl` remains `vl * W / (W + w)`, `W` being the weight of the others. So it joins
-    /// with `(W + w) / W` times the lag that it is to have.
+    /// An entity that joins moves V against itself: of a lag of `vl`, `vl * W / (W + w)` remains, where `W` is the weight of the
+    /// others. So it joins with `(W + w) / W` times the lag that it is to have.
     pub(super) fn place_entity_eevdf(&mut self, cfs: CfsRqId, se: SeId, flags: QueueFlags) {
         self.path(Path::place_entity);
         let resolution = self.kernel.load_resolution;
@@ -78,8 +79,8 @@ impl<A: Arch> Sched<A> {
         se.deadline = se.vruntime.wrapping_add(vslice);
     }
 
-    /// With which lag an entity joins others. One that is heavier than they are takes V along, which the sums then count from, since
-    /// large weights are best multiplied by short distances.
+    /// The lag with which an entity has to join the others. One that is heavier than they are pulls V along, so the sums then
+    /// count from its V: large weights should be multiplied by short distances.
     fn inflated_lag(&mut self, cfs: CfsRqId, se: SeId) -> i64 {
         let weighing = Weighing::of(&self.kernel);
         let load = self.zero_lag(cfs).load;
@@ -92,8 +93,8 @@ impl<A: Arch> Sched<A> {
         lag
     }
 
-    /// The part of `dequeue_entity()` that remembers when the slice ends of an entity that is only moved. It has left the timeline,
-    /// where the deadline is its key.
+    /// The part of `dequeue_entity()` that keeps the deadline of an entity that is only moved, relative to its vruntime. The
+    /// entity has left the timeline, where the deadline is its key.
     pub(super) fn keep_relative_deadline(&mut self, se: SeId, flags: QueueFlags) {
         if self.sched_feat(Feature::PLACE_REL_DEADLINE) && !flags.sleep {
             let se = &mut self.se[se];
@@ -104,7 +105,7 @@ impl<A: Arch> Sched<A> {
 
     // Another weight.
 
-    /// The first part of `reweight_entity()`, of a queued entity: it leaves the sums, and becomes relative to V.
+    /// The first part of `reweight_entity()`, for a queued entity: it leaves the sums and becomes relative to V.
     pub(super) fn begin_reweight(&mut self, cfs: CfsRqId, se: SeId) -> Relative {
         self.update_curr(cfs);
         let avruntime = self.avg_vruntime(cfs);
@@ -125,8 +126,8 @@ impl<A: Arch> Sched<A> {
         Relative { avruntime, vprot, held }
     }
 
-    /// fair.c: rescale_entity() (reweight_eevdf() in 6.12.y). Lag in real time stays the same, so in virtual time it grows as the weight
-    /// shrinks; so does what is left of the slice. `relative` is what a queued entity has besides.
+    /// fair.c: rescale_entity() (reweight_eevdf() in 6.12.y). Lag in real time stays the same, so in virtual time it grows as the
+    /// weight shrinks; so does the rest of the slice. `relative` is set for a queued entity.
     #[doc(alias = "reweight_eevdf")]
     pub(super) fn rescale_entity(&mut self, se: SeId, weight: u64, relative: Option<Relative>) {
         let with_deadline = self.kernel.entity.reweight == Reweight::LagAndDeadline;
@@ -142,7 +143,8 @@ impl<A: Arch> Sched<A> {
         }
     }
 
-    /// The last part of `reweight_entity()`, of a queued entity, which has its new weight: it stands somewhere again, and waits there.
+    /// The last part of `reweight_entity()`, for a queued entity that has its new weight: it becomes absolute again, and waits
+    /// there.
     pub(super) fn end_reweight(&mut self, cfs: CfsRqId, se: SeId, relative: Relative) {
         let Relative { avruntime, vprot, held } = relative;
         let entity = &mut self.se[se];

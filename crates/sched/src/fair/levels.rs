@@ -1,5 +1,5 @@
-//! fair.c: the walks up of `enqueue_task_fair()` and `dequeue_entities()`: a task, the groups that it finds or leaves empty, and those above
-//! that know of it. The groups' part is a function of its own for each arithmetic.
+//! fair.c: the walks up the hierarchy of `enqueue_task_fair()` and `dequeue_entities()`: over a task, the groups that it fills or
+//! leaves empty, and the groups above, which only count it. The groups' part is a function of its own for each arithmetic.
 
 mod plain;
 
@@ -12,7 +12,7 @@ use crate::core::Sched;
 use crate::sched::*;
 use units::unlikely;
 
-/// What a task that comes or leaves changes in the counts of the queues above it.
+/// How a task that comes or leaves changes the counts of the queues above it.
 #[derive(Clone, Copy)]
 struct CountChange {
     /// 1, or 0 for a group without tasks.
@@ -21,21 +21,21 @@ struct CountChange {
     delayed: u32,
 }
 
-/// What a walk up has come to.
+/// The state of a walk up.
 #[derive(Clone, Copy)]
 struct Walk {
-    /// Whose turn it is.
+    /// The next entity.
     level: Option<SeId>,
     change: CountChange,
-    /// A group asks for the shortest slice of what it holds.
+    /// The slice that a group asks for: the shortest of those below it.
     slice: Option<u32>,
 }
 
-/// How one step of a dequeue leaves the queue.
+/// What one step of a dequeue leaves on the queue.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Left {
     Empty,
-    /// Others are still there, or the entity itself, whose dequeue is delayed.
+    /// Other entities are still there, or the entity itself, because its dequeue is delayed.
     Inhabited,
     Throttled,
     /// The task is still there.
@@ -43,7 +43,7 @@ enum Left {
 }
 
 impl Walk {
-    /// The same, where the compiler is to know what this arithmetic's kernels know nothing of: slices of one's own and delayed dequeues.
+    /// The same, but tells the compiler which fields the kernels of this arithmetic lack: custom slices and delayed dequeues.
     #[inline(always)]
     fn known(mut self, arithmetic: Arithmetic) -> Walk {
         if arithmetic.pick == Pick::Cfs {
@@ -54,7 +54,7 @@ impl Walk {
     }
 }
 
-/// A group that falls empty goes to sleep, whatever its last task does.
+/// A group that becomes empty goes to sleep, whatever its last task does.
 #[inline(always)]
 fn of_group(of_task: &QueueFlags) -> QueueFlags {
     QueueFlags { sleep: true, delayed: false, special: false, ..*of_task }
@@ -67,7 +67,7 @@ impl CfsRq {
         self.idle_h_nr_running += change.idle;
         self.h_nr_delayed += change.delayed;
         if self.idle {
-            // Whatever is in an idle group counts as idle from there on up.
+            // From an idle group upwards, all its tasks count as idle.
             change.idle = change.tasks;
         }
     }
@@ -84,15 +84,15 @@ impl CfsRq {
 }
 
 impl<A: Arch> Sched<A> {
-    /// The walk up of `enqueue_task_fair()`: queues the task and every group that was empty. Returns whether it came to the root;
-    /// it ends at a throttled queue, above which nobody knows of what is below.
+    /// The walk up of `enqueue_task_fair()`: queues the task and every group that was empty. Returns whether it reached the root:
+    /// it stops at a throttled queue, above which the tasks below are not counted.
     #[inline(always)]
     pub(super) fn enqueue_levels(&mut self, p: TaskId, flags: QueueFlags) -> bool {
         let se = self.task[p].se;
         let change = CountChange {
             tasks: 1,
             idle: u32::from(self.task_has_idle_policy(p)),
-            // Moved while its dequeue is delayed, it comes as it left.
+            // If it is moved while its dequeue is delayed, it still counts as delayed.
             delayed: u32::from(!flags.wakeup && self.se[se].sched_delayed),
         };
         let mut walk = Walk { level: Some(se), change, slice: None };
@@ -100,7 +100,7 @@ impl<A: Arch> Sched<A> {
             return false;
         }
         let Some(group) = walk.level else { return true };
-        // The groups' walk is another one, so that the task's step has this one in registers.
+        // The groups use a walk of their own, so that the task's step can keep this one in registers.
         let mut groups = walk;
         if !self.se[group].on_rq && !self.enqueue_groups(&mut groups) {
             return false;
@@ -108,7 +108,7 @@ impl<A: Arch> Sched<A> {
         groups.level.is_none() || self.update_levels_above::<true>(groups)
     }
 
-    /// The part of the walk that queues groups. False: one is throttled.
+    /// The part of the walk that queues groups. Returns false at a throttled queue.
     #[inline(never)]
     fn enqueue_groups(&mut self, walk: &mut Walk) -> bool {
         match self.plain_arithmetic() {
@@ -139,7 +139,7 @@ impl<A: Arch> Sched<A> {
         })
     }
 
-    /// One step of the walk. False: it ends at a throttled queue.
+    /// One step of the walk. Returns false at a throttled queue.
     #[inline(always)]
     fn enqueue_level(&mut self, walk: &mut Walk, se: SeId, flags: QueueFlags, step: Step) -> bool {
         let cfs = self.se[se].cfs_rq;
@@ -158,8 +158,8 @@ impl<A: Arch> Sched<A> {
         true
     }
 
-    /// The averages and the weights of levels on which nothing is queued or taken off, but below which something `COMES` or leaves:
-    /// past time counts with the number of tasks there were in it. False: one is throttled.
+    /// Updates the averages and weights of levels on which nothing is queued or dequeued, but below which a task `COMES` or
+    /// leaves. The time up to now counts with the previous number of tasks. Returns false at a throttled queue.
     #[inline(never)]
     fn update_levels_above<const COMES: bool>(&mut self, mut walk: Walk) -> bool {
         match self.plain_arithmetic() {
@@ -196,8 +196,8 @@ impl<A: Arch> Sched<A> {
         })
     }
 
-    /// One such level. The group's entity asks for `slice` from now on, the shortest of those below it (`None`: until v6.5). Returns
-    /// the shortest of this level.
+    /// One such level. The group's entity asks for `slice` from now on, the shortest of those below it (`None`: until v6.5).
+    /// Returns the shortest slice of this level.
     #[inline(always)]
     fn update_level_above(&mut self, known: Arithmetic, cfs: CfsRqId, se: SeId, slice: Option<u32>) -> Option<u32> {
         if self.queue_is_off(cfs) && self.kernel.bandwidth.throttle_levels == ThrottleLevels::CountsOnly {
@@ -214,7 +214,7 @@ impl<A: Arch> Sched<A> {
         Some(if self.se[se].parent.is_some() { self.cfs_rq_min_slice(cfs) } else { slice })
     }
 
-    /// The walk up of `dequeue_entities()`: takes off the entity and every group that falls empty.
+    /// The walk up of `dequeue_entities()`: dequeues the entity and every group that becomes empty.
     #[inline(always)]
     pub(super) fn dequeue_levels(&mut self, se: SeId, flags: QueueFlags) -> Dequeued {
         let p = self.se[se].task;
@@ -225,7 +225,7 @@ impl<A: Arch> Sched<A> {
         };
         let mut walk = Walk { level: Some(se), change, slice: None };
         let mut left = self.dequeue_level(&mut walk, se, flags, flags.sleep, Step::Any);
-        // As in the walk up of an enqueue.
+        // A copy, for the same reason as in `enqueue_levels()`.
         let mut groups = walk;
         if left == Left::Empty && walk.level.is_some() {
             left = self.dequeue_groups(&mut groups, &flags);
@@ -238,7 +238,7 @@ impl<A: Arch> Sched<A> {
         }
     }
 
-    /// The part of the walk that takes off groups.
+    /// The part of the walk that dequeues groups.
     #[inline(never)]
     fn dequeue_groups(&mut self, walk: &mut Walk, of_task: &QueueFlags) -> Left {
         let inhabited = match self.plain_arithmetic() {
@@ -272,8 +272,8 @@ impl<A: Arch> Sched<A> {
         })
     }
 
-    /// The walk down of `pick_next_task_fair()`: a group that was picked, and those in it. Returns the task's entity picked at last, which
-    /// is not set yet.
+    /// The walk down of `pick_next_task_fair()`: through a picked group and those inside it. Returns the entity of the task
+    /// picked in the end, which is not set yet.
     #[inline(never)]
     pub(super) fn set_next_groups(&mut self, mut se: SeId, mut group: CfsRqId) -> SeId {
         let step = Step::Group(self.any_arithmetic());
@@ -288,7 +288,7 @@ impl<A: Arch> Sched<A> {
     }
 
     /// One step of the walk.
-    /// Differs: no buddy is announced in a throttled hierarchy, which v4.5 does, and then runs it (until v4.8).
+    /// Differs: sets no buddy in a throttled hierarchy; v4.5 does, and then runs it (until v4.8).
     #[inline(always)]
     fn dequeue_level(&mut self, walk: &mut Walk, se: SeId, flags: QueueFlags, task_sleep: bool, step: Step) -> Left {
         let eevdf = self.arithmetic_of(step).pick == Pick::Eevdf;
@@ -319,7 +319,7 @@ impl<A: Arch> Sched<A> {
         Left::Inhabited
     }
 
-    /// Whoever runs next comes from this group by preference: its part of the period is not used up.
+    /// Prefers this group for the next pick: its part of the period is not used up.
     #[inline(always)]
     fn prefer_whence_slept(&mut self, group: SeId) {
         self.set_next_buddy(group);

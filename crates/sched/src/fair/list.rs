@@ -2,7 +2,7 @@
 
 use crate::sched::{Arena, CfsRq, CfsRqId, Link, Links, ListHead, TaskId, TaskStruct};
 
-/// An object that is on at most one list of its kind.
+/// An object that is on at most one list of each kind.
 pub(crate) trait Linked: Default {
     type Id: From<u32> + Into<u32> + Copy;
     fn links(&self) -> &Links;
@@ -40,26 +40,26 @@ impl Linked for CfsRq {
 }
 
 impl ListHead {
-    /// list.h: list_add(): becomes the first.
+    /// list.h: list_add(). The object becomes the first.
     #[inline]
     pub(crate) fn list_add<T: Linked>(&mut self, arena: &mut Arena<T::Id, T>, id: T::Id) {
         self.link(arena, id, None, self.first);
     }
 
-    /// list.h: list_add_tail(): becomes the last.
+    /// list.h: list_add_tail(). The object becomes the last.
     #[inline]
     pub(crate) fn list_add_tail<T: Linked>(&mut self, arena: &mut Arena<T::Id, T>, id: T::Id) {
         self.link(arena, id, self.last, None);
     }
 
-    /// list.h: list_add() with a member in place of the head: comes to stand behind `at`.
+    /// list.h: list_add() with a member in place of the head. The object goes right behind `at`.
     #[inline]
     pub(crate) fn list_add_behind<T: Linked>(&mut self, arena: &mut Arena<T::Id, T>, id: T::Id, at: T::Id) {
         let next = arena[at].links().next.get();
         self.link(arena, id, Some(at.into()), next);
     }
 
-    /// list.h: list_add_tail() with a member in place of the head: comes to stand before `at`.
+    /// list.h: list_add_tail() with a member in place of the head. The object goes right before `at`.
     #[inline]
     pub(crate) fn list_add_before<T: Linked>(&mut self, arena: &mut Arena<T::Id, T>, id: T::Id, at: T::Id) {
         let prev = arena[at].links().prev.get();
@@ -67,7 +67,7 @@ impl ListHead {
     }
 
     /// list.h: list_del().
-    /// Differs: also list_del_init() and list_del_rcu(): what leaves is on no list afterwards.
+    /// Differs: stands for list_del_init() and list_del_rcu() too; a removed object is on no list.
     #[inline]
     pub(crate) fn list_del<T: Linked>(&mut self, arena: &mut Arena<T::Id, T>, id: T::Id) {
         let Links { prev, next } = std::mem::take(arena[id].links_mut());
@@ -82,7 +82,7 @@ impl ListHead {
         }
     }
 
-    /// list.h: list_move(): becomes the first again.
+    /// list.h: list_move(). The object becomes the first again.
     #[inline]
     pub(crate) fn list_move<T: Linked>(&mut self, arena: &mut Arena<T::Id, T>, id: T::Id) {
         if self.first != Some(id.into()) {

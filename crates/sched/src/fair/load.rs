@@ -1,14 +1,17 @@
-//! fair.c: load averages of entities and queues, where the kernel calls for them. The arithmetic is [`crate::pelt`]'s.
+//! fair.c: the calls that maintain load averages of entities and queues. The arithmetic is in [`crate::pelt`].
 //!
-//! Every entity is *attached* to one queue at most: the queue's averages then contain it, asleep or not. An entity whose
-//! `last_update_time` is zero is attached to none.
+//! Every entity is *attached* to at most one queue, whose averages then contain it, asleep or not. An entity whose
+//! `last_update_time` is zero is not attached.
 //!
 //! ```text
-//! arithmetic.rs what is computed with
-//! attach.rs     entities come to queues and leave   clock.rs   the clock that averages go by
-//! cpu.rs        loads of a whole CPU                others.rs  time of other classes and of interrupts
-//! util_est.rs   what a task will use when it wakes  tg.rs      a group's sum over all CPUs
-//! rules.rs      what differs between versions
+//! arithmetic.rs  the arithmetic, known at compile time
+//! attach.rs      attaching entities to queues and detaching them
+//! clock.rs       the clock by which averages age
+//! cpu.rs         loads of a whole CPU
+//! others.rs      time of other classes and of interrupts
+//! util_est.rs    what a task will use when it wakes
+//! tg.rs          a group's sum over all CPUs
+//! rules.rs       what differs between versions
 //! tracepoints.rs bare tracepoints
 //! ```
 
@@ -42,14 +45,14 @@ use crate::sched::*;
 use fentry::fentry;
 use units::unlikely;
 
-/// fair.c: UPDATE_TG, SKIP_AGE_LOAD, DO_ATTACH, DO_DETACH: what `update_load_avg()` does besides.
+/// fair.c: UPDATE_TG, SKIP_AGE_LOAD, DO_ATTACH, DO_DETACH: what `update_load_avg()` does in addition.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub(crate) struct UpdateLoad {
     /// Tells the task group if the queue's load changed.
     pub update_tg: bool,
-    /// Leaves the entity's own averages as they are.
+    /// Leaves the entity's own averages alone.
     pub skip_age_load: bool,
-    /// Attaches the entity if it is not.
+    /// Attaches the entity if it is detached.
     pub do_attach: bool,
     /// Detaches the entity.
     pub do_detach: bool,
@@ -62,7 +65,7 @@ impl UpdateLoad {
     pub(crate) const ATTACH: UpdateLoad = UpdateLoad { update_tg: true, do_attach: true, ..UpdateLoad::NONE };
 }
 
-/// What the averages need to know of an entity (se_weight(), se_runnable()); `running`: it is its queue's `curr`.
+/// An entity's weights as the averages need them (se_weight(), se_runnable()). `running`: it is `curr` of its queue.
 #[inline]
 fn entity_load(pelt: Pelt, resolution: LoadResolution, entity: &SchedEntity, running: bool) -> EntityLoad {
     let runnable = match pelt {
@@ -74,7 +77,7 @@ fn entity_load(pelt: Pelt, resolution: LoadResolution, entity: &SchedEntity, run
     EntityLoad { weight: resolution.scale_load_down(entity.load.weight), runnable, on_rq: entity.on_rq, running }
 }
 
-/// What they need to know of a queue.
+/// A queue's weights as the averages need them.
 #[inline]
 fn queue_load(pelt: Pelt, resolution: LoadResolution, cfs_rq: &CfsRq) -> CfsRqLoad {
     let runnable = match pelt {
@@ -84,7 +87,7 @@ fn queue_load(pelt: Pelt, resolution: LoadResolution, cfs_rq: &CfsRq) -> CfsRqLo
     CfsRqLoad { weight: resolution.scale_load_down(cfs_rq.load.weight), runnable, running: cfs_rq.curr.is_some() }
 }
 
-/// Lets time pass for an entity and for its queue, `units` of it for each, within their periods.
+/// Lets time pass for an entity and for its queue, by their `units` each, within their current periods.
 #[inline(always)]
 fn accrue_both(
     arithmetic: Arithmetic,
@@ -97,7 +100,7 @@ fn accrue_both(
     accrue_as(arithmetic, now, units, cfs_rq, entity, [on_rq, curr == Some(se), curr.is_some()]);
 }
 
-/// The same where the caller knows whether the entity is queued, and runs, and whether anything of its queue does.
+/// The same, for a caller that knows whether the entity is queued, whether it runs, and whether its queue has a running entity.
 #[inline(always)]
 pub(crate) fn accrue_as(
     Arithmetic { pelt, resolution, .. }: Arithmetic,
@@ -125,14 +128,14 @@ pub(crate) fn accrue_as(
     pelt::accrue(pelt, now, units[1], &mut cfs_rq.avg, Rate { load: load.weight, runnable, running: queue_runs });
 }
 
-/// What was news after averages were brought up to now.
+/// What changed when averages were brought up to now.
 #[derive(Clone, Copy)]
 struct Aged {
     entity: bool,
     queue: bool,
 }
 
-/// The common part of `update_load_avg()` and its kin: a queue, and `entity` of it if given, up to now.
+/// The common part of `update_load_avg()` and its kin: brings a queue, and `entity` of it if given, up to now.
 #[inline(always)]
 fn age(
     pelt: Pelt,
@@ -154,7 +157,7 @@ fn age(
     aged
 }
 
-/// [`age`] on a CPU that is not a whole one at full speed.
+/// [`age`] on a CPU that does not have full capacity at full speed.
 #[inline(never)]
 fn age_scaled(
     pelt: Pelt,
@@ -201,7 +204,7 @@ impl<A: Arch> Sched<A> {
         };
     }
 
-    /// sched.h: se_update_runnable(). A group's entity follows the number of tasks in the group.
+    /// sched.h: se_update_runnable(). Stores the number of tasks in a group in its entity.
     #[inline]
     pub(crate) fn se_update_runnable(&mut self, se: SeId) {
         if self.kernel.pelt == Pelt::RunnableAvg
@@ -212,7 +215,7 @@ impl<A: Arch> Sched<A> {
         }
     }
 
-    /// The same as a part of a walk's step.
+    /// The same, as part of one step of a walk.
     #[inline(always)]
     pub(crate) fn se_update_runnable_in(&mut self, step: Step, se: SeId) {
         if self.arithmetic_of(step).pelt == Pelt::RunnableAvg {
@@ -220,8 +223,8 @@ impl<A: Arch> Sched<A> {
         }
     }
 
-    /// fair.c: post_init_entity_util_avg(). A new task's share of its queue's utilization. From v4.7 to v6.0 it is attached at
-    /// once ([`NewTaskAttach`]).
+    /// fair.c: post_init_entity_util_avg(). Gives a new task a share of its queue's utilization. From v4.7 to v6.0 the task is
+    /// attached at once ([`NewTaskAttach`]).
     pub(crate) fn post_init_entity_util_avg(&mut self, p: TaskId) {
         let (se, attach) = (self.task[p].se, self.kernel.load.new_task_attach);
         let fair = self.task[p].sched_class == SchedClass::Fair;
@@ -246,7 +249,7 @@ impl<A: Arch> Sched<A> {
         }
     }
 
-    /// [`age`], where the usual cases are compiled apart: this is the hottest place of the whole scheduler.
+    /// [`age`], with the usual cases compiled separately: this is the hottest place in the whole scheduler.
     #[inline(always)]
     fn bring_up_to_now(&mut self, cfs: CfsRqId, se: Option<SeId>) -> Aged {
         let (pelt, resolution) = (self.kernel.pelt, self.kernel.load_resolution);
@@ -266,8 +269,8 @@ impl<A: Arch> Sched<A> {
         }
     }
 
-    /// fair.c: update_cfs_rq_load_avg(). Up to now; true if the queue's load changed.
-    /// Differs: stands on no profile stack of its own, as it is inlined into whoever calls it.
+    /// fair.c: update_cfs_rq_load_avg(). Brings a queue up to now; returns whether its load changed.
+    /// Differs: has no profile stack of its own, because it is inlined into its callers.
     pub(crate) fn update_cfs_rq_load_avg(&mut self, cfs: CfsRqId) -> bool {
         self.write_cfs_avg(cfs);
         self.read_cfs_removed(cfs);
@@ -282,7 +285,7 @@ impl<A: Arch> Sched<A> {
 
     /// The tracepoints in `__update_load_avg_se()` and `__update_load_avg_cfs_rq()`.
     ///
-    /// Differs: a queue is told of too where load was taken from it within a period.
+    /// Differs: a queue is also reported when load was removed from it within a period.
     #[inline]
     fn trace_aged(&mut self, cfs: CfsRqId, se: Option<SeId>, aged: Aged) {
         if !self.arch.tracing_bare() {
@@ -298,7 +301,7 @@ impl<A: Arch> Sched<A> {
         }
     }
 
-    /// fair.c: propagate_entity_load_avg(). A group's entity follows what came to the group's queue and what left it.
+    /// fair.c: propagate_entity_load_avg(). Passes on to a group's entity what was added to the group's queue and what left it.
     fn propagate_entity_load_avg(&mut self, cfs: CfsRqId, se: SeId, group: CfsRqId) -> bool {
         let weight = self.kernel.load_resolution.scale_load_down(self.cfs_rq[group].load.weight);
         let Some(news) = GroupNews::take(&mut self.cfs_rq[group], weight) else { return false };
@@ -318,7 +321,7 @@ impl<A: Arch> Sched<A> {
         self.update_touched_load_avg(cfs, se, flags);
     }
 
-    /// The same as a part of a walk's step.
+    /// The same, as part of one step of a walk.
     #[inline(always)]
     pub(crate) fn update_load_avg_in(&mut self, step: Step, cfs: CfsRqId, se: SeId, flags: UpdateLoad, at: LevelLines) {
         match step {
@@ -342,7 +345,7 @@ impl<A: Arch> Sched<A> {
         }
     }
 
-    /// The same where it often has been called just before, and nothing is left to do.
+    /// The same, for callers just before which it has often been called, so that nothing is left to do.
     #[inline(always)]
     #[fentry(update_load_avg)]
     pub(crate) fn update_load_avg_again(&mut self, cfs: CfsRqId, se: SeId, flags: UpdateLoad, at: LevelLines) {
@@ -352,13 +355,13 @@ impl<A: Arch> Sched<A> {
         }
     }
 
-    /// The body of `update_load_avg()` where that was called before, but time has passed since.
+    /// The rest of `update_load_avg()`, if it was called before but time has passed since.
     #[inline(never)]
     fn update_late_load_avg(&mut self, cfs: CfsRqId, se: SeId, flags: UpdateLoad) {
         self.update_touched_load_avg(cfs, se, flags);
     }
 
-    /// The lines that `update_load_avg()` always touches.
+    /// Touches the cache lines that `update_load_avg()` always touches.
     #[inline(always)]
     pub(crate) fn touch_load_avg(&mut self, at: LevelLines) {
         self.write_se_avg_at(at);
@@ -367,7 +370,8 @@ impl<A: Arch> Sched<A> {
         self.write_cfs_runnable_apart_at(at);
     }
 
-    /// Whether no unit of time has passed since the last update, and nothing came to an attached entity or its queue from elsewhere.
+    /// Whether no unit of time has passed since the last update, and an attached entity and its queue received nothing from
+    /// elsewhere.
     #[inline(always)]
     fn has_no_news(&self, cfs: CfsRqId, se: SeId) -> bool {
         let (entity, cfs_rq) = (&self.se[se], &self.cfs_rq[cfs]);
@@ -385,8 +389,9 @@ impl<A: Arch> Sched<A> {
         }
     }
 
-    /// `update_load_avg()` in its usual case: the entity is attached, nothing came to it or its queue from elsewhere, and no period
-    /// ends. Then only sums grow, and nobody has to be told. False: it is another case, and nothing has been done.
+    /// The usual case of `update_load_avg()`: the entity is attached, neither it nor its queue received anything from elsewhere,
+    /// and no period ends. Then only sums grow, and nothing has to be propagated. Returns false, having done nothing, if this is
+    /// another case.
     #[inline(always)]
     fn accrue_load_avg(&mut self, arithmetic: Arithmetic, cfs: CfsRqId, se: SeId, flags: UpdateLoad) -> bool {
         let (entity, cfs_rq) = (&self.se[se], &self.cfs_rq[cfs]);
@@ -399,7 +404,7 @@ impl<A: Arch> Sched<A> {
             return false;
         }
         let units = [pelt::units_passed(now, &entity.avg), pelt::units_passed(now, &cfs_rq.avg)];
-        // As often where it is called twice on one path.
+        // Frequent when it is called twice on one path.
         if units == [0, 0] {
             return true;
         }
@@ -411,7 +416,7 @@ impl<A: Arch> Sched<A> {
         true
     }
 
-    /// The body of `update_load_avg()` in all cases.
+    /// The general body of `update_load_avg()`.
     #[cold]
     #[inline(never)]
     pub(crate) fn bring_load_avg_up(&mut self, cfs: CfsRqId, se: SeId, flags: UpdateLoad) {
@@ -444,7 +449,7 @@ impl<A: Arch> Sched<A> {
         }
     }
 
-    /// fair.c: enqueue_entity_load_avg(). Averages of an entity about to be queued; attaches it if it is not.
+    /// fair.c: enqueue_entity_load_avg(). Updates the averages of an entity about to be queued; attaches it if it is detached.
     /// Differs: from v4.15 on this is the kernel's plain call of `update_load_avg()`.
     #[inline(always)]
     pub(crate) fn enqueue_entity_load_avg(&mut self, cfs: CfsRqId, se: SeId, step: Step, at: LevelLines) {
@@ -456,7 +461,7 @@ impl<A: Arch> Sched<A> {
     }
 
     /// `enqueue_entity_load_avg()` up to v4.9.
-    /// Differs: the runnable load is added by the caller, after attaching, which leaves what is added as it is.
+    /// Differs: the caller adds the runnable load, after attaching, which does not change the amount.
     #[fentry(enqueue_entity_load_avg)]
     fn enqueue_entity_load_avg_by_period(&mut self, cfs: CfsRqId, se: SeId) {
         self.write_se_avg(se);
@@ -500,8 +505,8 @@ pub(crate) fn dequeue_runnable_load_avg(
     }
 }
 
-/// The averages' part of `reweight_entity()`: puts `load` and `runnable` in place of the entity's weights. What its queue weighs
-/// with a queued entity is the caller's.
+/// The part of `reweight_entity()` that concerns averages: replaces the entity's weights by `load` and `runnable`. The caller
+/// corrects the weight of the queue of a queued entity.
 #[inline(always)]
 pub(crate) fn reweight_averages(
     arithmetic: Arithmetic,
@@ -517,7 +522,7 @@ pub(crate) fn reweight_averages(
     }
 }
 
-/// The sums of this era carry the weight they were counted with: nothing to correct.
+/// The sums of these kernels carry the weight with which they were counted: nothing to correct.
 fn reweight_by_period(cfs_rq: &mut CfsRq, entity: &mut SchedEntity, load: LoadWeight, runnable: u64) {
     let runnable_weight = std::mem::replace(&mut entity.runnable_weight, runnable);
     entity.load = load;
@@ -526,7 +531,7 @@ fn reweight_by_period(cfs_rq: &mut CfsRq, entity: &mut SchedEntity, load: LoadWe
     }
 }
 
-/// The same since v4.15: the entity leaves its queue's load with its old weight and comes back with the new one.
+/// The same since v4.15: the entity leaves its queue's load with the old weight and returns with the new one.
 #[inline(always)]
 fn reweight(
     Arithmetic { pelt, floor, resolution, .. }: Arithmetic,
@@ -541,7 +546,7 @@ fn reweight(
         pelt::dequeue_runnable_load_avg(pelt, &mut cfs_rq.avg, &entity.avg, before);
     }
     pelt::dequeue_load_avg(pelt, floor, &mut cfs_rq.avg, &entity.avg, before.weight);
-    // The inverse of a weight that stays is the same.
+    // The inverse of an unchanged weight stays the same.
     if entity.load.weight != load.weight {
         entity.load = load;
     }

@@ -1,19 +1,36 @@
-//! fair.c: the fair class, CFS. Split along the kernel's own chapter banners:
+//! fair.c: the fair class, CFS, split along the kernel's own chapter banners:
 //!
 //! ```text
-//! mod.rs         operations on tasks: enqueue, dequeue, pick, tick, fork, yield
-//! levels.rs      their walks up: a task, and the groups that it makes or leaves empty
-//! entity.rs      operations on entities: virtual time, placement, the way onto the queue, to the CPU and off
-//! preempt.rs     wakeup preemption and buddies       timeline.rs   what waits, by vruntime
-//! eevdf.rs       who runs next since v6.6            lag.rs        what is owed to who comes and goes
-//! protect.rs     how who runs is protected           delayed.rs    sleepers that stay to pay
-//! load.rs        load averages, where they are kept  statistics.rs schedstats of entities
-//! group.rs       task groups and their weights       list.rs       the kernel's linked lists
-//! bandwidth/*.rs what a group may use of each period
-//! wake.rs        which CPU a woken task goes to       balance*.rs   load balancing
-//! nohz.rs        balancing for CPUs without a tick   cpu_load.rs   rq->cpu_load[]
-//! hrtick.rs      the timer that ends a slice          numa/*.rs      tasks and their memory on one node
-//! cache/*.rs     threads of a process below one cache  scaling.rs     tunables by the number of CPUs
+//! mod.rs            operations on tasks: enqueue, dequeue, pick, tick, fork, yield
+//! levels.rs, levels/ their walks up the hierarchy: a task, and the groups that it fills or leaves empty
+//! entity.rs         operations on entities: onto the queue, to the CPU and off again
+//! cfs.rs            slices, placement and pick until v6.5
+//! eevdf.rs          slices and pick since v6.6
+//! lag.rs            the service that an entity is owed when it leaves and joins (EEVDF)
+//! protect.rs        how the running entity is protected (EEVDF)
+//! delayed.rs        sleepers that stay queued until their lag is made up for (DELAY_DEQUEUE)
+//! preempt.rs        wakeup preemption and buddies
+//! timeline.rs       the waiting entities, in order
+//! class.rs          changes of class and nice level
+//! sched_idle.rs     SCHED_IDLE tasks and idle groups
+//! group.rs          task groups and their weights
+//! bandwidth/        how much a group may run in each period
+//! hrtick.rs         the timer that ends a slice
+//! load.rs, load/    load averages, and where the kernel updates them
+//! cpu_load.rs       rq->cpu_load[]
+//! wake.rs           which CPU a woken or new task goes to
+//! wake_affine.rs    ... the waking CPU or the previous one
+//! idle_sibling.rs   ... an idle CPU in that one's LLC; idle_scan.rs since v5.12
+//! idlest.rs         ... the slow path; idlest_group.rs since v5.5
+//! fit.rs, energy.rs ... where CPUs differ in capacity, and by energy
+//! balance/          load balancing
+//! nohz.rs, nohz/    balancing for CPUs without a tick
+//! numa/             tasks and their memory on one node
+//! cache/            threads of a process in one LLC
+//! scaling.rs        tunables that grow with the number of CPUs
+//! statistics.rs     schedstats of entities
+//! list.rs           the kernel's linked lists
+//! rules.rs          behaviours of entities
 //! ```
 //!
 
@@ -65,12 +82,12 @@ use rules::{IdleLeft, Pick, SleeperVruntime, TaskList};
 use units::{CpuId, unlikely};
 use wake::RecordWakee;
 
-/// What came of `dequeue_entities()`.
+/// The outcome of `dequeue_entities()`.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Dequeued {
-    /// It is still queued.
+    /// The entity is still queued.
     Delayed,
-    /// It is gone, but what is above a throttled queue had not known of it.
+    /// The entity is gone, but the queues above a throttled one had not counted it.
     Throttled,
     Whole,
 }
@@ -101,7 +118,7 @@ impl<A: Arch> Sched<A> {
                 self.fair_server_wakes(cpu);
             }
             self.add_nr_running(cpu, 1);
-            // A new task's utilization is a guess, and mostly too high.
+            // The utilization of a new task is a guess, and mostly too high.
             if flags.wakeup {
                 self.check_update_overutilized_status(cpu);
             }
@@ -109,7 +126,7 @@ impl<A: Arch> Sched<A> {
         self.hrtick_update(cpu);
     }
 
-    /// fair.c: dequeue_task_fair(). False: its dequeue is delayed (v6.12), it is still queued.
+    /// fair.c: dequeue_task_fair(). Returns false if the dequeue is delayed (v6.12): the task is still queued.
     #[inline(always)]
     #[fentry]
     pub(crate) fn dequeue_task_fair(&mut self, cpu: CpuId, p: TaskId, flags: QueueFlags) -> bool {
@@ -128,7 +145,8 @@ impl<A: Arch> Sched<A> {
         true
     }
 
-    /// Whether the estimated utilization of a task whose dequeue is delayed has left its queue before, and does not come back.
+    /// Whether the estimated utilization of a task whose dequeue is delayed has left the queue already, and does not
+    /// come back.
     #[inline]
     fn util_est_stays(&self, p: TaskId, flags: QueueFlags) -> bool {
         let task = &self.task[p];
@@ -138,7 +156,7 @@ impl<A: Arch> Sched<A> {
                 || self.kernel.load.util_est == UtilEstimate::EwmaInUpdate && flags.sleep)
     }
 
-    /// fair.c: dequeue_entities(). Takes a task off its queue, with the groups that it leaves empty; or a group whose dequeue was
+    /// fair.c: dequeue_entities(). Dequeues a task, with the groups that it leaves empty; or a group whose dequeue was
     /// delayed.
     #[doc(alias = "dequeue_task_fair")]
     #[inline(always)]
@@ -167,8 +185,8 @@ impl<A: Arch> Sched<A> {
         dequeued
     }
 
-    /// fair.c: task_waking_fair(), until v4.6: a woken task's vruntime leaves its queue, and its waker is remembered.
-    /// Differs: called in later kernels as well, and does nothing there.
+    /// fair.c: task_waking_fair(), until v4.6. Makes a woken task's vruntime relative, and records its waker.
+    /// Differs: called in later kernels as well, where it does nothing.
     #[inline]
     pub(crate) fn task_waking_fair(&mut self, p: TaskId) {
         let rules = self.kernel.entity;
@@ -190,8 +208,8 @@ impl<A: Arch> Sched<A> {
         self.se[se].vruntime = self.se[se].vruntime.wrapping_sub(self.cfs_rq[cfs].min_vruntime);
     }
 
-    /// fair.c: pick_next_task_fair(). Before it gives up it tries to pull a task from another CPU. `None`: nothing to run,
-    /// or a stopper came meanwhile.
+    /// fair.c: pick_next_task_fair(). Before it gives up, it tries to pull a task from another CPU. `None`: there is
+    /// nothing to run, or a stopper arrived meanwhile.
     #[inline(always)]
     #[fentry]
     pub(crate) fn pick_next_task_fair(&mut self, cpu: CpuId, prev: Option<TaskId>) -> Option<TaskId> {
@@ -208,8 +226,8 @@ impl<A: Arch> Sched<A> {
         Some(p)
     }
 
-    /// The same where other classes are asked as well: they have been balanced before (`pick_next_task_fair()` without `rf`, which is
-    /// `__pick_next_task_fair()`).
+    /// The same during a walk over all classes, which have been balanced before (`pick_next_task_fair()` without `rf`,
+    /// which is `__pick_next_task_fair()`).
     #[doc(alias = "__pick_next_task_fair")]
     #[inline(never)]
     #[fentry(pick_next_task_fair)]
@@ -219,7 +237,8 @@ impl<A: Arch> Sched<A> {
         Some(p)
     }
 
-    /// The end of `pick_next_task_fair()`; since v6.12 (`__set_next_task_fair()`) it is for who comes, not for who goes on.
+    /// The end of `pick_next_task_fair()`; since v6.12 (`__set_next_task_fair()`) it applies only if another task is
+    /// switched to.
     #[doc(alias = "__set_next_task_fair")]
     #[inline(always)]
     fn picked(&mut self, cpu: CpuId, prev: Option<TaskId>, p: TaskId) {
@@ -236,7 +255,7 @@ impl<A: Arch> Sched<A> {
         self.update_misfit_status(cpu, Some(p));
     }
 
-    /// The part of `pick_next_task_fair()` that picks of what is here. `None`: nobody is left.
+    /// The part of `pick_next_task_fair()` that picks among the queued tasks. `None`: none is left.
     #[inline]
     fn pick_queued(&mut self, cpu: CpuId, prev: Option<TaskId>) -> Option<TaskId> {
         let root = self.rq[cpu].cfs;
@@ -247,12 +266,12 @@ impl<A: Arch> Sched<A> {
         if let Some(p) = fair.and_then(|prev| self.pick_after(cpu, prev)) {
             return Some(p);
         }
-        // What ran may have been throttled, and nothing be left.
+        // The running task may have been throttled, so that none is left.
         if self.cfs_rq[root].nr_running == 0 { None } else { self.pick_simple(cpu, prev) }
     }
 
-    /// The path of `pick_next_task_fair()` after a fair task: only the levels on which the old and the new one differ change
-    /// hands.
+    /// The path of `pick_next_task_fair()` after a fair task: only the levels on which the old and the new task differ
+    /// are switched.
     fn pick_after(&mut self, cpu: CpuId, prev: TaskId) -> Option<TaskId> {
         let p = self.pick_task_fair(cpu)?;
         if p == prev {
@@ -280,8 +299,8 @@ impl<A: Arch> Sched<A> {
         Some(p)
     }
 
-    /// fair.c: pick_task_fair() (v5.14; before, a part of `pick_next_task_fair()`). Who is next, level by level, with what runs among
-    /// them. `None`: nobody is left, or (until v6.5) a group was throttled on the way.
+    /// fair.c: pick_task_fair() (v5.14; before, a part of `pick_next_task_fair()`). Picks the next task level by level,
+    /// including the running one. `None`: none is left, or (until v6.5) a group was throttled on the way.
     fn pick_task_fair(&mut self, cpu: CpuId) -> Option<TaskId> {
         let cfs_picks = self.kernel.entity.pick == Pick::Cfs;
         let root = self.rq[cpu].cfs;
@@ -341,7 +360,8 @@ impl<A: Arch> Sched<A> {
         p
     }
 
-    /// fair.c: pick_next_entity(). `curr` is what runs, if it may go on. `None`: see [`Sched::pick_next_entity_eevdf`].
+    /// fair.c: pick_next_entity(). `curr` is the running entity, if it may go on. `None`: see
+    /// [`Sched::pick_next_entity_eevdf`].
     #[inline]
     pub(crate) fn pick_next_entity(&mut self, cfs: CfsRqId, curr: Option<SeId>) -> Option<SeId> {
         match self.kernel.entity.pick {
@@ -366,19 +386,19 @@ impl<A: Arch> Sched<A> {
         }
     }
 
-    /// fair.c: set_curr_task_fair(). What runs on `cpu` becomes `curr` of its queues, after it was changed.
+    /// fair.c: set_curr_task_fair(). What runs on `cpu` becomes `curr` of its queues again after a change.
     pub(crate) fn set_curr_task_fair(&mut self, cpu: CpuId) {
         let curr = self.rq[cpu].curr.expect("the idle task is another class");
         self.set_next_entities(self.task[curr].se, false);
     }
 
-    /// An entity and all above it become `curr` of their queues.
+    /// Makes an entity and all above it `curr` of their queues.
     fn set_next_entities(&mut self, se: SeId, first: bool) {
         let (mut level, mut throttled) = (Some(se), false);
         while let Some(se) = level {
             let cfs = self.se[se].cfs_rq;
             self.set_next_entity(cfs, se, first);
-            // A queue that must not run may have got a task that runs.
+            // A queue that must not run may have got a running task.
             throttled |= self.account_cfs_rq_runtime(cfs, 0);
             level = self.se[se].parent;
         }
@@ -387,7 +407,8 @@ impl<A: Arch> Sched<A> {
         }
     }
 
-    /// fair.c: yield_task_fair(). The running task is not to be picked next; since v6.6 it gives up what is left of its slice.
+    /// fair.c: yield_task_fair(). The running task is not to be picked next; since v6.6 it gives up the rest of its
+    /// slice.
     #[fentry]
     pub(crate) fn yield_task_fair(&mut self, cpu: CpuId) {
         let curr = self.rq[cpu].curr.expect("only a task yields");
@@ -411,7 +432,7 @@ impl<A: Arch> Sched<A> {
         }
     }
 
-    /// fair.c: task_tick_fair(). `queued`: not the tick, but the timer that ends a slice.
+    /// fair.c: task_tick_fair(). `queued`: called by the timer that ends a slice, not by the tick.
     #[fentry]
     pub(crate) fn task_tick_fair(&mut self, cpu: CpuId, curr: TaskId, queued: bool) {
         let mut level = Some(self.task[curr].se);
@@ -445,7 +466,8 @@ impl<A: Arch> Sched<A> {
         }
     }
 
-    /// fair.c: task_fork_fair(). Where a child starts, relative to its parent's queue; since v6.6 only its first enqueue knows.
+    /// fair.c: task_fork_fair(). Sets where a child starts, relative to its parent's queue; since v6.6 only its first
+    /// enqueue decides that.
     #[inline]
     pub(crate) fn task_fork_fair(&mut self, p: TaskId) {
         if self.kernel.entity.pick == Pick::Cfs {

@@ -1,14 +1,14 @@
 //! fair.c: "idle load balancing details": balancing for CPUs that idle without ticks.
 //!
-//! A CPU without ticks balances nothing by itself. So a busy one that sees on its tick that there is something to balance
-//! kicks an idle one (`trigger_load_balance()`); that one, in its softirq, balances on behalf of all CPUs in
-//! `idle_cpus_mask`. Since v4.17 kicks say what for ([`NohzFlags`]): also only to age the load of those CPUs, which nobody
-//! else does.
+//! A CPU without ticks balances nothing by itself. So a busy CPU that finds on its tick that there is something to
+//! balance kicks an idle one (`trigger_load_balance()`); the idle one then balances, in its softirq, on behalf of all
+//! CPUs in `idle_cpus_mask`. Since v4.17 a kick says what it is for ([`NohzFlags`]): possibly only to age the load of
+//! those CPUs, which nothing else does.
 //!
 //! ```text
-//! mod.rs     who idles: nohz_balance_enter_idle, nohz_balance_exit_idle, nr_busy_cpus
-//! kick.rs    who kicks: nohz_balancer_kick, and which CPU: find_new_ilb
-//! ilb.rs     who was kicked: nohz_idle_balance; and who ages load before it idles: nohz_run_idle_balance
+//! nohz.rs    which CPUs idle: nohz_balance_enter_idle, nohz_balance_exit_idle, nr_busy_cpus
+//! kick.rs    when a CPU kicks (nohz_balancer_kick), and which one it kicks (find_new_ilb)
+//! ilb.rs     what a kicked CPU does (nohz_idle_balance); aging load on the way to idleness (nohz_run_idle_balance)
 //! ```
 
 mod ilb;
@@ -25,21 +25,21 @@ use units::{CpuId, CpuMask, unlikely};
 /// fair.c: `nohz`.
 #[derive(Clone, Debug, Default)]
 pub struct Nohz {
-    /// CPUs whose tick is stopped. One that runs again stays in until its first tick.
+    /// CPUs whose tick is stopped. A CPU that runs again stays in the mask until its first tick.
     pub idle_cpus_mask: CpuMask,
-    /// How many these are.
+    /// The number of CPUs in `idle_cpus_mask`.
     pub nr_cpus: u32,
-    /// When the earliest of them is due, in jiffies.
+    /// When the first of them is due for balancing, in jiffies.
     pub next_balance: u64,
-    /// Some of them may have load of sleepers that is to be aged (v4.17).
+    /// Whether some of them may have load of sleepers that has to be aged (v4.17).
     pub has_blocked: bool,
-    /// When to age it next, in jiffies.
+    /// When to age that load next, in jiffies.
     pub next_blocked: u64,
-    /// A CPU has come to the mask since `next_balance` was reckoned (v5.15).
+    /// Whether a CPU has entered the mask since `next_balance` was computed (v5.15).
     pub needs_update: bool,
 }
 
-/// sched.h: NOHZ_*_KICK. What a CPU without ticks is to do for all others.
+/// sched.h: NOHZ_*_KICK. What a kicked CPU without ticks is to do on behalf of all others.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct NohzFlags(u8);
 
@@ -49,20 +49,20 @@ impl NohzFlags {
     pub const NOHZ_BALANCE_KICK: NohzFlags = NohzFlags(1);
     /// Age load.
     pub const NOHZ_STATS_KICK: NohzFlags = NohzFlags(2);
-    /// Age load, itself, on its way to idleness; nobody is kicked for this.
+    /// Age load on its own way to idleness; no CPU is kicked for this.
     pub const NOHZ_NEWILB_KICK: NohzFlags = NohzFlags(4);
-    /// Find out when the next of them is due.
+    /// Find out when the first of them is due next.
     pub const NOHZ_NEXT_KICK: NohzFlags = NohzFlags(8);
-    /// Those that come with an interrupt.
+    /// The flags that come with an interrupt.
     pub const NOHZ_KICK_MASK: NohzFlags = NohzFlags(1 | 2 | 8);
 
-    /// Any of `flags`.
+    /// Whether any of `flags` is set.
     #[inline]
     pub fn has(self, flags: NohzFlags) -> bool {
         self.0 & flags.0 != 0
     }
 
-    /// All of `flags`.
+    /// Whether all of `flags` are set.
     #[inline]
     pub fn has_all(self, flags: NohzFlags) -> bool {
         self.0 & flags.0 == flags.0
@@ -79,7 +79,7 @@ impl NohzFlags {
     }
 }
 
-/// As what a CPU counts among those of its cache.
+/// How a CPU counts in its LLC.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum SdState {
     Busy,
@@ -87,14 +87,14 @@ enum SdState {
 }
 
 impl<A: Arch> Sched<A> {
-    /// What init_sched_fair_class() does for idle CPUs.
+    /// The part of init_sched_fair_class() for idle CPUs.
     pub(super) fn init_nohz(&mut self) {
         self.nohz.idle_cpus_mask = CpuMask::new(self.nr_cpus());
         self.nohz.next_balance = self.jiffies();
         self.nohz.next_blocked = self.jiffies();
     }
 
-    /// `nohz_flags(cpu)`, which lie beside `rq.load`.
+    /// Changes `nohz_flags(cpu)`, which lie beside `rq.load`.
     fn atomic_nohz_flags(&mut self, cpu: CpuId) {
         self.write_rq_weight(cpu);
     }
@@ -140,14 +140,14 @@ impl<A: Arch> Sched<A> {
         }
     }
 
-    /// `nohz.nr_cpus` becomes one more or less, where there is such a count.
+    /// Charges a change of `nohz.nr_cpus`, in kernels that have that count.
     fn count_nohz_cpu(&mut self) {
         if self.kernel.balance.nohz_count == NohzCount::Counted {
             self.atomic_nohz_nr_cpus();
         }
     }
 
-    /// fair.c: nohz_balance_exit_idle(). The first tick on a CPU that is busy again.
+    /// fair.c: nohz_balance_exit_idle(). Called on the first tick of a CPU that is busy again.
     #[fentry]
     pub(crate) fn nohz_balance_exit_idle(&mut self, cpu: CpuId) {
         if !self.rq[cpu].nohz_tick_stopped {
@@ -163,7 +163,8 @@ impl<A: Arch> Sched<A> {
         }
     }
 
-    /// tick-sched.c: tick_nohz_idle_exit(), the scheduler's part. The tick is back; the CPU counts as idle until it hits.
+    /// tick-sched.c: tick_nohz_idle_exit(), the scheduler's part. The tick is back; the CPU counts as idle until its
+    /// first one.
     #[inline(always)]
     pub(crate) fn tick_nohz_idle_exit(&mut self, cpu: CpuId) {
         self.cpu_load_update_nohz_stop(cpu, false);
@@ -184,7 +185,7 @@ impl<A: Arch> Sched<A> {
         self.set_cpu_sd_state(cpu, SdState::Idle);
     }
 
-    /// Counts the CPU in or out of its cache's busy ones, unless it is there.
+    /// Counts the CPU in or out of the busy CPUs of its LLC, unless it is counted so already.
     #[inline(always)]
     fn set_cpu_sd_state(&mut self, cpu: CpuId, state: SdState) {
         let counted_by = match self.kernel.domains.busy_cpus {
@@ -223,7 +224,7 @@ impl<A: Arch> Sched<A> {
         self.leave();
     }
 
-    /// The busy CPUs of `cpu`'s last level cache.
+    /// How many CPUs of the LLC of `cpu` are busy.
     fn nr_busy_cpus(&mut self, cpu: CpuId) -> u32 {
         match self.kernel.domains.busy_cpus {
             BusyCpus::InGroupOfParent => {

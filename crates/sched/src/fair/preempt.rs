@@ -1,4 +1,5 @@
-//! fair.c: who preempts whom at a wakeup, and the buddies, by which a queue remembers whom it would rather run.
+//! fair.c: whether a woken task preempts what runs, and the buddies: entities that a queue remembers and prefers to
+//! run.
 
 use super::rules::{Pick, WakeupPreempt};
 use super::timeline::entity_before;
@@ -10,7 +11,7 @@ use crate::sched::*;
 use fentry::fentry;
 use units::{CpuId, unlikely};
 
-/// One of the three entities a queue remembers.
+/// One of the three entities that a queue remembers.
 #[derive(Clone, Copy)]
 enum Buddy {
     Next,
@@ -18,13 +19,13 @@ enum Buddy {
     Skip,
 }
 
-/// fair.c: enum preempt_wakeup_action: what a wakeup does about what runs.
+/// fair.c: enum preempt_wakeup_action: what a wakeup does about the running task.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum PreemptWakeup {
     None,
-    /// It is preempted if the woken one would be picked without its protection.
+    /// Preempt it if the woken task would be picked when the running one is not protected.
     Short,
-    /// The same, with it.
+    /// Preempt it if the woken task would be picked in spite of the protection.
     Pick,
     Resched,
 }
@@ -56,7 +57,7 @@ impl<A: Arch> Sched<A> {
         if unlikely(last.is_some() || skip.is_some()) {
             return self.clear_other_buddies(cfs, se);
         }
-        // Mostly a group out of which one of several went to sleep.
+        // Usually a group from which one of several tasks went to sleep.
         debug_assert_eq!(next, Some(se), "it is one of them");
         let cfs_rq = &mut self.cfs_rq[cfs];
         (cfs_rq.next, cfs_rq.buddies) = (None, false);
@@ -77,7 +78,8 @@ impl<A: Arch> Sched<A> {
         }
     }
 
-    /// `__clear_buddies_last()`, `__clear_buddies_next()`, `__clear_buddies_skip()`: upwards, as far as the chain goes.
+    /// `__clear_buddies_last()`, `__clear_buddies_next()`, `__clear_buddies_skip()`: clears the buddy upwards, as far
+    /// as the chain of buddies goes.
     #[inline(never)]
     fn clear_buddy(&mut self, se: SeId, buddy: Buddy) {
         let mut level = Some(se);
@@ -108,9 +110,10 @@ impl<A: Arch> Sched<A> {
         self.set_buddy(se, Buddy::Last);
     }
 
-    /// The body of all three. A SCHED_IDLE task is nobody's friend, nor is an idle group, but both may be skipped. Where a group was
-    /// throttled under a running task its entity is not queued: who skips it then does so when it comes back, but nobody prefers
-    /// it (v4.5 does not look, and might run it).
+    /// The body of all three. Neither a SCHED_IDLE task nor an idle group can become a preferred buddy, but both may be
+    /// skipped. If a group was throttled under a running task, its entity is not queued: it can still be marked for
+    /// skipping, which takes effect when it comes back, but it cannot be preferred (v4.5 does not check, and might run
+    /// it).
     fn set_buddy(&mut self, se: SeId, buddy: Buddy) {
         let mut level = Some(se);
         while let Some(se) = level {
@@ -129,15 +132,15 @@ impl<A: Arch> Sched<A> {
         }
     }
 
-    /// fair.c: wakeup_gran(). The wakeup granularity in virtual time of `se`, so that light tasks preempt less.
+    /// fair.c: wakeup_gran(). The wakeup granularity in the virtual time of `se`, so that light tasks preempt less.
     #[inline]
     fn wakeup_gran(&mut self, se: SeId) -> u64 {
         let gran = self.sysctl.sched_wakeup_granularity;
         calc_delta_fair(self.kernel.load_resolution, gran, &mut self.se[se].load)
     }
 
-    /// fair.c: wakeup_preempt_entity(). Whether `se` should preempt `curr`: 1 yes, 0 it is ahead, but by less than the
-    /// granularity, -1 it is not.
+    /// fair.c: wakeup_preempt_entity(). Whether `se` should preempt `curr`: 1 yes; 0 it is ahead, but by less than the
+    /// granularity; -1 it is not ahead.
     #[inline]
     pub(crate) fn wakeup_preempt_entity(&mut self, curr: SeId, se: SeId) -> i32 {
         let vdiff = self.se[curr].vruntime.wrapping_sub(self.se[se].vruntime) as i64;
@@ -147,7 +150,7 @@ impl<A: Arch> Sched<A> {
         i32::from(vdiff > self.wakeup_gran(se) as i64)
     }
 
-    /// fair.c: find_matching_se(). The ancestors of two entities that are on the same queue.
+    /// fair.c: find_matching_se(). The ancestors of two entities that are on a common queue.
     fn find_matching_se(&self, se: SeId, pse: SeId) -> (SeId, SeId) {
         let up = |se: SeId| self.se[se].parent.expect("entities of one CPU meet at its root queue at the latest");
         let (mut se, mut pse) = (se, pse);
@@ -164,8 +167,8 @@ impl<A: Arch> Sched<A> {
         (se, pse)
     }
 
-    /// fair.c: check_preempt_wakeup_fair() (wakeup_preempt_fair() in v7.2). Whether `p`, just queued on `cpu`, preempts what runs
-    /// there.
+    /// fair.c: check_preempt_wakeup_fair() (wakeup_preempt_fair() in v7.2). Whether `p`, which was just queued on
+    /// `cpu`, preempts what runs there.
     #[fentry(check_preempt_wakeup)]
     #[doc(alias = "check_preempt_wakeup")]
     #[doc(alias = "wakeup_preempt_fair")]
@@ -197,7 +200,8 @@ impl<A: Arch> Sched<A> {
         let (se, pse) = self.find_matching_se(se, pse);
         let (curr_idle, idle) = (self.se_is_idle(se), self.se_is_idle(pse));
         if curr_idle && !idle {
-            // An idle entity's slice is not protected. Its buddies are looked for where the task is, which may be further down.
+            // An idle entity's slice is not protected. Its buddies are cleared on the task's own queue, which may be
+            // further down.
             return self.preempt(cpu, of_curr, se, PreemptWakeup::Short);
         }
         if curr_idle != idle || self.task[p].policy != Policy::Normal {
@@ -218,8 +222,8 @@ impl<A: Arch> Sched<A> {
         }
     }
 
-    /// The part of `wakeup_preempt_fair()` that decides what to do about `pse`, woken, beside `se`, which runs. A new task
-    /// is not worth it, as exec mostly follows; nor one that slept and still has to pay.
+    /// The part of `wakeup_preempt_fair()` that decides what to do about `pse`, woken, while `se` runs. A new task does
+    /// not preempt, because exec usually follows; nor does one whose dequeue is delayed.
     fn preempt_wakeup_action(&mut self, cfs: CfsRqId, pse: SeId, se: SeId, flags: WakeFlags) -> PreemptWakeup {
         if self.sched_feat(Feature::PREEMPT_SHORT) && self.se[pse].slice < self.se[se].slice {
             return PreemptWakeup::Short;
@@ -233,7 +237,8 @@ impl<A: Arch> Sched<A> {
         PreemptWakeup::Pick
     }
 
-    /// The part of `wakeup_preempt_fair()` that asks whether `pse` would be picked now. Sleepers that would be, leave.
+    /// The part of `wakeup_preempt_fair()` that checks whether `pse` would be picked now. Delayed sleepers that would
+    /// be picked are dequeued.
     fn is_picked(&mut self, cfs: CfsRqId, pse: SeId, protect: bool) -> bool {
         loop {
             match self.pick_next_entity_eevdf(cfs, protect) {
@@ -244,7 +249,7 @@ impl<A: Arch> Sched<A> {
         }
     }
 
-    /// The end of `wakeup_preempt_fair()` where somebody is preempted.
+    /// The end of `wakeup_preempt_fair()`, if the running entity is preempted.
     fn preempt(&mut self, cpu: CpuId, cfs: CfsRqId, se: SeId, action: PreemptWakeup) {
         if action == PreemptWakeup::Short {
             self.cancel_protect_slice(se);
@@ -253,7 +258,7 @@ impl<A: Arch> Sched<A> {
         self.resched_curr_lazy(cpu);
     }
 
-    /// fair.c: set_preempt_buddy(). `pse` becomes the next buddy, unless one is there with an earlier deadline.
+    /// fair.c: set_preempt_buddy(). `pse` becomes the next buddy, unless there is one with an earlier deadline.
     fn set_preempt_buddy(&mut self, cfs: CfsRqId, pse: SeId) -> bool {
         if let Some(next) = self.cfs_rq[cfs].next
             && entity_before(self.se[next].deadline, self.se[pse].deadline)
@@ -264,10 +269,11 @@ impl<A: Arch> Sched<A> {
         true
     }
 
-    /// fair.c: preempt_sync(). The waker says that it is about to sleep, which is not always true: it is given the time after which a task
-    /// counts as hot in the cache, and may wake others meanwhile.
-    /// Differs: a quarter of that time is meant where the class chose the CPU (WF_RQ_SELECTED). But it is reckoned since `update_curr()`,
-    /// which was called just before: only a time of nothing is ever over, of which the quarter is the same (but for 1 to 3 ns).
+    /// fair.c: preempt_sync(). The waker announces that it is about to sleep, which is not always true. So it may run
+    /// on, and wake others, for as long as a task counts as cache-hot.
+    /// Differs: if the class chose the CPU (WF_RQ_SELECTED), the kernel means a quarter of that time. But it measures
+    /// from `update_curr()`, which was called just before: the measured time is always zero, for which a quarter makes
+    /// no difference (except for 1 to 3 ns).
     fn preempt_sync(&self, pse: SeId, se: SeId) -> PreemptWakeup {
         let (woken, running) = (&self.se[pse], &self.se[se]);
         let ran = self.rq[self.cfs_rq[running.cfs_rq].rq].clock_task.wrapping_sub(running.exec_start) as i64;
@@ -278,7 +284,7 @@ impl<A: Arch> Sched<A> {
         }
     }
 
-    /// `check_preempt_wakeup_fair()` from v6.6 to v6.18: if `p` is who would be picked.
+    /// `check_preempt_wakeup_fair()` from v6.6 to v6.18: preempts if `p` would be picked.
     fn check_preempt_wakeup_eevdf(&mut self, cpu: CpuId, curr: TaskId, p: TaskId, wake_flags: WakeFlags) {
         let (se, pse) = (self.task[curr].se, self.task[p].se);
         if self.enqueue_was_throttled(p) {
@@ -310,10 +316,10 @@ impl<A: Arch> Sched<A> {
         }
     }
 
-    /// `check_preempt_wakeup_fair()` until v6.5: if `p` is ahead by more than the wakeup granularity.
+    /// `check_preempt_wakeup_fair()` until v6.5: preempts if `p` is ahead by more than the wakeup granularity.
     fn check_preempt_wakeup_cfs(&mut self, cpu: CpuId, curr: TaskId, p: TaskId, wake_flags: WakeFlags) {
         let (se, pse) = (self.task[curr].se, self.task[p].se);
-        // Its enqueue may have found that nothing is left to run it with.
+        // The enqueue of `p` may have found its queue out of runtime.
         if self.enqueue_was_throttled(p) {
             return;
         }

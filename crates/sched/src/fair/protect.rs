@@ -1,5 +1,5 @@
-//! fair.c: how what runs is protected from others with an earlier deadline, so that tasks do not take turns at every event
-//! (RUN_TO_PARITY, since v6.6; [`SliceProtection`] says for how long).
+//! fair.c: how the running entity is protected from others with an earlier deadline, so that tasks do not alternate on
+//! every event (RUN_TO_PARITY, since v6.6; [`SliceProtection`] says for how long).
 
 use super::rules::SliceProtection;
 use super::timeline::entity_before;
@@ -16,8 +16,8 @@ fn min_vruntime(a: u64, b: u64) -> u64 {
 }
 
 impl<A: Arch> Sched<A> {
-    /// fair.c: set_protect_slice(). `se` has just been taken out of the timeline of `cfs` in order to run. `first`: it was picked, and
-    /// not only put back.
+    /// fair.c: set_protect_slice(). `se` has just been taken out of the timeline of `cfs` in order to run. `first`: it
+    /// was picked, not only put back.
     pub(super) fn set_protect_slice(&mut self, cfs: CfsRqId, se: SeId, first: bool) {
         match self.kernel.entity.slice_protection {
             SliceProtection::Deadline => {
@@ -43,7 +43,8 @@ impl<A: Arch> Sched<A> {
         }
     }
 
-    /// fair.c: update_protect_slice(). `se` runs on `cfs`, where somebody came who may want less than all the others.
+    /// fair.c: update_protect_slice(). `se` runs on `cfs`, and an entity was queued that may ask for a shorter slice
+    /// than all others.
     pub(super) fn update_protect_slice(&mut self, cfs: CfsRqId, se: SeId) {
         if self.kernel.entity.slice_protection == SliceProtection::Deadline {
             return;
@@ -54,7 +55,7 @@ impl<A: Arch> Sched<A> {
         se.vprot = min_vruntime(se.vprot, se.vruntime.wrapping_add(vslice));
     }
 
-    /// fair.c: protect_slice(). Whether what runs is still protected.
+    /// fair.c: protect_slice(). Whether the running entity is still protected.
     #[inline]
     pub(crate) fn protect_slice(&self, se: SeId) -> bool {
         let entity = &self.se[se];
@@ -64,14 +65,14 @@ impl<A: Arch> Sched<A> {
         }
     }
 
-    /// What `pick_eevdf()` asks of the entity that runs: until v6.16 RUN_TO_PARITY is asked for here.
+    /// Whether `pick_eevdf()` keeps the running entity; until v6.16 this is where RUN_TO_PARITY is checked.
     #[inline]
     pub(super) fn runs_protected(&self, se: SeId) -> bool {
         let by_deadline = self.kernel.entity.slice_protection == SliceProtection::Deadline;
         (!by_deadline || self.sched_feat(Feature::RUN_TO_PARITY)) && self.protect_slice(se)
     }
 
-    /// fair.c: cancel_protect_slice(). What runs may be preempted, wherever it is in its slice.
+    /// fair.c: cancel_protect_slice(). The running entity may be preempted, wherever it is in its slice.
     pub(super) fn cancel_protect_slice(&mut self, se: SeId) {
         if !self.protect_slice(se) {
             return;
@@ -84,7 +85,8 @@ impl<A: Arch> Sched<A> {
         }
     }
 
-    /// The end of `update_curr()`: the slice is over, or what protected the running entity of `cfs` from the others.
+    /// The end of `update_curr()`: reschedules when the slice of the running entity of `cfs`, or its protection, has
+    /// ended.
     #[inline(never)]
     pub(super) fn resched_after_update(&mut self, cfs: CfsRqId, curr: SeId, slice_ended: bool) {
         if self.cfs_rq[cfs].nr_running != 1 && (slice_ended || self.protection_ended(cfs, curr)) {
@@ -107,7 +109,7 @@ impl<A: Arch> Sched<A> {
         self.sched_feat(Feature::PREEMPT_SHORT) && !self.protect_slice(curr) && !self.entity_eligible(cfs, curr)
     }
 
-    /// fair.c: do_preempt_short(), until v6.18. Whether `pse`, woken, takes the protection of its slice from `se`, which runs.
+    /// fair.c: do_preempt_short(), until v6.18. Whether `pse`, woken, ends the slice protection of `se`, which runs.
     pub(super) fn do_preempt_short(&self, cfs: CfsRqId, pse: SeId, se: SeId) -> bool {
         let (woken, running) = (&self.se[pse], &self.se[se]);
         self.sched_feat(Feature::PREEMPT_SHORT)

@@ -1,4 +1,4 @@
-//! How entities live, in each kernel version: what differs between them, as behaviours.
+//! Behaviours of entities that differ between kernel versions.
 
 use crate::behaviour;
 
@@ -203,7 +203,7 @@ behaviour! {
     }
 }
 
-/// How entities live, in one kernel version.
+/// The behaviour of entities in one kernel version.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct EntityRules {
     pub pick: Pick,

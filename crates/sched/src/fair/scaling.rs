@@ -1,9 +1,9 @@
-//! fair.c: tunables that grow with the number of CPUs, and what becomes of them when that number changes.
+//! fair.c: tunables that grow with the number of CPUs, and what happens to them when that number changes.
 //!
-//! The kernel keeps each of them twice: as it is used, and *normalized*, which is what it would be on a machine of one CPU. Whenever a
-//! queue comes online or goes offline, be it for a change of root domains only, the first is made anew from the second
-//! (`update_sysctl()`). How many CPUs count then is a matter of when that is: see [`HotplugDomains`](crate::core::HotplugDomains) and
-//! [`RqOffline`](crate::core::RqOffline).
+//! The kernel keeps two values of each: the effective one, and the *normalized* one, which would be effective on a
+//! machine with one CPU. Whenever a runqueue goes online or offline, even if only root domains change, the effective
+//! value is recomputed from the normalized one (`update_sysctl()`). Which CPUs count then depends on the moment: see
+//! [`HotplugDomains`](crate::core::HotplugDomains) and [`RqOffline`](crate::core::RqOffline).
 
 use super::rules::WrittenTunables;
 use crate::arch::Arch;
@@ -16,24 +16,26 @@ fn scaled() -> impl Iterator<Item = Tunable> {
     Tunable::ALL.iter().copied().filter(|tunable| tunable.row().scaling == Scaling::Cpus)
 }
 
-/// What the fair class keeps beside the tunables themselves.
+/// What the fair class keeps in addition to the tunables themselves.
 #[derive(Debug)]
 pub struct ScaledTunables {
-    /// `normalized_sysctl_*`, in ns, of those that grow with the number of CPUs; of the others nothing is read.
+    /// `normalized_sysctl_*`, in ns, for the tunables that grow with the number of CPUs; the other fields are unused.
     normalized: Sysctl,
-    /// `sched_nr_latency` until v5.12: slices that fit into the latency, of when one of them was last written. Made anew by nobody.
+    /// `sched_nr_latency` until v5.12: how many slices fit into the latency, computed when one of the two was last
+    /// written and never since.
     pub(super) sched_nr_latency: u64,
 }
 
 impl ScaledTunables {
-    /// Of a machine on which nothing was written.
+    /// The state of a machine on which no tunable was written.
     pub(crate) fn new() -> ScaledTunables {
         ScaledTunables { normalized: Sysctl::new(1), sched_nr_latency: 8 }
     }
 }
 
 impl<A: Arch> Sched<A> {
-    /// fair.c: update_sysctl(). By the CPUs that are online now. What was written into a tunable goes with it, unless it was normalized.
+    /// fair.c: update_sysctl(). Recomputes the tunables for the CPUs that are online now. This loses a written value,
+    /// unless it was normalized.
     fn update_sysctl(&mut self) {
         let factor = get_update_sysctl_factor(self.cpu_online_mask.weight());
         for tunable in scaled() {
@@ -41,8 +43,10 @@ impl<A: Arch> Sched<A> {
         }
     }
 
-    /// fair.c: sched_update_scaling(). One of these tunables was written: what it is on a machine of one CPU, rounded down.
-    /// Differs: until v5.12 alone; later the kernel does so when `tunable_scaling` is written, which cannot be done here.
+    /// fair.c: sched_update_scaling(). After one of these tunables was written: normalizes it to a machine with one
+    /// CPU, rounding down.
+    /// Differs: this is all of it until v5.12; later the kernel also does it when `tunable_scaling` is written, which
+    /// is not possible here.
     #[doc(alias = "sched_proc_update_handler")]
     pub(crate) fn sched_update_scaling(&mut self) {
         self.scaled_tunables.sched_nr_latency =
@@ -56,7 +60,7 @@ impl<A: Arch> Sched<A> {
         }
     }
 
-    /// What was chosen for the machine is written when it is up.
+    /// Writes the values chosen for the machine after it has booted.
     pub(crate) fn write_scaled_tunables(&mut self, chosen: &Sysctl) {
         for tunable in scaled() {
             self.sysctl.set(tunable, chosen.get(tunable));

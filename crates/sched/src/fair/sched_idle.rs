@@ -1,4 +1,4 @@
-//! fair.c: SCHED_IDLE: tasks of that policy, groups that are idle as a whole (`cpu.idle`), and what queues know of them.
+//! fair.c: SCHED_IDLE: tasks of that policy, groups that are idle as a whole (`cpu.idle`), and how queues count both.
 
 use crate::arch::Arch;
 use crate::core::Sched;
@@ -40,26 +40,26 @@ impl<A: Arch> Sched<A> {
         }
     }
 
-    /// fair.c: sched_idle_rq(). Whether nothing but SCHED_IDLE tasks is queued, at least one (v5.4).
+    /// fair.c: sched_idle_rq(). Whether only SCHED_IDLE tasks are queued, and at least one (v5.4).
     #[inline]
     pub(crate) fn sched_idle_rq(&self, cpu: CpuId) -> bool {
         let rq = &self.rq[cpu];
         rq.nr_running != 0 && rq.nr_running == self.cfs_rq[rq.cfs].idle_h_nr_running
     }
 
-    /// fair.c: sched_idle_cfs_rq(). Whether nothing but idle entities is queued, at least one; what a group that is not idle holds
-    /// does not count.
+    /// fair.c: sched_idle_cfs_rq(). Whether only idle entities are queued, and at least one; tasks inside a group that
+    /// is not idle do not count.
     #[inline]
     pub(crate) fn sched_idle_cfs_rq(&self, cfs: CfsRqId) -> bool {
         let cfs_rq = &self.cfs_rq[cfs];
         cfs_rq.nr_running != 0 && cfs_rq.nr_running == cfs_rq.idle_nr_running
     }
 
-    /// fair.c: sched_group_set_idle(): `cpu.idle` (v5.15). The group's own shares are forgotten: it has the weight of a SCHED_IDLE
-    /// task, or the default again.
+    /// fair.c: sched_group_set_idle(): `cpu.idle` (v5.15). The group loses its own shares: it gets the weight of a
+    /// SCHED_IDLE task, or the default weight again.
     ///
     /// # Panics
-    /// For the root group, to which the kernel says EINVAL.
+    /// For the root group; the kernel answers EINVAL.
     pub fn sched_group_set_idle(&mut self, tg: TgId, idle: bool) {
         assert_ne!(tg, ROOT_TASK_GROUP, "the root group is never idle");
         if self.tg[tg].idle == idle {
@@ -77,14 +77,14 @@ impl<A: Arch> Sched<A> {
         self.__sched_group_set_shares(tg, shares);
     }
 
-    /// One CPU's part of `sched_group_set_idle()`: the counts above `se`, which stands for `queue`.
+    /// The part of `sched_group_set_idle()` for one CPU: updates the counts above `se`, which represents `queue`.
     fn set_queue_idle(&mut self, se: SeId, queue: CfsRqId, idle: bool) {
         self.cfs_rq[queue].idle = idle;
         let add = |count: &mut u32, delta: u32| if idle { *count += delta } else { *count -= delta };
         if self.se[se].on_rq {
             add(&mut self.cfs_rq[self.se[se].cfs_rq].idle_nr_running, 1);
         }
-        // Tasks that come to count as idle, or cease to, by their group alone.
+        // The tasks that begin or cease to count as idle only because of their group.
         let tasks = self.cfs_rq[queue].h_nr_running - self.cfs_rq[queue].idle_h_nr_running;
         let mut level = Some(se);
         while let Some(se) = level
@@ -92,7 +92,7 @@ impl<A: Arch> Sched<A> {
         {
             let cfs = self.se[se].cfs_rq;
             add(&mut self.cfs_rq[cfs].idle_h_nr_running, tasks);
-            // From here on up they count already.
+            // From here on upwards they count as idle already.
             level = if self.cfs_rq_is_idle(cfs) { None } else { self.se[se].parent };
         }
     }

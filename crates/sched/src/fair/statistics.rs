@@ -1,5 +1,5 @@
-//! fair.c, "Scheduling class statistics methods": what schedstats tell of an entity: how long it waited, slept, was
-//! blocked. All of it stands behind [`Sched::schedstat_enabled`]: switched off, nothing is read, written or charged.
+//! fair.c, "Scheduling class statistics methods": what schedstats record of an entity: how long it waited, slept, was
+//! blocked. All of it depends on [`Sched::schedstat_enabled`]: while that is off, nothing is read, written or charged.
 
 use crate::arch::Arch;
 use crate::core::Sched;
@@ -12,7 +12,7 @@ use fentry::fentry;
 use units::{Ns, unlikely};
 
 impl SchedEntity {
-    /// fair.c: update_stats_curr_start(). Its CPU's time starts to be its own.
+    /// fair.c: update_stats_curr_start(). From now on, the CPU's time is charged to this entity.
     #[inline]
     pub(crate) fn update_stats_curr_start(&mut self, rq: &Rq) {
         self.exec_start = rq.clock_task;
@@ -20,7 +20,8 @@ impl SchedEntity {
 }
 
 impl<A: Arch> Sched<A> {
-    /// The part of `update_curr()` that keeps the longest time between two of them, and what the queue's entities ran in all.
+    /// The part of `update_curr()` that records the longest time between two calls, and the total run time of the
+    /// queue's entities.
     #[inline]
     pub(crate) fn count_exec(&mut self, cfs: CfsRqId, curr: SeId, delta_exec: u64) {
         if unlikely(self.schedstat_enabled()) {
@@ -43,7 +44,7 @@ impl<A: Arch> Sched<A> {
         }
     }
 
-    /// While a task migrates `wait_start` holds what it has waited so far, so that the wait goes on.
+    /// While a task migrates, `wait_start` holds what it has waited so far, so that the wait continues.
     #[fentry(update_stats_wait_start)]
     fn count_wait_start(&mut self, cfs: CfsRqId, se: SeId) {
         self.write_statistic(se, Statistic::WaitStart);
@@ -117,7 +118,7 @@ impl<A: Arch> Sched<A> {
             self.read_statistic(se, Statistic::SleepStart);
             return;
         }
-        // The load that decides and the stores behind it miss once between them.
+        // The load that decides and the stores behind it cost one miss between them.
         self.write_statistic(se, Statistic::SleepStart);
         let task = self.se[se].task;
         if sleep_start != 0 {
@@ -170,7 +171,7 @@ impl<A: Arch> Sched<A> {
         }
     }
 
-    /// fair.c: update_stats_dequeue(). From here on a task sleeps, or is blocked.
+    /// fair.c: update_stats_dequeue(). From here on a task sleeps or is blocked.
     #[inline]
     pub(crate) fn update_stats_dequeue(&mut self, cfs: CfsRqId, se: SeId, flags: QueueFlags) {
         if !self.schedstat_enabled() {
@@ -199,7 +200,8 @@ impl<A: Arch> Sched<A> {
         }
     }
 
-    /// The part of `set_next_entity()` that keeps the longest slice, where there is somebody of weight to share with.
+    /// The part of `set_next_entity()` that records the longest slice, if the other entities of the runqueue
+    /// weigh at least as much.
     pub(crate) fn update_slice_max(&mut self, cfs: CfsRqId, se: SeId) {
         let entity = &self.se[se];
         if self.rq[self.cfs_rq[cfs].rq].load.weight < 2 * entity.load.weight {
@@ -212,7 +214,7 @@ impl<A: Arch> Sched<A> {
     }
 }
 
-/// Clocks of two CPUs may differ: no time passes backwards.
+/// The clocks of two CPUs may differ: a negative time counts as zero.
 #[inline]
 fn since(now: u64, start: u64) -> u64 {
     let delta = now.wrapping_sub(start);

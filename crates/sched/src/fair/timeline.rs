@@ -1,8 +1,7 @@
-//! fair.c, "Scheduling class tree data structure manipulation methods": what waits on a queue, by vruntime.
+//! fair.c, "Scheduling class tree data structure manipulation methods": the waiting entities of a queue, in order.
 //!
-//! The kernel keeps a red-black tree. What counts is the order it gives: by `vruntime`, compared as a signed difference
-//! because it wraps, and among equals the one that came first stands first, as the tree's insertion sends an equal to
-//! the right.
+//! The kernel keeps a red-black tree. What matters is its order: by `vruntime`, compared as a signed difference because
+//! it wraps; equals stay in the order of their insertion, because the tree puts an equal to the right.
 
 use crate::sched::SeId;
 use units::prefetch_lines;
@@ -14,19 +13,19 @@ pub fn entity_before(a: u64, b: u64) -> bool {
     (a.wrapping_sub(b) as i64) < 0
 }
 
-/// sched.h: cfs_rq->tasks_timeline. Ordered by vruntime, or by deadline since v6.6.
+/// sched.h: cfs_rq->tasks_timeline. Ordered by vruntime, since v6.6 by deadline.
 ///
-/// One array, from the last to run to the first: queues are short (few hold more than a hundred), the first leaves and
-/// comes back most, and an array that ends in the first moves little then.
+/// An array, from the last to run to the first. Queues are short (few hold more than a hundred entities), the first
+/// entity leaves and returns most often, and an array that ends with it then moves little.
 #[derive(Clone, Debug, Default)]
 pub struct Timeline {
     entries: Vec<Entry>,
-    /// The shortest slice of what is here, and the longest; without meaning while it is empty.
+    /// The shortest and the longest slice of the waiting entities; meaningless while the timeline is empty.
     least: Extreme,
     greatest: Extreme,
 }
 
-/// The one end of all slices (in ns), and how many ask for it.
+/// One extreme of all slices (in ns), and how many entities ask for it.
 #[derive(Clone, Copy, Debug, Default)]
 struct Extreme {
     slice: u32,
@@ -38,7 +37,7 @@ impl Extreme {
         Extreme { slice, count: 1 }
     }
 
-    /// Another one comes. `beyond`: it would be the end of all.
+    /// Adds an entity. `beyond`: its slice exceeds the extreme.
     #[inline]
     fn add(&mut self, slice: u32, beyond: bool) {
         if beyond {
@@ -48,7 +47,7 @@ impl Extreme {
         }
     }
 
-    /// One is gone. True: nobody asks for this any more.
+    /// Removes an entity. Returns true if no other asks for this slice.
     #[inline]
     fn forget(&mut self, slice: u32) -> bool {
         self.count -= u32::from(slice == self.slice);
@@ -61,8 +60,8 @@ impl Extreme {
     }
 }
 
-/// A waiting entity, with what searches need, copied so that they stay within the array. A queued entity's key and vruntime never
-/// change.
+/// A waiting entity, with copies of what searches need, so that they stay within the array. A queued entity's key and
+/// vruntime never change.
 #[derive(Clone, Copy, Debug)]
 struct Entry {
     /// The vruntime or the deadline.
@@ -74,13 +73,13 @@ struct Entry {
 }
 
 impl Timeline {
-    /// What `__enqueue_entity()` does to the tree, until v6.5.
+    /// What `__enqueue_entity()` does to the tree until v6.5.
     #[inline]
     pub fn insert(&mut self, vruntime: u64, se: SeId) {
         self.insert_entry(Entry { key: vruntime, vruntime, slice: NO_SLICE, se });
     }
 
-    /// What it does since v6.6. `slice` in ns.
+    /// What `__enqueue_entity()` does to the tree since v6.6. `slice` in ns.
     #[inline]
     pub fn insert_deadline(&mut self, deadline: u64, vruntime: u64, slice: u32, se: SeId) {
         if self.entries.is_empty() {
@@ -99,9 +98,9 @@ impl Timeline {
         }
     }
 
-    /// The same where another one runs first.
+    /// The same, if another entity runs first.
     fn insert_behind(&mut self, entry: Entry) {
-        // Most go behind everything: the one that just ran.
+        // Most go behind all others: an entity that just ran.
         let at = match self.entries.first() {
             Some(last) if entity_before(entry.key, last.key) => {
                 self.entries.partition_point(|e| entity_before(entry.key, e.key))
@@ -111,7 +110,7 @@ impl Timeline {
         self.entries.insert(at, entry);
     }
 
-    /// What `__dequeue_entity()` does to the tree, until v6.5. `key` is what `se` was inserted with.
+    /// What `__dequeue_entity()` does to the tree until v6.5. `key` is the one with which `se` was inserted.
     ///
     /// # Panics
     /// If `se` is not here.
@@ -120,7 +119,7 @@ impl Timeline {
         self.take(key, se);
     }
 
-    /// What it does since v6.6.
+    /// What `__dequeue_entity()` does to the tree since v6.6.
     ///
     /// # Panics
     /// If `se` is not here.
@@ -144,7 +143,7 @@ impl Timeline {
         }
     }
 
-    /// The same where another one runs first.
+    /// The same, if another entity runs first.
     #[inline(never)]
     fn take_behind(&mut self, key: u64, se: SeId) -> u32 {
         let at = self.position(key, se);
@@ -157,19 +156,19 @@ impl Timeline {
         from + among_equals.unwrap_or_else(|| panic!("{se:?} with key {key} does not wait here"))
     }
 
-    /// Who runs first is soon to be asked.
+    /// Prefetches the first entity, which is needed soon.
     #[inline(always)]
     pub fn foresee(&self) {
         prefetch_lines::<1, _>(&self.entries[self.entries.len().saturating_sub(1)..]);
     }
 
-    /// Who runs first (`__pick_first_entity()`).
+    /// The entity that runs first (`__pick_first_entity()`).
     #[inline]
     pub fn leftmost(&self) -> Option<SeId> {
         self.entries.last().map(|e| e.se)
     }
 
-    /// The vruntime of who runs first; the smallest, where that is the order.
+    /// The vruntime of the entity that runs first: the smallest, if the order is by vruntime.
     #[inline]
     pub fn leftmost_vruntime(&self) -> Option<u64> {
         self.entries.last().map(|e| e.vruntime)
@@ -181,13 +180,13 @@ impl Timeline {
         vruntimes.reduce(|least, vruntime| if entity_before(vruntime, least) { vruntime } else { least })
     }
 
-    /// The first whose vruntime is `eligible`, with its key.
+    /// The first entity whose vruntime is `eligible`, with its key.
     #[inline]
     pub fn first_eligible(&self, eligible: impl Fn(u64) -> bool) -> Option<(u64, SeId)> {
         self.entries.iter().rev().find(|e| eligible(e.vruntime)).map(|e| (e.key, e.se))
     }
 
-    /// The one after `se` (`__pick_next_entity()`).
+    /// The entity after `se` (`__pick_next_entity()`).
     ///
     /// # Panics
     /// If `se` is not here.
@@ -196,24 +195,24 @@ impl Timeline {
         at.checked_sub(1).map(|next| self.entries[next].se)
     }
 
-    /// Who runs last (`__pick_last_entity()`).
+    /// The entity that runs last (`__pick_last_entity()`).
     pub fn last(&self) -> Option<SeId> {
         self.entries.first().map(|e| e.se)
     }
 
-    /// The shortest slice that anything here asks for, in ns.
+    /// The shortest slice that a waiting entity asks for, in ns.
     #[inline]
     pub fn least_slice(&self) -> Option<u32> {
         (!self.is_empty()).then_some(self.least.slice)
     }
 
-    /// The longest.
+    /// The longest slice, in ns.
     #[inline]
     pub fn greatest_slice(&self) -> Option<u32> {
         (!self.is_empty()).then_some(self.greatest.slice)
     }
 
-    /// What is here asks for another slice.
+    /// A waiting entity asks for another slice.
     ///
     /// # Panics
     /// If `se` is not here.
@@ -230,7 +229,7 @@ impl Timeline {
         self.greatest.add(slice, slice > self.greatest.slice);
     }
 
-    /// One that asked for `slice` does so no more; others are here.
+    /// Removes an entity that asked for `slice` from the extremes; others remain.
     #[inline]
     fn forget_slice(&mut self, slice: u32) {
         if self.least.forget(slice) {
@@ -255,7 +254,7 @@ impl Timeline {
     }
 }
 
-/// What CFS asks for, which asks nothing about slices.
+/// The slice under CFS, which does not use slices here.
 const NO_SLICE: u32 = 0;
 
 #[cfg(test)]
@@ -263,7 +262,7 @@ mod tests {
     use super::*;
     use units::Prng;
 
-    /// The order as one would write it down: each comes to stand behind the last that is not greater.
+    /// The order in its simplest form: each entity goes behind the last one that is not greater.
     #[derive(Default)]
     struct Naive(Vec<(u64, SeId)>);
 
@@ -280,7 +279,7 @@ mod tests {
     #[test]
     fn agrees_with_a_plain_list_on_random_input() {
         let mut random = Prng::stream(5, "timeline", 0);
-        // Around the wrap, and narrow enough for many equals.
+        // Around the wrap, and in a range so narrow that there are many equals.
         for (base, width) in [(u64::MAX - 40, 80), (1 << 40, 5), (0u64.wrapping_sub(1 << 20), 1 << 24)] {
             let (mut timeline, mut naive) = (Timeline::default(), Naive::default());
             for number in 0..3_000 {

@@ -1,14 +1,14 @@
 //! fair.c, "select_task_rq_fair": which CPU a woken or new task goes to.
 //!
 //! ```text
-//! wakeup   the waking CPU or the previous one (wake_affine) -> an idle CPU in that one's cache (select_idle_sibling)
-//! fork     and exec: down this CPU's domains: idlest group -> idlest CPU in it -> its lower domains (find_idlest_cpu)
+//! wakeup         the waking CPU or the previous one (wake_affine) -> an idle CPU in that one's LLC (select_idle_sibling)
+//! fork and exec  down this CPU's domains: idlest group -> idlest CPU in it -> its lower domains (find_idlest_cpu)
 //! ```
 //!
-//! A wakeup takes the slow path as well where a domain has SD_BALANCE_WAKE (`relax_domain_level=` sets it) and the task is
-//! not wanted near its waker (`wake_wide()`, `wake_cap()`).
+//! A wakeup also takes the slow path if a domain has SD_BALANCE_WAKE (`relax_domain_level=` sets it) and the task
+//! should not stay near its waker (`wake_wide()`, `wake_cap()`).
 //!
-//! `current`, the waker, is the idle task where an interrupt wakes somebody while nothing else runs.
+//! `current`, the waker, is the idle task if an interrupt wakes a task while nothing else runs.
 //!
 //! `ttwu_move_balance` of a domain stays 0: these kernels print it but never count it.
 
@@ -31,8 +31,8 @@ use units::{CpuId, unlikely};
 const capacity_margin: i64 = 1280;
 
 impl<A: Arch> Sched<A> {
-    /// fair.c: select_task_rq_fair(). The CPU for `p`, which was on `prev_cpu` and is woken, forked or about to exec
-    /// (`sd_flag`) by what runs on this CPU. It may be one the task is not allowed on: the caller looks.
+    /// fair.c: select_task_rq_fair(). Chooses the CPU for `p`, which was on `prev_cpu` and is woken, forked or about to
+    /// exec (`sd_flag`) by what runs on this CPU. The task may not be allowed there: the caller checks.
     #[fentry]
     pub(crate) fn select_task_rq_fair(
         &mut self,
@@ -80,14 +80,14 @@ impl<A: Arch> Sched<A> {
         new_cpu
     }
 
-    /// Whether the waker is about to end, so that its `sync` promises nothing.
+    /// Whether the waker is about to exit, so that its `sync` is no promise to sleep.
     #[inline]
     fn waker_ends(&self) -> bool {
         self.kernel.wake.sync_exit == SyncExit::Ignored
             && self.rq[self.this_cpu].curr.is_some_and(|current| self.task[current].exiting)
     }
 
-    /// Of `select_task_rq_fair()`: whether the waking CPU may be the task's next one.
+    /// The part of `select_task_rq_fair()` that decides whether the waking CPU is a candidate for the task.
     #[inline]
     fn want_affine(&mut self, p: TaskId, cpu: CpuId, prev_cpu: CpuId) -> bool {
         if self.wake_wide(p) {
@@ -100,8 +100,8 @@ impl<A: Arch> Sched<A> {
         self.cpumask_test(cpu, p)
     }
 
-    /// The walk of `select_task_rq_fair()`: the lowest domain in which to compare the waking and the previous CPU or,
-    /// if there is none, the widest in which to search for the idlest.
+    /// The walk of `select_task_rq_fair()`: finds the lowest domain in which to compare the waking and the previous CPU
+    /// or, if there is none, the widest one in which to search for the idlest CPU.
     fn domains_to_search(
         &mut self,
         cpu: CpuId,
@@ -131,7 +131,7 @@ impl<A: Arch> Sched<A> {
         (None, widest)
     }
 
-    /// `current->recent_used_cpu = cpu`. Of an idle task nobody asks it.
+    /// `current->recent_used_cpu = cpu`. Nothing reads the idle task's.
     #[inline]
     fn set_recent_used_cpu(&mut self, cpu: CpuId) {
         if let Some(current) = self.rq[self.this_cpu].curr {
@@ -140,7 +140,8 @@ impl<A: Arch> Sched<A> {
         }
     }
 
-    /// fair.c: record_wakee(). Counts how often the waker turns from one task to another; halved at most once a second.
+    /// fair.c: record_wakee(). Counts how often the waker switches from one wakee to another; halved at most once a
+    /// second.
     #[inline(always)]
     #[fentry]
     pub(crate) fn record_wakee(&mut self, p: TaskId) {
@@ -170,8 +171,8 @@ impl<A: Arch> Sched<A> {
         }
     }
 
-    /// fair.c: wake_wide(). Whether waker and wakee have more partners than a cache has CPUs (63b0e9edceec, v4.3): one flips
-    /// at least that often, the other that many times as often.
+    /// fair.c: wake_wide(). Whether waker and wakee have more partners than an LLC has CPUs (63b0e9edceec, v4.3): one
+    /// must switch wakees at least that often, the other that many times as often.
     #[fentry]
     pub(crate) fn wake_wide(&mut self, p: TaskId) -> bool {
         self.read_task_wakees(p);
@@ -183,7 +184,8 @@ impl<A: Arch> Sched<A> {
         slave >= factor && master >= slave.wrapping_mul(factor)
     }
 
-    /// fair.c: wake_cap(). Whether the smaller of the two CPUs is too small for the task, where CPUs differ.
+    /// fair.c: wake_cap(). Whether the smaller of the two CPUs is too small for the task, on machines whose CPUs
+    /// differ.
     #[fentry]
     fn wake_cap(&mut self, p: TaskId, cpu: CpuId, prev_cpu: CpuId) -> bool {
         self.read_rq_capacity(prev_cpu);

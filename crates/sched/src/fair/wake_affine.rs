@@ -12,7 +12,7 @@ use fentry::fentry;
 use units::{CpuId, unlikely};
 
 impl<A: Arch> Sched<A> {
-    /// fair.c: wake_affine(). This CPU or `prev_cpu`, which is another one.
+    /// fair.c: wake_affine(). Returns this CPU or `prev_cpu`, which is another one.
     #[fentry]
     pub(crate) fn wake_affine(&mut self, sd: SdId, p: TaskId, prev_cpu: CpuId, sync: bool) -> CpuId {
         let this_cpu = self.smp_processor_id();
@@ -50,8 +50,8 @@ impl<A: Arch> Sched<A> {
         }
     }
 
-    /// fair.c: wake_affine_idle(). Looks at the present only: an idle CPU, or one whose only task wakes this one and is
-    /// about to sleep (`sync`).
+    /// fair.c: wake_affine_idle(). Considers only the present: picks an idle CPU, or this CPU if its only task is the
+    /// waker, which is about to sleep (`sync`).
     #[fentry]
     fn wake_affine_idle(&mut self, this_cpu: CpuId, prev_cpu: CpuId, sync: bool) -> Option<CpuId> {
         let rules = self.kernel.wake;
@@ -73,8 +73,8 @@ impl<A: Arch> Sched<A> {
         (rules.idle_previous == IdlePrevious::Preferred && self.idle_cpu(prev_cpu)).then_some(prev_cpu)
     }
 
-    /// fair.c: wake_affine_weight(). Compares the loads after the move, each over the other CPU's capacity; with WA_BIAS
-    /// half of imbalance_pct leans towards this CPU.
+    /// fair.c: wake_affine_weight(). Compares the loads after the move, each times the other CPU's capacity; WA_BIAS
+    /// favours this CPU by half of imbalance_pct.
     #[fentry]
     fn wake_affine_weight(
         &mut self,
@@ -107,7 +107,8 @@ impl<A: Arch> Sched<A> {
 
         this_eff_load += task_load;
         prev_eff_load -= task_load;
-        // The kernel's products wrap where a SCHED_IDLE task's load average has run away (its weight is 3 from v4.15 on).
+        // The kernel's products wrap if the load average of a SCHED_IDLE task has run away (its weight is 3 from v4.15
+        // on).
         if self.sched_feat(Feature::WA_BIAS) {
             this_eff_load = this_eff_load.wrapping_mul(100);
             prev_eff_load = prev_eff_load.wrapping_mul(half_imbalance_pct(self.domains[sd].imbalance_pct) as i64);
@@ -121,8 +122,8 @@ impl<A: Arch> Sched<A> {
         pulls.then_some(this_cpu)
     }
 
-    /// `wake_affine()` up to v4.13. Compares the loads as they would be with the task there, each over the other CPU's
-    /// capacity; half of imbalance_pct leans towards this CPU. `sync`: the waker's load is taken away first.
+    /// `wake_affine()` up to v4.13. Compares the loads as they would be with the task there, each times the other CPU's
+    /// capacity; this CPU is favoured by half of imbalance_pct. `sync`: the waker's load is subtracted first.
     fn wake_affine_effective_load(
         &mut self,
         sd: SdId,
@@ -151,7 +152,7 @@ impl<A: Arch> Sched<A> {
         let mut this_eff_load = 100 * self.capacity_of(prev_cpu) as i64;
         let mut prev_eff_load =
             half_imbalance_pct(self.domains[sd].imbalance_pct) as i64 * self.capacity_of(this_cpu) as i64;
-        // Two CPUs without load: whatever one decides, it is an imbalance.
+        // Between two CPUs without load, any decision would be an imbalance.
         if this_load > 0 {
             this_eff_load *= this_load + self.effective_load(tg, this_cpu, weight, weight);
             prev_eff_load *= load + self.effective_load(tg, prev_cpu, 0, weight);
@@ -159,14 +160,14 @@ impl<A: Arch> Sched<A> {
         (this_eff_load <= prev_eff_load).then_some(this_cpu)
     }
 
-    /// fair.c: effective_load(). By how much a CPU's root load changes if `wl` is added to what `tg` has there, and `wg` to
-    /// what it has on all CPUs: a group's shares only move between CPUs.
+    /// fair.c: effective_load(). How much a CPU's root load changes if `wl` is added to the load that `tg` has there,
+    /// and `wg` to its load on all CPUs: a group's shares only move between CPUs.
     ///
-    /// On each level, with S the group's shares, w its queue's load and W the group's, the entity's weight becomes
-    /// `S * (w + wl) / (W + wg)`; the difference to its load now is `wl` one level up, where `wg` is 0.
+    /// On each level, with S the group's shares, w its queue's load and W the group's load, the entity's weight becomes
+    /// `S * (w + wl) / (W + wg)`; the difference to its present load is `wl` one level up, where `wg` is 0.
     ///
-    /// Differs: `w` and the load to compare with are averages, but W holds the queue's weight, as in v4.5 (v4.7 took the
-    /// average there too).
+    /// Differs: `w` and the load to compare with are averages, but W contains the queue's weight, as in v4.5 (v4.7 uses
+    /// the average there too).
     #[fentry]
     pub(crate) fn effective_load(&mut self, tg: TgId, cpu: CpuId, wl: i64, wg: i64) -> i64 {
         let resolution = self.kernel.load_resolution;
@@ -210,7 +211,8 @@ impl<A: Arch> Sched<A> {
     }
 
     /// `task_h_load(current)`.
-    /// Differs: for an idle task the queue's hierarchical load is that of now, not of the jiffy's first question.
+    /// Differs: for an idle task, the queue's hierarchical load is recomputed, not the one first computed in this
+    /// jiffy.
     fn current_h_load(&mut self) -> u64 {
         if let Some(current) = self.rq[self.this_cpu].curr {
             return self.task_h_load(current);
@@ -220,8 +222,8 @@ impl<A: Arch> Sched<A> {
     }
 }
 
-/// What an entity of this weight weighs at least. MIN_SHARES has no sign, so that a weight below nothing, which is what a queue has that
-/// loses more than its average, is a huge one to the kernel, and stays what it is.
+/// The minimum weight of an entity. MIN_SHARES is unsigned: a negative weight, which a queue has that loses more than
+/// its average, is a huge one to the kernel and stays as it is.
 fn at_least_min_shares(weight: i64) -> i64 {
     if (weight as u64) < MIN_SHARES { MIN_SHARES as i64 } else { weight }
 }
@@ -231,10 +233,10 @@ pub(super) fn half_imbalance_pct(imbalance_pct: u32) -> u64 {
     100 + u64::from(imbalance_pct - 100) / 2
 }
 
-/// `se.avg.load_avg` of an idle task, which nothing ever updates. `fork_idle()` gives it that of a new task of nice 0; the boot
-/// CPU's idle task was not forked and has none.
+/// `se.avg.load_avg` of an idle task, which is never updated. `fork_idle()` gives it that of a new task of nice 0; the
+/// boot CPU's idle task was not forked and has none.
 ///
-/// Differs: up to v4.7 the copy is of the boot task's average as it was then, close to the same 1024.
+/// Differs: up to v4.7 the kernel copies the boot task's average at that moment, close to the same 1024.
 fn idle_task_load_avg(cpu: CpuId) -> u64 {
     if cpu == CpuId(0) { 0 } else { 1024 }
 }

@@ -1,8 +1,8 @@
-//! What lies on a line, for people.
+//! The names of what is on a cache line, for people.
 
 use super::*;
 
-/// Names of the lines of each object, in the order of their enumerations, and the fields that lie there.
+/// Names of the lines of each object, in the order of their enums, and the fields on them.
 const RQ: [(&str, &str); NR_RQ_LINES] = [
     ("Lock", "lock"),
     ("Load", "load, nr_switches, nohz_flags"),
@@ -23,7 +23,7 @@ const RQ: [(&str, &str); NR_RQ_LINES] = [
     ("CfsRemoved", "cfs.removed"),
     ("Idle", "idle_stamp, avg_idle"),
     ("NrRunning", "nr_running, cpu_load"),
-    // Not told.
+    // Left out.
     ("Pending", ""),
     ("Counts", "sched_count, ttwu_count"),
 ];
@@ -75,7 +75,7 @@ const CACHE: [(&str, &str); NR_CACHE_LINES as usize] = [
     ("Counts", "sched_domain: llc_counts"),
     ("Group", "sched_cache_group: epoch, cpu, nr_running_avg"),
 ];
-/// Of a domain's memory, by line.
+/// The lines of a domain's memory.
 const DOMAIN: [&str; DOMAIN_LINES as usize] = [
     "sched_domain: span, groups, flags",
     "sched_domain: last_balance, balance_interval",
@@ -87,9 +87,9 @@ const DOMAIN: [&str; DOMAIN_LINES as usize] = [
     "sched_group_capacity: capacity, nr_busy_cpus",
 ];
 
-/// An object that a line is a part of.
+/// An object to which a line belongs in part.
 struct Part {
-    /// What it is, and which one.
+    /// The kind of object, and which one.
     object: &'static str,
     number: u32,
     /// The line's short name, and the fields on it.
@@ -98,7 +98,7 @@ struct Part {
 }
 
 impl Layout {
-    /// What a line is, for people: `cpu3 rq.Lock`, `task 5 SeAvg`. Lines of `os` go by number.
+    /// A description of a line, for people: `cpu3 rq.Lock`, `task 5 SeAvg`. Lines of `os` go by number.
     pub fn describe(&self, line: Line) -> String {
         let part = self.parts(line).swap_remove(0);
         let Part { object, number, name, .. } = part;
@@ -117,8 +117,8 @@ impl Layout {
         }
     }
 
-    /// The objects that reach a line, and their fields there: `cpu3 rq: lock, nr_running, cpu_load`. Several where packed objects
-    /// meet.
+    /// The objects that a line touches, and their fields on it: `cpu3 rq: lock, nr_running, cpu_load`. Several where
+    /// packed objects meet.
     pub fn contents(&self, line: Line) -> String {
         let told = |part: Part| {
             let Part { object, number, fields, .. } = part;
@@ -146,7 +146,7 @@ impl Layout {
                 let mut parts = named("se", self.of.se_lines, &self.of.se, &SE);
                 let part = &mut parts[0];
                 if part.name.is_empty() {
-                    // Statistics are on several, of which one is told.
+                    // Statistics are on several lines, only one of which has a name.
                     let (name, fields) = SE[SeLine::Statistics as usize];
                     (part.name, part.fields) = (name, fields.to_string());
                 }
@@ -176,7 +176,7 @@ impl Layout {
         }
     }
 
-    /// The CPUs whose `struct rq` reaches a line.
+    /// The CPUs whose `struct rq` touches a line.
     fn parts_of_rqs(&self, index: u32) -> Vec<Part> {
         let (region, first, lines) = self.idle_flags;
         if region == Region::Rq && index % lines == first {
@@ -197,7 +197,7 @@ impl Layout {
     }
 }
 
-/// What of an object's names is left: the first one's short name, the fields of all.
+/// Merges the names of an object's parts: the short name of the first, the fields of all.
 fn part<'a>(
     object: &'static str,
     number: u32,

@@ -1,4 +1,4 @@
-//! What a kernel build decides about where its objects lie, as behaviours that can be switched alone.
+//! What a kernel build decides about where its objects are, as behaviours that can be switched one by one.
 
 use crate::behaviour;
 

@@ -1,24 +1,24 @@
-//! The structures of each version: which of their members share a line.
+//! The structures of each version: which of their members share a cache line.
 
 use super::{Structures, TaskGroupStructure};
 
 impl Structures {
-    /// v4.5-rc1, with timers of 96 bytes in `struct rq` (`TIMER_STATS`) and `nr_spread_over` in each queue (`SCHED_DEBUG`). `struct rq` is of
-    /// 2728 bytes. Within it: cfs 112, curr 2264, clock 2312, cpu_capacity 2352; cfs_tasks 2440, idle_stamp 2472; rq_sched_info 2648,
-    /// rq_cpu_time 2680, yld_count 2688, sched_count 2692, ttwu_count 2700, wake_list 2712, idle_state 2720. Within `struct cfs_rq`: load 0,
-    /// nr_running 16, min_vruntime 32, tasks_timeline 40, curr 56, next 64, avg 96 (its util_avg 128), runnable_load_avg 144, tg_load_avg_contrib 152, removed_load_avg 160, h_load 176. Within
-    /// `struct sched_entity`: on_rq 56, exec_start 64, vruntime 80, statistics 104, depth 320, parent 328, cfs_rq 336, avg 384, 448 bytes in
-    /// all; a group's begins on a line of its own, too. Within `struct task_struct`: state 0, on_cpu 40, last_wakee 56, wake_cpu 64, on_rq 68,
-    /// sched_class 88, se 128.
+    /// v4.5-rc1, with timers of 96 bytes in `struct rq` (`TIMER_STATS`) and `nr_spread_over` in each queue (`SCHED_DEBUG`). `struct rq` has 2728
+    /// bytes. Within it: cfs 112, curr 2264, clock 2312, cpu_capacity 2352; cfs_tasks 2440, idle_stamp 2472; rq_sched_info 2648, rq_cpu_time 2680,
+    /// yld_count 2688, sched_count 2692, ttwu_count 2700, wake_list 2712, idle_state 2720. Within `struct cfs_rq`: load 0, nr_running 16,
+    /// min_vruntime 32, tasks_timeline 40, curr 56, next 64, avg 96 (its util_avg 128), runnable_load_avg 144, tg_load_avg_contrib 152,
+    /// removed_load_avg 160, h_load 176. Within `struct sched_entity`: on_rq 56, exec_start 64, vruntime 80, statistics 104, depth 320, parent 328,
+    /// cfs_rq 336, avg 384, 448 bytes in all; a group's begins on a line of its own, too. Within `struct task_struct`: state 0, on_cpu 40, last_wakee
+    /// 56, wake_cpu 64, on_rq 68, sched_class 88, se 128.
     pub const V4_5: Structures = Structures {
         task_group: TaskGroupStructure::V4_4,
         statistics: 104,
         statistics_behind_block_max: 0,
         group_statistics: Some(104),
         runnable_with_contrib: true,
-        // The timeline lies with Cfs, the last six with Clock, CfsContrib, Balance, Lock, Load and WakeList.
+        // The timeline shares Cfs's line; the last six share those of Clock, CfsContrib, Balance, Lock, Load and WakeList.
         rq: [0, 1, 2, 2, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 7, 5, 8, 0, 1, 10],
-        // Wakees lie with State.
+        // Wakees shares State's line.
         task: [0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 6, 12, 0],
         cfs_rq: [0, 0, 1, 2, 2],
         se: [0, 1, 2, 6, 5],
@@ -28,20 +28,20 @@ impl Structures {
         rq_tail: 40,
     };
 
-    /// v4.15: `runnable_weight` came before `run_node`, so everything behind it in an entity moved by eight bytes: statistics 112, depth 328,
-    /// avg 384. `cfs.removed` asks for a line of its own, so `struct rq` is of whole lines (2880 bytes). Within it: cfs.nr_running 152,
+    /// v4.15: `runnable_weight` was inserted before `run_node`, so everything after it in an entity moved by eight bytes: statistics 112, depth 328,
+    /// avg 384. `cfs.removed` is aligned to a line of its own, so `struct rq` has whole lines (2880 bytes). Within it: cfs.nr_running 152,
     /// tasks_timeline 176, cfs.curr 192, load_avg 264, removed 320, tg_load_avg_contrib 384; curr 2416, clock 2464, sd 2496, cpu_capacity 2504;
-    /// cfs_tasks 2592, idle_stamp 2624; rq_cpu_time 2816, ttwu_count 2836, wake_list 2848, idle_state 2856. Within `struct cfs_rq`: curr 64,
-    /// load_avg 136, removed 192, tg_load_avg_contrib 256; within `struct task_struct`: state 16, on_cpu 56, wakee_flips 64, last_wakee 80,
-    /// wake_cpu and on_rq from 88 on.
+    /// cfs_tasks 2592, idle_stamp 2624; rq_cpu_time 2816, ttwu_count 2836, wake_list 2848, idle_state 2856. Within `struct cfs_rq`: curr 64, load_avg
+    /// 136, removed 192, tg_load_avg_contrib 256; within `struct task_struct`: state 16, on_cpu 56, wakee_flips 64, last_wakee 80, wake_cpu and on_rq
+    /// from 88 on.
     pub const V4_15: Structures = Structures {
         task_group: TaskGroupStructure::V4_5,
         statistics: 112,
         group_statistics: Some(112),
         runnable_with_contrib: false,
-        // Stats and Counts lie with WakeList, NrRunning with the lock, Pending with Load.
+        // Stats and Counts share WakeList's line, NrRunning the lock's, Pending Load's.
         rq: [0, 1, 2, 3, 4, 5, 6, 7, 8, 10, 10, 11, 12, 13, 14, 15, 16, 17, 0, 1, 10],
-        // ThreadInfo lies with State (x86's THREAD_INFO_IN_TASK), Wakees with OnRq.
+        // ThreadInfo shares State's line (x86's THREAD_INFO_IN_TASK), Wakees OnRq's.
         task: [0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 0, 6, 12, 12],
         cfs_rq: [0, 1, 2, 3, 4],
         rq_lines: 20,
@@ -66,8 +66,8 @@ impl Structures {
         ..Structures::V4_15
     };
 
-    /// v6.12. Within `struct sched_entity`: deadline 40, on_rq 80, exec_start 88, vruntime 112, slice 128, parent 152, cfs_rq 160,
-    /// avg 192. The others' lines are v6.1's.
+    /// v6.12. Within `struct sched_entity`: deadline 40, on_rq 80, exec_start 88, vruntime 112, slice 128, parent 152, cfs_rq 160, avg 192. The lines
+    /// of the other structures are those of v6.1.
     pub const V6_12: Structures = Structures {
         task_group: TaskGroupStructure::V6_12,
         task: [0, 1, 2, 3, 4, 5, 12, 7, 8, 9, 10, 0, 6, 13, 13],
@@ -88,9 +88,9 @@ impl Structures {
     /// are bytes: __state 24, on_cpu 52, on_rq 53, wakee_flips 72, recent_used_cpu 96, wake_cpu 100, se 128.
     pub const V7_2: Structures = Structures {
         task_group: TaskGroupStructure::V7_2,
-        // OnRq with State; wake_cpu lies with Wakees, at which who wakes looks next (wake_wide()).
+        // OnRq shares State's line; wake_cpu shares Wakees', which a waker reads next (wake_wide()).
         task: [0, 1, 2, 3, 4, 5, 12, 7, 8, 9, 10, 0, 6, 0, 13],
-        // Curr, Capacity and Pending with NrRunning; Load with the lock.
+        // Curr, Capacity and Pending share NrRunning's line; Load the lock's.
         rq: [1, 1, 2, 3, 4, 5, 0, 7, 8, 9, 10, 11, 12, 13, 14, 0, 16, 17, 0, 0, 9],
         ..Structures::V6_12
     };
@@ -111,10 +111,10 @@ mod tests {
             let statistics =
                 [Statistic::WaitSum, Statistic::SleepStart, Statistic::ExecMax, Statistic::NrWakeupsAffine];
             assert_eq!(statistics.map(behind), [2, 2, 3, 4], "{}", kernel.name);
-            // Nobody who counts takes `my_q` or the averages from those who look at them.
+            // Writers of counts do not take `my_q` or the averages away from their readers.
             assert_eq!([SeLine::Links, SeLine::Avg].map(|line| layout.se(se, line).index - first), [5, 6]);
             assert_eq!(layout.describe(layout.group_statistic(first, Statistic::ExecMax)), "se 5 Statistics");
-            // The next one begins behind it.
+            // The next one begins right after it.
             assert_eq!(layout.first_of_se(SeId(6), None) - first, 7);
         }
     }

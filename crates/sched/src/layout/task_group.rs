@@ -1,4 +1,5 @@
-//! Where task groups lie, and each of their members: `struct task_group` declares the order, an allocator the distance.
+//! Where task groups are in memory, and each of their members: `struct task_group` declares the order, an allocator the
+//! distance.
 
 use super::rules::{TaskGroupCache, TgLoadAvgLine};
 use super::{LINE_BYTES, Line, Region};
@@ -10,54 +11,55 @@ use crate::sched::TgId;
 pub enum TaskGroupField {
     /// The array of the group's entities, read on every walk up the hierarchy.
     Se,
-    /// The array of its queues.
+    /// The array of the group's queues.
     CfsRq,
     Shares,
     LoadAvg,
     /// The group above.
     Parent,
-    /// cfs_bandwidth.lock and the budget behind it.
+    /// cfs_bandwidth.lock and the runtime pool behind it.
     CfsBandwidth,
 }
 
 const NR_FIELDS: usize = 6;
 const NAMES: [&str; NR_FIELDS] = ["se", "cfs_rq", "shares", "load_avg", "parent", "cfs_bandwidth"];
 
-/// `struct task_group` as one kernel version declares it. In bytes.
+/// `struct task_group` as one kernel version declares it, in bytes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct TaskGroupStructure {
-    /// Where `se`, `cfs_rq` and `shares` begin: `struct cgroup_subsys_state` is before them.
+    /// Where `se`, `cfs_rq` and `shares` begin: `struct cgroup_subsys_state` precedes them.
     pub se: u32,
     pub cfs_rq: u32,
     pub shares: u32,
-    /// Where what is declared before `load_avg` ends: behind `shares`, or `idle`.
+    /// Where the members declared before `load_avg` end: after `shares`, or `idle`.
     pub head: u32,
-    /// Bytes between `load_avg`, which counts itself, and `rcu`.
+    /// Bytes between `load_avg`, including it, and `rcu`.
     pub behind_load_avg: u32,
-    /// The size of `struct cfs_bandwidth` and what stands behind it.
+    /// The size of `struct cfs_bandwidth` and what follows it.
     pub tail: u32,
 }
 
 impl TaskGroupStructure {
-    /// Of v4.4, whose css counts nobody online yet (`online_cnt`, aa226ff4a1ce, which v4.5 has; taken to have come behind its first
-    /// candidate). With hrtimers of 64 bytes (without `TIMER_STATS`).
+    /// That of v4.4, whose css has no `online_cnt` yet (aa226ff4a1ce, which v4.5 has; assumed to have come after its first
+    /// release candidate). With hrtimers of 64 bytes (without `TIMER_STATS`).
     pub const V4_4: TaskGroupStructure = TaskGroupStructure::beginning_with_se(176, 200, 216);
 
-    /// Of v4.5 to v4.16.
+    /// That of v4.5 to v4.16.
     pub const V4_5: TaskGroupStructure = TaskGroupStructure::beginning_with_se(184, 208, 216);
 
-    /// `idle` behind `shares`, `burst` and its statistics in the budget.
+    /// `idle` after `shares`; `burst` and its statistics in the runtime pool.
     pub const V6_1: TaskGroupStructure = TaskGroupStructure::beginning_with_se(200, 232, 240);
 
     /// `idle` before `se`.
     pub const V6_12: TaskGroupStructure = TaskGroupStructure::beginning_with_se(216, 240, 240);
 
-    /// From the types of Debian's 7.2.13: one pointer to memory of each CPU (`cfs_rq`) where a queue and behind it its entity lie, so that
-    /// who looks for the entity looks there, too; `scx` of 40 bytes behind `load_avg`, clamps of 24 behind a budget of 272.
+    /// From the types of Debian's 7.2.13: a single pointer to per-CPU memory (`cfs_rq`) that contains a queue and then its
+    /// entity, so that readers of the entity use it, too; `scx` of 40 bytes after `load_avg`, clamps of 24 after a runtime
+    /// pool of 272.
     pub const V7_2: TaskGroupStructure =
         TaskGroupStructure { se: 256, cfs_rq: 256, shares: 264, head: 272, behind_load_avg: 48, tail: 296 };
 
-    /// `se`, `cfs_rq` and `shares` one behind the other, nothing between `load_avg` and `rcu`, nothing behind the budget.
+    /// `se`, `cfs_rq` and `shares` in sequence, nothing between `load_avg` and `rcu`, nothing after the runtime pool.
     const fn beginning_with_se(se: u32, head: u32, cfs_bandwidth: u32) -> TaskGroupStructure {
         TaskGroupStructure { se, cfs_rq: se + 8, shares: se + 16, head, behind_load_avg: 8, tail: cfs_bandwidth }
     }
@@ -67,8 +69,8 @@ impl TaskGroupStructure {
 const PARENT_BEHIND_RCU: u32 = 32;
 const CFS_BANDWIDTH_BEHIND_RCU: u32 = 80;
 
-/// Addresses of task groups: group `tg`'s is `tg * stride`. The root group, which is no slab's, is laid as if it were the first of
-/// them: nobody writes what is modelled of it.
+/// The addresses of task groups: that of group `tg` is `tg * stride`. The root group, which no slab contains, is placed as
+/// if it were the first: nothing writes the part of it that is modelled.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct TaskGroupLayout {
     stride: u32,
@@ -100,7 +102,7 @@ impl TaskGroupLayout {
         Line { region: Region::TaskGroup, index: address / LINE_BYTES }
     }
 
-    /// What lies on one of their lines: each group that reaches it, with its fields there.
+    /// What is on one of their lines: each group that it touches, with its fields there.
     pub(super) fn on_line(&self, index: u32) -> Vec<(TgId, Vec<&'static str>)> {
         let (first, end) = (index * LINE_BYTES / self.stride, ((index + 1) * LINE_BYTES).div_ceil(self.stride));
         let here = |tg: TgId| {
@@ -128,7 +130,7 @@ mod tests {
                 for field in [Se, CfsRq, Shares] {
                     assert_ne!(layout.line(tg, LoadAvg), layout.line(tg, field));
                 }
-                // rcu and list fit beside it, so parent does.
+                // rcu and list fit beside it, and so does parent.
                 assert_eq!(layout.line(tg, LoadAvg), layout.line(tg, Parent));
             }
         }
@@ -144,7 +146,7 @@ mod tests {
                 }
             }
         }
-        // Which of the pointers before it lie there, too: 184 is the last word of its line.
+        // Which of the pointers before it are there, too: 184 is the last word of its line.
         let beside = STRUCTURES.map(|of| {
             let layout = TaskGroupLayout::new(of, TgLoadAvgLine::Shared, TaskGroupCache::Kmalloc);
             [Se, CfsRq].map(|field| layout.line(TgId(1), field) == layout.line(TgId(1), LoadAvg))
@@ -169,7 +171,7 @@ mod tests {
         let tg = TgId(3);
         assert_eq!(layout.line(tg, Se), layout.line(tg, CfsRq));
         assert_ne!(layout.line(tg, LoadAvg), layout.line(tg, Shares));
-        // The queue's pointer 256, load_avg 320, parent 400, the budget 448, 768 in all.
+        // The pointer to the queues is at 256, load_avg at 320, parent at 400, the pool at 448; 768 bytes in all.
         let lines = [CfsRq, LoadAvg, Parent, CfsBandwidth].map(|field| layout.line(tg, field).index - 3 * 12);
         assert_eq!((layout.stride, lines), (768, [4, 5, 6, 7]));
     }
@@ -182,13 +184,14 @@ mod tests {
         };
         assert_eq!(lines(TaskGroupCache::Aligned), [0; 8]);
         assert_eq!(lines(TaskGroupCache::Packed)[..4], [0, 48, 32, 16]);
-        // A line that two groups share is both's: what is touched of each is told.
+        // A line that two groups share belongs to both: what each has there is listed.
         let layout = TaskGroupLayout::new(TaskGroupStructure::V4_5, TgLoadAvgLine::OwnLine, TaskGroupCache::Packed);
         let line = layout.line(TgId(1), LoadAvg);
         assert_eq!(line.index, (560 + 256) / 64);
-        // 816 is 48 bytes into its line: nothing before it reaches there.
+        // 816 is 48 bytes into its line: nothing before it reaches that line.
         assert_eq!(layout.on_line(line.index), [(TgId(1), vec!["load_avg"])]);
-        // The third's lies 32 bytes into a line where shares is, 56 bytes before it, no more; the seventh's, 32 in again.
+        // That of the third group is 32 bytes into a line, on which shares, 56 bytes before it, no longer is; that of the
+        // seventh is again 32 bytes in.
         let layout = TaskGroupLayout::new(TaskGroupStructure::V4_5, TgLoadAvgLine::Shared, TaskGroupCache::Packed);
         assert_eq!(layout.on_line(layout.line(TgId(0), Shares).index)[0].1, ["cfs_rq", "shares", "load_avg", "parent"]);
     }

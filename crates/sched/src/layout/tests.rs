@@ -1,4 +1,4 @@
-//! Which fields share a line, kernel by kernel, and what a line is called.
+//! Which fields share a line in each kernel, and the names of lines.
 
 use super::*;
 use crate::versions::{KERNELS, Kernel, V4_5_RC1, V4_15, V6_1, V7_2};
@@ -11,7 +11,7 @@ fn the_first_statistics_share_a_line_with_vruntime_and_the_last_never_reach_the_
     assert_eq!(layout.statistic(task, Statistic::SleepStart), layout.task(task, TaskLine::SeStatistics2));
     assert_eq!(layout.statistic(task, Statistic::NrWakeups), layout.task(task, TaskLine::SeStatistics3));
     assert_eq!(layout.statistic(task, Statistic::NrWakeupsAffine), layout.task(task, TaskLine::SeStatistics4));
-    // 27 of eight bytes: the last one ends where the links' line begins.
+    // 27 members of eight bytes: the last one ends where the line of the links begins.
     assert!(layout.of.statistics + 27 * 8 <= 5 * LINE_BYTES);
 }
 
@@ -22,7 +22,7 @@ fn later_kernels_keep_capacities_apart_from_clocks() {
     assert_ne!(new.rq(CpuId(3), RqLine::Capacity), new.rq(CpuId(3), RqLine::Clock));
     assert_eq!(old.cfs_rq(CfsRqId(3), CfsRqLine::Removed), old.cfs_rq(CfsRqId(3), CfsRqLine::Contrib));
     assert_ne!(new.cfs_rq(CfsRqId(3), CfsRqLine::Removed), new.cfs_rq(CfsRqId(3), CfsRqLine::Contrib));
-    // They began with v4.15, or before.
+    // They begin with v4.15, or earlier.
     let between = V4_15.layout();
     assert_ne!(between.rq(CpuId(3), RqLine::Capacity), between.rq(CpuId(3), RqLine::Clock));
     assert_ne!(between.cfs_rq(CfsRqId(3), CfsRqLine::Removed), between.cfs_rq(CfsRqId(3), CfsRqLine::Contrib));
@@ -112,10 +112,10 @@ fn packed_run_queues_meet_on_a_line() {
         layout.contents(end),
         "cpu0 rq: wake_list, idle_state, sched_count, ttwu_count; cpu1 rq: lock, nr_running, cpu_load"
     );
-    // Two of them are of whole lines.
+    // Two of these have whole lines.
     assert_ne!(layout.rq(CpuId(1), RqLine::WakeList), layout.rq(CpuId(2), RqLine::Lock));
     assert_eq!(layout.describe(layout.idle_thread_info(CpuId(2))), "cpu2 idle flags");
-    // Where the structure asks for whole lines nothing changes.
+    // Nothing changes where the structure has whole lines.
     assert_eq!(packed(&Structures::V6_1), V6_1.layout());
 }
 

@@ -1,37 +1,37 @@
-//! The usual case of all three arithmetics: time passes on a whole CPU at full speed, and no period ends. Sums grow then, and averages
-//! stay as they are.
+//! The usual case of all three arithmetics: time passes on a CPU of full capacity at full speed, and no period ends.
+//! Then only sums grow, and averages stay as they are.
 
 use super::{PERIOD, Pelt, SCHED_CAPACITY_SHIFT, SchedAvg, UNIT_SHIFT};
 
-/// What each unit of time (1024 ns) counts.
+/// What each unit of time (1024 ns) adds.
 #[derive(Clone, Copy)]
 pub struct Rate {
-    /// Added to `load_sum`. Zero: nothing else counts either, except under [`Pelt::ByPeriod`].
+    /// Added to `load_sum`. If it is zero nothing else counts either, except under [`Pelt::ByPeriod`].
     pub load: u64,
     /// Added to `runnable_sum`.
     pub runnable: u64,
     pub running: bool,
 }
 
-/// Whole units since the last update; more than any period has where the clock went backwards.
+/// Whole units since the last update; more than a period has, if the clock went backwards.
 #[inline(always)]
 pub fn units_passed(now: u64, sa: &SchedAvg) -> u64 {
     now.wrapping_sub(sa.last_update_time) >> UNIT_SHIFT
 }
 
-/// Whether `units` more do not end the period.
+/// Whether the period has not ended after `units` more.
 #[inline(always)]
 pub fn stays_in_period(units: u64, sa: &SchedAvg) -> bool {
     units + u64::from(sa.period_contrib) < PERIOD
 }
 
-/// Brings averages up to `now`, `units` after the last update, within their period: what `__update_load_avg_se()` and
-/// `__update_load_avg_cfs_rq()` do there.
+/// Brings averages up to `now`, `units` after the last update and within the same period: what `__update_load_avg_se()`
+/// and `__update_load_avg_cfs_rq()` do in that case.
 #[inline(always)]
 pub fn accrue(pelt: Pelt, now: u64, units: u64, sa: &mut SchedAvg, rate: Rate) {
     debug_assert!(stays_in_period(units, sa));
     sa.last_update_time = match pelt {
-        // What is left below a unit is dropped.
+        // The rest below a unit is dropped.
         Pelt::ByPeriod if units != 0 => now,
         _ => sa.last_update_time.wrapping_add(units << UNIT_SHIFT),
     };
@@ -51,7 +51,7 @@ mod tests {
     use super::*;
     use units::Prng;
 
-    /// What counts of an entity, and of a queue, as the whole arithmetic is told and as [`accrue`] is.
+    /// What an entity and a queue count, once for the whole arithmetic and once for [`accrue`].
     fn both(pelt: Pelt, random: &mut Prng) -> (EntityLoad, Rate, CfsRqLoad, Rate) {
         let weight = random.below(3) * 335;
         let (on_rq, running) = (random.below(2) == 1, random.below(2) == 1);

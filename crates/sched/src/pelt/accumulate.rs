@@ -4,19 +4,20 @@ use super::{LOAD_AVG_MAX, PERIOD, SCHED_CAPACITY_SHIFT, Scale, SchedAvg, UNIT_SH
 use units::unlikely;
 
 /// fair.c: __accumulate_pelt_segments(). What counting all the time adds over `periods` period ends: `d1` units before
-/// the first, the full periods between, and `d3` after the last.
+/// the first end, the full periods in between, and `d3` units after the last.
 ///
-/// `d1 y^p + 1024 (y + ... + y^(p-1)) + d3`, the middle from `1024 / (1 - y) = LOAD_AVG_MAX` less its head and tail.
+/// `d1 y^p + 1024 (y + ... + y^(p-1)) + d3`; the middle comes from `1024 / (1 - y) = LOAD_AVG_MAX` less its head and
+/// tail.
 fn __accumulate_pelt_segments(periods: u64, d1: u64, d3: u64) -> u64 {
     let c1 = decay_load(d1, periods);
     let c2 = LOAD_AVG_MAX - decay_load(LOAD_AVG_MAX, periods) - PERIOD;
     c1 + c2 + d3
 }
 
-/// fair.c: accumulate_sum(). True if a period ended.
+/// fair.c: accumulate_sum(). Returns whether a period ended.
 ///
 /// Differs: one body for both eras. That of v5.1 and later is this one at full capacity, with `runnable` 1024 times as
-/// large. What nobody counts is not computed in either.
+/// large. Sums that do not count are not computed in either.
 #[inline(always)]
 fn accumulate_sum(mut delta: u64, scale: Scale, sa: &mut SchedAvg, load: u64, runnable: u64, running: bool) -> bool {
     let mut contrib = delta;
@@ -39,8 +40,8 @@ fn accumulate_sum(mut delta: u64, scale: Scale, sa: &mut SchedAvg, load: u64, ru
     period_ended
 }
 
-/// The part of `accumulate_sum()` where a period ended: `delta` units have passed since it began. Returns what counting all the time has
-/// added.
+/// The part of `accumulate_sum()` for ended periods: `delta` units have passed since the current one began. Returns
+/// what counting all the time has added.
 #[cold]
 #[inline(never)]
 fn end_periods(delta: u64, sa: &mut SchedAvg) -> u64 {
@@ -55,11 +56,11 @@ fn end_periods(delta: u64, sa: &mut SchedAvg) -> u64 {
 }
 
 /// fair.c: ___update_load_sum(). `delta` is the time since the last update in whole units of 1024 ns, at least one.
-/// True if a period ended.
+/// Returns whether a period ended.
 ///
 /// Without `load` nothing counts: `curr` may still point to an entity that has left the queue.
 ///
-/// Differs: the caller has turned time into units, and has left if there were none.
+/// Differs: the caller has converted time into units, and has returned if there were none.
 #[inline(always)]
 pub(super) fn ___update_load_sum(
     delta: u64,
@@ -73,7 +74,7 @@ pub(super) fn ___update_load_sum(
     accumulate_sum(delta, scale, sa, load, runnable, running)
 }
 
-/// fair.c: ___update_load_avg(), v4.15: the runnable load is weighted too. Once in a period.
+/// fair.c: ___update_load_avg(), v4.15: the runnable load is weighted too. Called once per period.
 #[cold]
 pub(super) fn ___update_load_avg_weighted(sa: &mut SchedAvg, load: u64, runnable: u64) {
     let divider = get_pelt_divider(sa);
@@ -82,7 +83,7 @@ pub(super) fn ___update_load_avg_weighted(sa: &mut SchedAvg, load: u64, runnable
     sa.util_avg = u64::from(sa.util_sum) / divider;
 }
 
-/// pelt.c: ___update_load_avg(), v5.7. Once in a period.
+/// pelt.c: ___update_load_avg(), v5.7. Called once per period.
 #[cold]
 pub(super) fn ___update_load_avg(sa: &mut SchedAvg, load: u64) {
     let divider = get_pelt_divider(sa);

@@ -1,4 +1,4 @@
-//! Entities coming to a queue and leaving it: how its averages follow.
+//! How a queue's averages follow when entities are attached and detached.
 
 use crate::sched::{CfsRq, Removed};
 
@@ -24,7 +24,7 @@ behaviour! {
 }
 
 impl SumFloor {
-    /// The least a sum may be for its average to be what it is.
+    /// Raises a sum to the least value that its average allows.
     #[inline]
     pub(super) fn hold(self, sum: u64, avg: u64) -> u64 {
         match self {
@@ -33,36 +33,36 @@ impl SumFloor {
         }
     }
 
-    /// The same of a sum of 32 bits.
+    /// The same for a sum of 32 bits.
     #[inline]
     pub(super) fn hold_32(self, sum: u32, avg: u64) -> u32 {
         sum.max(avg.wrapping_mul(PELT_MIN_DIVIDER) as u32)
     }
 
-    /// What is left of a sum of 32 bits, and of its average.
+    /// What is left of a sum of 32 bits, given what is left of its average.
     #[inline]
     fn less_32(self, sum: u32, gone: u32, avg: u64) -> u32 {
         let left = match self {
             SumFloor::Cut => sum.saturating_sub(gone),
-            // The difference has a sign, and 32 bits.
+            // The difference is signed and has 32 bits.
             SumFloor::Whole => add_positive_32(sum, (gone as i32).wrapping_neg().into()),
         };
         self.hold_32(left, avg)
     }
 }
 
-/// fair.c: add_tg_cfs_propagate(). A queue's news for the entity that stands for it one level up: unweighted runnable
-/// time that came (or, negative, left), in units of 1024 ns.
+/// fair.c: add_tg_cfs_propagate(). Records what a queue has to propagate to the entity that represents it one level up:
+/// unweighted runnable time that was added (or, negative, removed), in units of 1024 ns.
 #[inline]
 pub fn add_tg_cfs_propagate(cfs_rq: &mut CfsRq, runnable_sum: i64) {
     cfs_rq.propagate = true;
     cfs_rq.prop_runnable_sum = cfs_rq.prop_runnable_sum.wrapping_add(runnable_sum);
 }
 
-/// fair.c: init_entity_runnable_average(). A new entity is taken for a busy one; `weight` is the shown one.
+/// fair.c: init_entity_runnable_average(). A new entity is assumed to be busy; `weight` is the scaled-down one.
 ///
-/// Under [`Pelt::ByPeriod`] that goes for groups too, and in full: a period's end is one unit away. Later a group
-/// starts from nothing.
+/// Under [`Pelt::ByPeriod`] that holds for groups too, and in full: a period's end is one unit away. In later kernels a
+/// group starts from zero.
 pub fn init_entity_runnable_average(pelt: Pelt, weight: u64, entity_is_task: bool) -> SchedAvg {
     match pelt {
         Pelt::ByPeriod => SchedAvg {
@@ -81,14 +81,14 @@ pub fn init_entity_runnable_average(pelt: Pelt, weight: u64, entity_is_task: boo
     }
 }
 
-/// fair.c: post_init_entity_util_avg(). A new task's utilization: its share of the queue's, at most half of what is
-/// free.
+/// fair.c: post_init_entity_util_avg(). A new task's utilization: its share of the queue's, at most half of the free
+/// capacity.
 ///
-/// `load_weight` is the kept weight, 1024 times too large for the formula, which is the kernel's own slip; v6.12 passes
-/// the shown one. `cpu_scale` is `arch_scale_cpu_capacity()`; v4.15 takes 1024 for it. Absent before commit
-/// 2b8c41daba32 (v4.7), so [`Pelt::ByPeriod`] has none: v4.5 starts from the full CPU.
+/// `load_weight` is the stored weight, 1024 times too large for the formula, which is the kernel's own slip; v6.12
+/// passes the scaled-down one. `cpu_scale` is `arch_scale_cpu_capacity()`; v4.15 uses 1024 instead. Absent before
+/// commit 2b8c41daba32 (v4.7), so [`Pelt::ByPeriod`] has none: v4.5 starts from the full CPU.
 ///
-/// Differs: the value only; attaching, and tasks of other classes, are the caller's.
+/// Differs: computes the value only; the caller attaches the task, and handles tasks of other classes.
 pub fn post_init_entity_util_avg(
     pelt: Pelt,
     sa: &mut SchedAvg,
@@ -118,7 +118,7 @@ pub fn post_init_entity_util_avg(
 /// fair.c: enqueue_runnable_load_avg(). What a queued entity adds to its queue's runnable load.
 ///
 /// Differs: under [`Pelt::ByPeriod`] these are the two lines of `enqueue_entity_load_avg()`; under
-/// [`Pelt::RunnableAvg`] there is no such load and nothing happens. `runnable_weight` of the queue is the caller's.
+/// [`Pelt::RunnableAvg`] there is no such load and nothing happens. The caller maintains the queue's `runnable_weight`.
 #[inline]
 pub fn enqueue_runnable_load_avg(pelt: Pelt, cfs_rq: &mut SchedAvg, se: &SchedAvg, load: EntityLoad) {
     match pelt {
@@ -160,8 +160,8 @@ pub fn enqueue_load_avg(floor: SumFloor, cfs_rq: &mut SchedAvg, se: &SchedAvg, w
     }
 }
 
-/// fair.c: dequeue_load_avg(). v4.15 and later; under [`Pelt::RunnableAvg`] the sum stays above what the average
-/// allows.
+/// fair.c: dequeue_load_avg(). v4.15 and later; under [`Pelt::RunnableAvg`] the sum does not fall below what the
+/// average implies.
 #[inline]
 pub fn dequeue_load_avg(pelt: Pelt, floor: SumFloor, cfs_rq: &mut SchedAvg, se: &SchedAvg, weight: u64) {
     cfs_rq.load_avg = cfs_rq.load_avg.saturating_sub(se.load_avg);
@@ -171,9 +171,9 @@ pub fn dequeue_load_avg(pelt: Pelt, floor: SumFloor, cfs_rq: &mut SchedAvg, se: 
     }
 }
 
-/// The averages of an entity whose weight changed, with its sums as they were: what `reweight_entity()` in fair.c
-/// does between taking the entity out of its queue's load and putting it back. Nothing under [`Pelt::ByPeriod`], whose
-/// averages learn of a weight only by accruing it.
+/// Recomputes the averages of an entity whose weight changed, from its unchanged sums: what `reweight_entity()` in
+/// fair.c does between taking the entity out of its queue's load and putting it back. Does nothing under
+/// [`Pelt::ByPeriod`], where averages take in a weight only as they accrue it.
 #[inline]
 pub fn reweight_load_avg(pelt: Pelt, sa: &mut SchedAvg, load: EntityLoad) {
     if pelt == Pelt::ByPeriod {
@@ -186,10 +186,10 @@ pub fn reweight_load_avg(pelt: Pelt, sa: &mut SchedAvg, load: EntityLoad) {
     }
 }
 
-/// fair.c: update_cfs_rq_load_avg(). Takes out what was removed and brings the queue up to `now`; true if its load
-/// changed for either reason.
+/// fair.c: update_cfs_rq_load_avg(). Subtracts what was removed and brings the queue up to `now`. Returns whether its
+/// load changed for either reason.
 ///
-/// Differs: `cfs_rq_util_change()` (v4.15) is the caller's, when true.
+/// Differs: in that case the caller calls `cfs_rq_util_change()` (v4.15).
 #[inline]
 pub fn update_cfs_rq_load_avg(
     pelt: Pelt,
@@ -203,7 +203,7 @@ pub fn update_cfs_rq_load_avg(
     changed | __update_load_avg_cfs_rq(pelt, now, scale, &mut cfs_rq.avg, load)
 }
 
-/// The first half of [`update_cfs_rq_load_avg`]. True if load was taken out.
+/// The first half of [`update_cfs_rq_load_avg`]. Returns whether load was subtracted.
 fn take_removed(pelt: Pelt, floor: SumFloor, cfs_rq: &mut CfsRq) -> bool {
     let Removed { load_avg: load, util_avg: util, runnable_sum: runnable, .. } = std::mem::take(&mut cfs_rq.removed);
     let sa = &mut cfs_rq.avg;
@@ -244,8 +244,8 @@ fn take_removed(pelt: Pelt, floor: SumFloor, cfs_rq: &mut CfsRq) -> bool {
 /// fair.c: attach_entity_load_avg(). Adds an entity to its queue, whose averages must be up to date, and sets the
 /// entity's clock to the queue's.
 ///
-/// `attach_age_load` is the feature ATTACH_AGE_LOAD, `scale` that of the queue's CPU; only [`Pelt::ByPeriod`] looks at
-/// them here: it ages an entity that has a time of its own. Later kernels do so in `set_task_rq_fair()` only.
+/// `attach_age_load` is the feature ATTACH_AGE_LOAD, `scale` that of the queue's CPU. Only [`Pelt::ByPeriod`] uses them
+/// here: it ages an entity that has a time of its own. Later kernels do so only in `set_task_rq_fair()`.
 pub fn attach_entity_load_avg(
     pelt: Pelt,
     floor: SumFloor,
@@ -295,7 +295,7 @@ pub fn attach_entity_load_avg(
 
 /// fair.c: detach_entity_load_avg(). Takes an entity out of its queue, whose averages must be up to date.
 ///
-/// [`Pelt::ByPeriod`] first brings the entity up to the queue's time; later kernels rely on the caller for that.
+/// [`Pelt::ByPeriod`] first brings the entity up to the queue's time; in later kernels the caller has done so.
 pub fn detach_entity_load_avg(
     pelt: Pelt,
     floor: SumFloor,
@@ -336,11 +336,11 @@ pub fn sync_entity_load_avg(pelt: Pelt, scale: Scale, cfs_rq_time: u64, se: &mut
 }
 
 /// fair.c: remove_entity_load_avg(). A sleeping entity leaves its queue without the queue's lock: it is aged up to the
-/// queue's time and noted in `removed`, whose `runnable_sum` is the entities' `runnable_avg` under
-/// [`Pelt::RunnableAvg`] and unused under [`Pelt::ByPeriod`].
+/// queue's time and added to `removed`. There, `runnable_sum` holds the entities' `runnable_avg` under
+/// [`Pelt::RunnableAvg`] and is unused under [`Pelt::ByPeriod`].
 ///
-/// Under [`Pelt::ByPeriod`] an entity that was never attached is left alone. The entity keeps its averages; clearing
-/// `last_update_time` is the caller's.
+/// Under [`Pelt::ByPeriod`] an entity that was never attached is left alone. The entity keeps its averages; the caller
+/// clears `last_update_time`.
 pub fn remove_entity_load_avg(
     pelt: Pelt,
     scale: Scale,
@@ -363,7 +363,7 @@ pub fn remove_entity_load_avg(
     });
 }
 
-/// Puts an entity's clock and place in the period where its queue's are. Returns the divider that goes with them.
+/// Sets an entity's clock and its position in the period to its queue's. Returns the matching divider.
 fn align_with(se: &mut SchedAvg, cfs_rq: &SchedAvg) -> u64 {
     se.last_update_time = cfs_rq.last_update_time;
     se.period_contrib = cfs_rq.period_contrib;
@@ -375,12 +375,12 @@ fn add_util(cfs_rq: &mut SchedAvg, se: &SchedAvg) {
     cfs_rq.util_sum = cfs_rq.util_sum.wrapping_add(se.util_sum);
 }
 
-/// Subtraction whose *signed* result is held at zero (`max_t(s64, a - b, 0)`, the manner before v4.7).
+/// Subtraction whose *signed* result is clamped at zero (`max_t(s64, a - b, 0)`, as before v4.7).
 fn sub_or_zero_signed(a: u64, b: u64) -> u64 {
     (a.wrapping_sub(b) as i64).max(0) as u64
 }
 
-/// The same cut to 32 bits (`max_t(s32, a - b, 0)`): of a sum beyond 2^31 nothing is left.
+/// The same, truncated to 32 bits (`max_t(s32, a - b, 0)`): nothing is left of a sum beyond 2^31.
 fn sub_or_zero_signed_32(a: u32, b: u64) -> u32 {
     (u64::from(a).wrapping_sub(b) as i32).max(0) as u32
 }
@@ -452,7 +452,8 @@ mod tests {
 
     #[test]
     fn early_kernels_lose_a_utilization_sum_beyond_two_to_the_31() {
-        // 46 new tasks of a full CPU each sum up to 46 * 47742 * 1024, and one less is still more than 2^31.
+        // 46 new tasks that each use a full CPU sum up to 46 * 47742 * 1024, which is more than 2^31 even with one task
+        // less.
         let mut cfs_rq = CfsRq::default();
         let mut tasks = [init_entity_runnable_average(Pelt::ByPeriod, 1024, true); 46];
         for se in &mut tasks {
@@ -472,7 +473,7 @@ mod tests {
         assert_eq!(SumFloor::Whole.hold((7 << 32) + 100_000, 2), (7 << 32) + 100_000);
     }
 
-    /// What a queue is left with when one of `tasks` always running tasks of nice 0 leaves it: load_avg at the next period's end.
+    /// The load_avg at the next period's end of a queue that one of `tasks` always-running nice-0 tasks has left.
     fn load_without_one(floor: SumFloor, tasks: usize) -> u64 {
         let pelt = Pelt::RunnableAvg;
         let mut cfs_rq = CfsRq { avg: SchedAvg { last_update_time: 1, ..SchedAvg::default() }, ..CfsRq::default() };
@@ -488,7 +489,7 @@ mod tests {
 
     #[test]
     fn many_tasks_load_vanishes_when_one_leaves_unless_the_sums_stay_whole() {
-        // A period later: what was left is decayed, and so are the 1024 units that each has run since.
+        // A period later, what was left has decayed, and so have the 1024 units that each task has run since.
         let later = |left: u64, tasks: u64| {
             let sum = super::super::decay_load(left, 1) + tasks * 1024 * super::super::decay_load(PERIOD, 1);
             sum / PELT_MIN_DIVIDER
@@ -498,14 +499,14 @@ mod tests {
             assert_eq!(load_without_one(floor, 80), later(whole(79), 79));
         }
         assert_eq!(load_without_one(SumFloor::Whole, 100), later(whole(99), 99));
-        // Of 2^32 and 441 million the latter are left.
+        // Of 2^32 plus 441 million, only the latter is left.
         assert_eq!(load_without_one(SumFloor::Cut, 100), later(whole(99) % (1 << 32), 99));
         assert!(load_without_one(SumFloor::Cut, 100) < 12 * 1024 && load_without_one(SumFloor::Whole, 100) > 98 * 1024);
     }
 
     #[test]
     fn a_sum_that_comes_is_held_above_its_average_only_later() {
-        // 1000 * 46718 / 1024 = 45623.05: what is cut off is missing in the sum.
+        // 1000 * 46718 / 1024 = 45623.05: the truncated fraction is missing in the sum.
         for (floor, sum) in [(SumFloor::Cut, 1024 * 45_623), (SumFloor::Whole, 1000 * 46_718)] {
             let (mut cfs_rq, mut se) = (CfsRq::default(), SchedAvg { load_avg: 1000, ..SchedAvg::default() });
             attach_entity_load_avg(Pelt::RunnableAvg, floor, Scale::FULL, true, &mut cfs_rq, &mut se, LOAD);

@@ -1,4 +1,4 @@
-//! The walk of v4.3 to v4.11: period by period, in weighted sums ([`super::Pelt::ByPeriod`]).
+//! The algorithm of v4.3 to v4.11: period by period, in weighted sums ([`super::Pelt::ByPeriod`]).
 
 use super::{
     LOAD_AVG_MAX, LOAD_AVG_PERIOD, PERIOD, SCHED_CAPACITY_SHIFT, Scale, SchedAvg, decay_load, runnable_avg_yN_inv,
@@ -53,7 +53,7 @@ pub(super) fn __update_load_avg_cfs_rq(
 
 /// fair.c: __update_load_avg(). `delta` is the time since the last update in whole units of 1024 ns, at least one.
 ///
-/// Differs: the caller has turned time into units, and has left if there were none.
+/// Differs: the caller has converted time into units, and has returned if there were none.
 #[inline(always)]
 fn __update_load_avg<const CFS_RQ: bool>(
     now: u64,
@@ -78,7 +78,7 @@ fn __update_load_avg<const CFS_RQ: bool>(
     let mut contributed = u64::from(sa.period_contrib);
     let decayed = delta + contributed >= PERIOD;
     if decayed {
-        // Complete the period that the last update left open.
+        // Completes the period that the last update left open.
         let rest = PERIOD - contributed;
         accrue(sa, rest);
         delta -= rest;

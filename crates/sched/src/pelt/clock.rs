@@ -1,16 +1,16 @@
-//! The clock that [`super::Pelt::RunnableAvg`] tracks by: it runs as fast as work gets done.
+//! The clock of [`super::Pelt::RunnableAvg`]: it advances as fast as work gets done.
 
 use super::{LOAD_AVG_MAX, PELT_MIN_DIVIDER, SCHED_CAPACITY_SHIFT, Scale};
 
-/// A CPU's `clock_pelt` (commit 23127296889f, v5.1). It lags `clock_task` while a slow CPU works, and catches up when
-/// the CPU goes idle.
+/// A CPU's `clock_pelt` (commit 23127296889f, v5.1). It falls behind `clock_task` while a slow CPU works, and catches
+/// up when the CPU goes idle.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct ClockPelt {
     pub clock_pelt: u64,
-    /// Idle time that a CPU running flat out never had: it must not be caught up with.
+    /// Idle time that a CPU running flat out never had: the clock must not catch up by it.
     pub lost_idle_time: u64,
-    /// The queue's `clock` when the CPU was last seen idle, and [`ClockPelt::rq_clock_pelt`] at that time (v6.0): by these
-    /// [`ClockPelt::guess`] tells what an idle CPU's clock would be if somebody updated it.
+    /// The runqueue's `clock` when the CPU was last seen idle, and [`ClockPelt::rq_clock_pelt`] at that time (v6.0):
+    /// from these [`ClockPelt::guess`] computes an idle CPU's clock as if it had been updated.
     pub clock_idle: u64,
     pub clock_pelt_idle: u64,
 }
@@ -22,7 +22,7 @@ impl ClockPelt {
         self.clock_pelt.wrapping_sub(self.lost_idle_time)
     }
 
-    /// pelt.h: _update_idle_rq_clock_pelt(). An idle CPU's clock is level with `clock_task`; `clock` is the queue's.
+    /// pelt.h: _update_idle_rq_clock_pelt(). Sets an idle CPU's clock to `clock_task`; `clock` is the runqueue's.
     #[inline]
     fn _update_idle_rq_clock_pelt(&mut self, clock: u64, clock_task: u64) {
         self.clock_pelt = clock_task;
@@ -30,19 +30,19 @@ impl ClockPelt {
         self.clock_pelt_idle = self.rq_clock_pelt();
     }
 
-    /// What the clock of an idle CPU would be, on a queue last updated at `last_update_time` that was throttled for `throttled`
-    /// in all, at `sched_clock`: the arithmetic of `migrate_se_pelt_lag()`.
+    /// What the clock of an idle CPU would be at `sched_clock`, for a queue that was last updated at `last_update_time`
+    /// and was throttled for `throttled` in total: the arithmetic of `migrate_se_pelt_lag()`.
     pub fn guess(&self, throttled: u64, last_update_time: u64, sched_clock: u64) -> u64 {
         let idle = self.clock_pelt_idle.wrapping_sub(throttled);
         if idle < last_update_time {
-            // Somebody has updated the queue since.
+            // The queue has been updated since.
             return last_update_time;
         }
         idle.wrapping_add(sched_clock.wrapping_sub(self.clock_idle))
     }
 
-    /// pelt.h: update_rq_clock_pelt(). `delta` of `clock_task` has passed, and `clock` and `clock_task` are the queue's new
-    /// clocks; `curr_is_idle` is whether the idle task has run.
+    /// pelt.h: update_rq_clock_pelt(). `delta` of `clock_task` has passed; `clock` and `clock_task` are the runqueue's
+    /// new clocks; `curr_is_idle` says whether the idle task was running.
     #[inline]
     pub fn update_rq_clock_pelt(&mut self, delta: u64, clock: u64, clock_task: u64, curr_is_idle: bool, scale: Scale) {
         if curr_is_idle {
@@ -55,12 +55,12 @@ impl ClockPelt {
     }
 
     /// pelt.h: update_idle_rq_clock_pelt(). The CPU goes idle; the sums are the `util_sum` of its root queue and of its
-    /// realtime and deadline averages.
+    /// real-time and deadline averages.
     pub fn update_idle_rq_clock_pelt(&mut self, clock: u64, clock_task: u64, cfs: u32, rt: u32, dl: u32) {
-        // As busy as a CPU can be, wherever in a period it stands, less some room for rounding.
+        // As busy as a CPU can be at any point of a period, less some room for rounding.
         let always_busy = ((PELT_MIN_DIVIDER << SCHED_CAPACITY_SHIFT) - LOAD_AVG_MAX) as u32;
         if cfs.wrapping_add(rt).wrapping_add(dl) >= always_busy {
-            // Less than zero if the CPU ran beyond its nominal capacity, and then it wraps.
+            // Negative if the CPU ran beyond its nominal capacity; then it wraps.
             let lost = clock_task.wrapping_sub(self.clock_pelt);
             self.lost_idle_time = self.lost_idle_time.wrapping_add(lost);
         }

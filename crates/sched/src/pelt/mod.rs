@@ -1,6 +1,6 @@
-//! Per-entity load tracking: how much each entity, and each CPU's queue, has been wanting and using the CPU lately.
+//! Per-entity load tracking (PELT): how much each entity, and each CPU's queue, has recently wanted and used the CPU.
 //!
-//! Time is cut into periods of 1024 units of 1024 ns (about 1 ms). With `u_0` the part of the current period that
+//! Time is divided into periods of 1024 units of 1024 ns (about 1 ms). With `u_0` the part of the current period that
 //! counts and `u_n` that of the period n before it, each tracked quantity is the series
 //!
 //! ```text
@@ -8,12 +8,12 @@
 //! avg = weight * sum / (the sum of an entity that always counts)
 //! ```
 //!
-//! `load` counts time runnable (times weight), `runnable` see [`SchedAvg::runnable_sum`], `util` time running
-//! (1024 = a whole CPU). Everything here is integer arithmetic and equals the kernel's bit for bit, wraps included; the
-//! recorded vectors stand in `fidelity/pelt/`.
+//! `load` counts runnable time (times weight), `util` running time (1024 = a full CPU); for `runnable` see
+//! [`SchedAvg::runnable_sum`]. Everything here is integer arithmetic and equals the kernel's bit for bit, wraps
+//! included; the recorded vectors are in `fidelity/pelt/`.
 //!
-//! The functions bear the kernel's names but take what they work on: averages ([`SchedAvg`]), and weights scaled down
-//! by the caller ([`EntityLoad`], [`CfsRqLoad`]), where the kernel's take whole entities and look those up.
+//! The functions have the kernel's names but take what they work on: averages ([`SchedAvg`]), and weights scaled down
+//! by the caller ([`EntityLoad`], [`CfsRqLoad`]), where the kernel's take whole entities and look these up.
 //!
 //! Not modelled: thermal pressure (v5.7; hardware pressure since v6.10), which is zero.
 
@@ -39,9 +39,9 @@ use crate::behaviour;
 use crate::load_weight::mul_u64_u32_shr;
 use units::{Capacity, unlikely};
 
-/// Periods after which a contribution counts half.
+/// The number of periods after which a contribution counts half.
 pub const LOAD_AVG_PERIOD: u64 = 32;
-/// The largest sum an entity of weight 1 reaches: the fixed point of `sum * y + 1024` in 32-bit fixed point.
+/// The largest sum of an entity of weight 1: the fixed point of `sum * y + 1024` in 32-bit fixed point.
 pub const LOAD_AVG_MAX: u64 = 47_742;
 /// Units of 1024 ns in a period.
 const PERIOD: u64 = 1024;
@@ -49,7 +49,7 @@ const PERIOD: u64 = 1024;
 const UNIT_SHIFT: u32 = 10;
 /// `SCHED_CAPACITY_SHIFT`: 2^10 is a whole CPU.
 pub const SCHED_CAPACITY_SHIFT: u32 = 10;
-/// The divisor of [`get_pelt_divider`] at the very start of a period.
+/// The value of [`get_pelt_divider`] at the very start of a period.
 pub const PELT_MIN_DIVIDER: u64 = LOAD_AVG_MAX - PERIOD;
 
 /// y^n for n below [`LOAD_AVG_PERIOD`], scaled by 2^32 - 1 and rounded down (`runnable_avg_yN_inv`).
@@ -82,29 +82,29 @@ behaviour! {
     }
 }
 
-/// What one entity, or one queue, is known to have used. 64 bytes.
+/// The averages of one entity, or one queue. 64 bytes.
 ///
-/// For a queue: the sums over its entities, those asleep included, except where a field says otherwise.
+/// For a queue: sums over its entities, including sleeping ones, except where a field says otherwise.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct SchedAvg {
-    /// Up to where time is accounted, in ns of the CPU's `clock_task` ([`ClockPelt`] under [`Pelt::RunnableAvg`]). Zero
-    /// means *not attached to any queue*.
+    /// The time up to which is accounted, in ns of the CPU's `clock_task` ([`ClockPelt`] under [`Pelt::RunnableAvg`]).
+    /// Zero means *not attached to any queue*.
     pub last_update_time: u64,
-    /// Time runnable, in units of 1024 ns, decayed. Of an entity under [`Pelt::ByPeriod`], and of a queue always: times
-    /// weight.
+    /// Runnable time, in units of 1024 ns, decayed. Multiplied by weight for an entity under [`Pelt::ByPeriod`], and
+    /// always for a queue.
     pub load_sum: u64,
-    /// [`Pelt::ByPeriod`]: unused in an entity; in a queue the `load_sum` of the entities now queued.
-    /// [`Pelt::Accumulate`]: the same, and in an entity its part (`runnable_load_sum`).
-    /// [`Pelt::RunnableAvg`]: queued tasks times time times 1024, decayed.
+    /// [`Pelt::ByPeriod`]: unused in an entity; in a queue, the `load_sum` of the entities that are queued now.
+    /// [`Pelt::Accumulate`]: the same, and in an entity its part of it (`runnable_load_sum`). [`Pelt::RunnableAvg`]:
+    /// queued tasks times time times 1024, decayed.
     #[doc(alias = "runnable_load_sum")]
     pub runnable_sum: u64,
-    /// Time running, in units of 1024 ns, times capacity (1024 = a whole CPU), decayed. Wraps when enough entities
-    /// are attached at once, as in the kernel.
+    /// Running time, in units of 1024 ns, times capacity (1024 = a full CPU), decayed. Wraps when enough entities are
+    /// attached at once, as in the kernel.
     pub util_sum: u32,
     /// Units of 1024 ns into the current period, below 1024.
     pub period_contrib: u32,
     pub load_avg: u64,
-    /// `runnable_load_avg`, or 1024 per queued task under [`Pelt::RunnableAvg`].
+    /// `runnable_load_avg`; under [`Pelt::RunnableAvg`], 1024 per queued task.
     #[doc(alias = "runnable_load_avg")]
     pub runnable_avg: u64,
     /// 1024 = always running on a full CPU.
@@ -112,10 +112,11 @@ pub struct SchedAvg {
     pub util_est: UtilEst,
 }
 
-/// The CPU's speed as contributions see it, 1024 = full. [`Pelt::RunnableAvg`] ignores it: there the clock is scaled.
+/// The CPU's speed as contributions see it, 1024 = full. Ignored by [`Pelt::RunnableAvg`], which scales the clock
+/// instead.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Scale {
-    /// `arch_scale_freq_capacity()`. x86 reports 1024 whatever the frequency before commit 1567c3e3467c (v5.7).
+    /// `arch_scale_freq_capacity()`. x86 always reports 1024 before commit 1567c3e3467c (v5.7), whatever the frequency.
     pub freq: Capacity,
     /// `arch_scale_cpu_capacity()`.
     pub cpu: Capacity,
@@ -125,26 +126,26 @@ impl Scale {
     pub const FULL: Scale = Scale { freq: 1 << SCHED_CAPACITY_SHIFT, cpu: 1 << SCHED_CAPACITY_SHIFT };
 }
 
-/// What an entity has been since its last update.
+/// The state of an entity since its last update.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct EntityLoad {
-    /// `se_weight()`: the shown weight, `scale_load_down(load.weight)`.
+    /// `se_weight()`: the scaled-down weight, `scale_load_down(load.weight)`.
     pub weight: u64,
     /// `se_runnable()`. [`Pelt::Accumulate`]: `scale_load_down(runnable_weight)`, which for a task is its weight.
-    /// [`Pelt::RunnableAvg`]: tasks queued below it, for a task 1 if queued and 0 if not.
+    /// [`Pelt::RunnableAvg`]: the number of tasks queued below it; for a task, 1 if it is queued and 0 if not.
     pub runnable: u64,
     pub on_rq: bool,
-    /// Whether it is its queue's `curr`.
+    /// Whether it is `curr` of its queue.
     pub running: bool,
 }
 
-/// What a queue has been since its last update.
+/// The state of a queue since its last update.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct CfsRqLoad {
     /// `scale_load_down(load.weight)`.
     pub weight: u64,
-    /// [`Pelt::Accumulate`]: `scale_load_down(runnable_weight)`. [`Pelt::RunnableAvg`]: `h_nr_running`, from v6.12 less
-    /// the delayed ones.
+    /// [`Pelt::Accumulate`]: `scale_load_down(runnable_weight)`. [`Pelt::RunnableAvg`]: `h_nr_running`, from v6.12
+    /// without the delayed tasks.
     pub runnable: u64,
     /// Whether it has a `curr`.
     pub running: bool,
@@ -157,14 +158,14 @@ pub fn decay_load(val: u64, n: u64) -> u64 {
         return 0;
     }
     if n == 0 {
-        // The table's y^0 is short of one by 2^-32. The kernel's later versions never ask for it.
+        // The table's y^0 is 2^-32 less than one. The kernel's later versions never use it.
         return val;
     }
     let halved = val >> (n / LOAD_AVG_PERIOD);
     mul_u64_u32_shr(halved, runnable_avg_yN_inv[(n % LOAD_AVG_PERIOD) as usize], 32)
 }
 
-/// pelt.h: get_pelt_divider(). What a sum of weight 1 is at most, `period_contrib` units into a period.
+/// pelt.h: get_pelt_divider(). The greatest possible sum of weight 1, `period_contrib` units into a period.
 ///
 /// `LOAD_AVG_MAX * y` equals `LOAD_AVG_MAX - 1024` in this arithmetic.
 #[inline]
@@ -172,11 +173,11 @@ pub fn get_pelt_divider(avg: &SchedAvg) -> u64 {
     PELT_MIN_DIVIDER + u64::from(avg.period_contrib)
 }
 
-/// pelt.c: __update_load_avg_se(). Brings an entity's averages up to `now`; true if a period ended, that is, if the
-/// averages were computed anew.
+/// pelt.c: __update_load_avg_se(). Brings an entity's averages up to `now`. Returns whether a period ended, that is,
+/// whether the averages were recomputed.
 ///
-/// Differs: under [`Pelt::ByPeriod`] this is `__update_load_avg()` as `update_load_avg()` calls it. Calling
-/// [`cfs_se_util_change`] is the caller's, where utilization is estimated.
+/// Differs: under [`Pelt::ByPeriod`] this is `__update_load_avg()` as `update_load_avg()` calls it. The caller calls
+/// [`cfs_se_util_change`], where utilization is estimated.
 #[inline]
 pub fn __update_load_avg_se(pelt: Pelt, now: u64, scale: Scale, sa: &mut SchedAvg, load: EntityLoad) -> bool {
     let delta = units_since(now, sa);
@@ -208,8 +209,8 @@ pub fn __update_load_avg_se(pelt: Pelt, now: u64, scale: Scale, sa: &mut SchedAv
     }
 }
 
-/// pelt.c: __update_load_avg_blocked_se(). As [`__update_load_avg_se`] for an entity that neither ran nor waited: only
-/// the weights of `load` count.
+/// pelt.c: __update_load_avg_blocked_se(). Like [`__update_load_avg_se`], for an entity that neither ran nor waited:
+/// only the weights of `load` matter.
 #[inline]
 pub fn __update_load_avg_blocked_se(pelt: Pelt, now: u64, scale: Scale, sa: &mut SchedAvg, load: EntityLoad) -> bool {
     let delta = units_since(now, sa);
@@ -235,7 +236,7 @@ pub fn __update_load_avg_blocked_se(pelt: Pelt, now: u64, scale: Scale, sa: &mut
     }
 }
 
-/// pelt.c: __update_load_avg_cfs_rq(). Brings a queue's averages up to `now`; true if a period ended.
+/// pelt.c: __update_load_avg_cfs_rq(). Brings a queue's averages up to `now`. Returns whether a period ended.
 #[inline]
 pub fn __update_load_avg_cfs_rq(pelt: Pelt, now: u64, scale: Scale, sa: &mut SchedAvg, load: CfsRqLoad) -> bool {
     let delta = units_since(now, sa);
@@ -262,8 +263,8 @@ pub fn __update_load_avg_cfs_rq(pelt: Pelt, now: u64, scale: Scale, sa: &mut Sch
     }
 }
 
-/// pelt.c: update_irq_load_avg(). Time of interrupts (and of the hypervisor), of which the last `running` ns before `clock`
-/// are news. True if a period ended, before or within them.
+/// pelt.c: update_irq_load_avg(). Accounts the time of interrupts (and of the hypervisor): `running` ns, the last
+/// before `clock`, are new. Returns whether a period ended, before or within them.
 pub fn update_irq_load_avg(clock: u64, scale: Scale, sa: &mut SchedAvg, running: u64) -> bool {
     let running = (running * u64::from(scale.freq)) >> SCHED_CAPACITY_SHIFT;
     let running = (running * u64::from(scale.cpu)) >> SCHED_CAPACITY_SHIFT;
@@ -279,8 +280,8 @@ pub fn update_irq_load_avg(clock: u64, scale: Scale, sa: &mut SchedAvg, running:
     decayed
 }
 
-/// pelt.c: update_rt_rq_load_avg(). Utilization by the realtime class under [`Pelt::RunnableAvg`] (commit 371bf4273269,
-/// v4.19; before, the kernel kept `rt_avg`).
+/// pelt.c: update_rt_rq_load_avg(). Utilization by the real-time class under [`Pelt::RunnableAvg`] (commit
+/// 371bf4273269, v4.19; before, the kernel kept `rt_avg`).
 #[inline]
 pub fn update_rt_rq_load_avg(now: u64, sa: &mut SchedAvg, running: bool) -> bool {
     let running_tasks = u64::from(running);
@@ -294,15 +295,15 @@ pub fn update_dl_rq_load_avg(now: u64, sa: &mut SchedAvg, running: bool) -> bool
     update_rt_rq_load_avg(now, sa, running)
 }
 
-/// fair.c: load_avg_is_decayed(). Nothing left of the past; in a queue whose `load.weight` is zero too, this is all of
-/// v4.15's `cfs_rq_is_decayed()`.
+/// fair.c: load_avg_is_decayed(). Nothing is left of the past; for a queue whose `load.weight` is zero too, this is all
+/// of v4.15's `cfs_rq_is_decayed()`.
 #[inline]
 pub fn load_avg_is_decayed(sa: &SchedAvg) -> bool {
     sa.load_sum == 0 && sa.util_sum == 0 && sa.runnable_sum == 0
 }
 
-/// Whole units of 1024 ns since the last update: 0 means *nothing to do*. A clock that went backwards restarts from
-/// `now`.
+/// Whole units of 1024 ns since the last update: 0 means *nothing to do*. If the clock went backwards, time restarts
+/// from `now`.
 #[inline]
 fn units_since(now: u64, sa: &mut SchedAvg) -> u64 {
     let delta = now.wrapping_sub(sa.last_update_time);
@@ -383,7 +384,7 @@ mod tests {
     #[test]
     fn decay_halves_every_thirty_two_periods_and_ends_in_zero() {
         assert_eq!(decay_load(1 << 40, 0), 1 << 40);
-        // Short of the half by the table's 2^-32 of it.
+        // Less than the half by the table's 2^-32 of it.
         assert_eq!(decay_load(1 << 40, 32), (1 << 39) - (1 << 7));
         assert_eq!(decay_load(u64::MAX, 32 * 63), 0);
         assert_eq!(decay_load(u64::MAX, 32 * 63 + 1), 0);

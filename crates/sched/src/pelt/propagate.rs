@@ -1,5 +1,5 @@
-//! Up the group hierarchy: a queue's entity follows what came to the queue and what left it, v4.15 and later
-//! (commit 0e2d2aaaae52). Under [`Pelt::ByPeriod`] there is nothing of the kind.
+//! Propagation up the group hierarchy: a group's entity follows what was added to the group's queue and what left it,
+//! v4.15 and later (commit 0e2d2aaaae52). [`Pelt::ByPeriod`] has nothing like it.
 
 use super::{
     EntityLoad, LOAD_AVG_MAX, Pelt, SCHED_CAPACITY_SHIFT, Scale, SchedAvg, SumFloor, add_tg_cfs_propagate,
@@ -7,19 +7,19 @@ use super::{
 };
 use crate::sched::CfsRq;
 
-/// News of the queue that a group's entity stands for (`group_cfs_rq(se)`).
+/// What the queue of a group's entity (`group_cfs_rq(se)`) has to propagate.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct GroupNews {
     avg: SchedAvg,
     /// `scale_load_down(load.weight)`.
     weight: u64,
-    /// Unweighted runnable time that came or left, in units of 1024 ns.
+    /// Unweighted runnable time that was added or removed, in units of 1024 ns.
     runnable_sum: i64,
 }
 
 impl GroupNews {
-    /// Takes the news from a group's queue, whose weight scaled down is `weight`; `None` if there are none. They must
-    /// be handed to [`propagate_entity_load_avg`], since the queue has them no more.
+    /// Takes the news from a group's queue, whose scaled-down weight is `weight`; `None` if there are none. They must
+    /// be passed to [`propagate_entity_load_avg`], because the queue no longer has them.
     #[inline]
     #[must_use]
     pub fn take(group: &mut CfsRq, weight: u64) -> Option<GroupNews> {
@@ -31,10 +31,10 @@ impl GroupNews {
     }
 }
 
-/// fair.c: propagate_entity_load_avg(). Brings a group's entity, and the queue it is on, in line with the group's own
-/// queue, which has `news`.
+/// fair.c: propagate_entity_load_avg(). Aligns a group's entity, and the queue it is on, with the group's own queue,
+/// which has `news`.
 ///
-/// Differs: a task, or a group without news, does not come here; the kernel returns false for them.
+/// Differs: not called for a task, or for a group without news; the kernel returns false for them.
 pub fn propagate_entity_load_avg(
     pelt: Pelt,
     floor: SumFloor,
@@ -60,7 +60,7 @@ pub fn propagate_entity_load_avg(
     }
 }
 
-/// fair.c: update_tg_cfs_util(), v4.15: sums are made anew from the averages.
+/// fair.c: update_tg_cfs_util(), v4.15: recomputes sums from the averages.
 fn update_tg_cfs_util_whole_sum(cfs_rq: &mut SchedAvg, se: &mut SchedAvg, group: &SchedAvg) {
     let delta = group.util_avg.wrapping_sub(se.util_avg) as i64;
     if delta == 0 {
@@ -110,7 +110,8 @@ fn update_tg_cfs_runnable(floor: SumFloor, cfs_rq: &mut SchedAvg, se: &mut Sched
     cfs_rq.runnable_sum = floor.hold(cfs_rq.runnable_sum, cfs_rq.runnable_avg);
 }
 
-/// fair.c: update_tg_cfs_load(), v5.17: the unweighted runnable time that came or left, as load of the group's entity.
+/// fair.c: update_tg_cfs_load(), v5.17: turns the unweighted runnable time that was added or removed into load of the
+/// group's entity.
 fn update_tg_cfs_load(floor: SumFloor, cfs_rq: &mut SchedAvg, se: &mut SchedAvg, load: EntityLoad, news: &GroupNews) {
     if news.runnable_sum == 0 {
         return;
@@ -141,8 +142,8 @@ fn update_tg_cfs_load(floor: SumFloor, cfs_rq: &mut SchedAvg, se: &mut SchedAvg,
 
 /// fair.c: update_tg_cfs_runnable(), v4.15: load and runnable load of the group's entity at once.
 ///
-/// The runnable load's change is measured from the entity's *weight* where its runnable weight was meant: so the kernel
-/// has it.
+/// The change of the runnable load is measured from the entity's *weight*, where its runnable weight was meant. The
+/// kernel does this, too.
 fn update_tg_cfs_runnable_load(
     scale: Scale,
     cfs_rq: &mut SchedAvg,
@@ -153,7 +154,7 @@ fn update_tg_cfs_runnable_load(
     if news.runnable_sum == 0 {
         return;
     }
-    // Running time carries the CPU's capacity, runnable time does not.
+    // Running time is scaled by the CPU's capacity, runnable time is not.
     let running_sum = (u64::from(se.util_sum) / u64::from(scale.cpu)) as i64;
     let runnable_sum = if news.runnable_sum >= 0 {
         news.runnable_sum.wrapping_add(se.load_sum as i64).min(LOAD_AVG_MAX as i64)
@@ -184,12 +185,12 @@ fn update_tg_cfs_runnable_load(
     }
 }
 
-/// fair.c: add_positive(). Signed addition, held at zero from below.
+/// fair.c: add_positive(). Signed addition, clamped at zero from below.
 fn add_positive(value: u64, delta: i64) -> u64 {
     if delta < 0 { value.saturating_sub(delta.unsigned_abs()) } else { value.wrapping_add(delta as u64) }
 }
 
-/// The same on a 32-bit sum.
+/// The same for a 32-bit sum.
 pub(super) fn add_positive_32(value: u32, delta: i64) -> u32 {
     let sum = value.wrapping_add(delta as u32);
     if delta < 0 && sum > value { 0 } else { sum }

@@ -1,16 +1,17 @@
-//! The estimate of what a task will use when it wakes: its utilization when it last slept, and an average of those.
+//! The estimate of a task's utilization when it wakes: from its utilization when it last went to sleep, and an average
+//! of those.
 //!
-//! `util_avg` decays while a task sleeps, so a task that slept long looks small when it wakes, whatever it did before. The
-//! estimate remembers (commit 7f65ea42eb00, v4.17).
+//! `util_avg` decays while a task sleeps, so a task that slept long looks small when it wakes, whatever it did before.
+//! The estimate remembers (commit 7f65ea42eb00, v4.17).
 
 use super::SchedAvg;
 use crate::behaviour;
 
-/// sched.h: UTIL_AVG_UNCHANGED. The estimate was taken from the `util_avg` that still holds: no time has been added since.
+/// sched.h: UTIL_AVG_UNCHANGED. The estimate comes from the current `util_avg`: no time has been added since.
 pub const UTIL_AVG_UNCHANGED: u32 = 1 << 31;
 /// sched.h: UTIL_EST_WEIGHT_SHIFT. A new sample counts a quarter.
 const UTIL_EST_WEIGHT_SHIFT: u32 = 2;
-/// fair.c: UTIL_EST_MARGIN. 1% of a CPU: what differs by less is the same.
+/// fair.c: UTIL_EST_MARGIN. 1% of a CPU; smaller differences are ignored.
 const UTIL_EST_MARGIN: i64 = 1024 / 100;
 
 behaviour! {
@@ -33,8 +34,8 @@ behaviour! {
 
 /// sched.h: struct util_est. 1024 = a whole CPU.
 ///
-/// Of a queue only `enqueued` is used: the sum of its tasks' estimates. Since [`UtilEstimate::Ewma`] the average is all
-/// there is, and stands in `enqueued`.
+/// A queue uses only `enqueued`: the sum of its tasks' estimates. Since [`UtilEstimate::Ewma`] only the average exists,
+/// in `enqueued`.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct UtilEst {
     /// The last sample, with [`UTIL_AVG_UNCHANGED`].
@@ -49,7 +50,7 @@ impl UtilEst {
         u64::from(self.ewma.max(self.enqueued & !UTIL_AVG_UNCHANGED))
     }
 
-    /// fair.c: util_est_enqueue(). A queue takes a task's estimate in.
+    /// fair.c: util_est_enqueue(). Adds a task's estimate to the queue's.
     #[inline]
     pub fn util_est_enqueue(&mut self, task: UtilEst) {
         self.enqueued = self.enqueued.wrapping_add(task._task_util_est() as u32);
@@ -62,16 +63,16 @@ impl UtilEst {
     }
 }
 
-/// pelt.h: cfs_se_util_change(). Time was added to `util_avg`: the next sleep is a new sample.
+/// pelt.h: cfs_se_util_change(). Time was added to `util_avg`, so the next sleep gives a new sample.
 #[inline]
 pub fn cfs_se_util_change(avg: &mut SchedAvg) {
     avg.util_est.enqueued &= !UTIL_AVG_UNCHANGED;
 }
 
-/// fair.c: util_est_update(), of a task that goes to sleep. `capacity` is its CPU's when nothing else runs there, `fastup`
-/// the feature UTIL_EST_FASTUP.
+/// fair.c: util_est_update(), for a task that goes to sleep. `capacity` is that of its CPU when nothing else runs
+/// there, `fastup` the feature UTIL_EST_FASTUP.
 ///
-/// Differs: the caller has asked for the feature UTIL_EST, and whether the task sleeps.
+/// Differs: the caller has checked the feature UTIL_EST, and whether the task sleeps.
 pub fn util_est_update(form: UtilEstimate, avg: &mut SchedAvg, capacity: u64, fastup: bool) {
     if avg.util_est.enqueued & UTIL_AVG_UNCHANGED != 0 {
         return;
@@ -96,7 +97,7 @@ fn util_est_update_enqueued(avg: &mut SchedAvg, capacity: u64, fastup: bool) {
                 return;
             }
         } else if avg.util_avg > capacity {
-            // No idle time left: the sample is what the CPU gave, not what the task would take.
+            // The CPU had no idle time left: the sample shows what the CPU gave, not what the task would use.
             return;
         } else {
             ewma = moved(ewma, ewma_diff);
@@ -116,7 +117,7 @@ fn util_est_update_ewma(avg: &mut SchedAvg, capacity: u64) {
             if u64::from(dequeued) > capacity {
                 return;
             }
-            // It waited for a part of the time it wanted to run: the sample is too small.
+            // The task had to wait for a part of the time it wanted to run: the sample is too small.
             if u64::from(dequeued) + UTIL_EST_MARGIN as u64 >= avg.runnable_avg {
                 ewma = moved(ewma, -diff);
             }
@@ -166,7 +167,7 @@ mod tests {
     fn small_changes_are_no_news() {
         let before = UtilEst { enqueued: 405, ewma: 400 };
         assert_eq!(updated(UtilEstimate::EnqueuedAndEwma, before, 396, 396), before);
-        // The sample moved, the average hardly did.
+        // The sample changed, the average hardly.
         let before = UtilEst { enqueued: 450, ewma: 400 };
         let after = updated(UtilEstimate::EnqueuedAndEwma, before, 396, 396);
         assert_eq!(after, UtilEst { enqueued: 396 | FLAG, ewma: 400 });

@@ -1,6 +1,6 @@
-//! rt.c: how much of each period (`sched_rt_period_us`) the real-time class may have on each CPU (`sched_rt_runtime_us`). A queue
-//! that has used it up is throttled until the period timer gives it more; with RT_RUNTIME_SHARE it borrows from CPUs
-//! that have some to spare first.
+//! rt.c: how much of each period (`sched_rt_period_us`) the real-time class may have on each CPU (`sched_rt_runtime_us`). A
+//! queue that has used it up is throttled until the period timer refills it; with RT_RUNTIME_SHARE it first borrows from
+//! CPUs that have some to spare.
 
 use crate::access::Path;
 use crate::arch::Arch;
@@ -62,7 +62,7 @@ impl<A: Arch> Sched<A> {
         }
     }
 
-    /// rt.c: start_rt_bandwidth(). The period timer runs for as long as there are real-time tasks or time to account for.
+    /// rt.c: start_rt_bandwidth(). The period timer runs as long as there are real-time tasks or time to account for.
     pub(super) fn start_rt_bandwidth(&mut self) {
         let off = self.kernel.rt.bandwidth != RtBandwidth::Queues || !self.rt_bandwidth_enabled();
         if off || self.rt_period_active {
@@ -73,7 +73,7 @@ impl<A: Arch> Sched<A> {
         let mut expires = self.hrtimers.expires(SchedTimer::RtPeriod(()));
         let interval = match self.kernel.rt.period_start {
             PeriodStart::NextPeriod => self.global_rt_period(),
-            // The clock's resolution, 1 ns, is the shortest interval.
+            // The shortest interval is the clock's resolution, 1 ns.
             PeriodStart::AtOnce => 1,
         };
         hrtimer_forward(&mut expires, now, interval);
@@ -95,7 +95,7 @@ impl<A: Arch> Sched<A> {
         }
         if idle {
             self.rt_period_active = false;
-            // Where the next activity counts its periods from.
+            // The next activity counts its periods from here.
             self.hrtimers.hrtimer_set_expires(SchedTimer::RtPeriod(()), expires);
         } else {
             self.hrtimer_start(self.this_cpu, SchedTimer::RtPeriod(()), expires);
@@ -103,11 +103,11 @@ impl<A: Arch> Sched<A> {
         self.leave();
     }
 
-    /// rt.c: do_sched_rt_period_timer(). Every queue gets what `overrun` periods bring. Whether nothing is left to do.
+    /// rt.c: do_sched_rt_period_timer(). Refills every queue for `overrun` periods. Returns whether nothing is left to do.
     fn do_sched_rt_period_timer(&mut self, overrun: u64) -> bool {
         let (mut idle, mut throttled) = (true, false);
         for cpu in (0..self.nr_cpus()).map(CpuId::new) {
-            // Until v4.6 the lock is taken before one looks; who has nothing to do is the same.
+            // Until v4.6 the lock is taken before the check; which queues have nothing to do is the same.
             let rt_rq = &self.rt[cpu];
             if !self.rq[cpu].online || rt_rq.rt_time == 0 && rt_rq.rt_nr_running == 0 {
                 continue;
@@ -133,7 +133,8 @@ impl<A: Arch> Sched<A> {
         idle || !throttled && !self.rt_bandwidth_enabled()
     }
 
-    /// The part of do_sched_rt_period_timer() that gives a queue its budget back. Whether it is throttled no more.
+    /// The part of do_sched_rt_period_timer() that refills a queue's budget. Returns whether the queue is no longer
+    /// throttled.
     fn replenish_rt(&mut self, cpu: CpuId, overrun: u64) -> bool {
         if !self.sched_feat(Feature::RT_RUNTIME_SHARE) && self.rt[cpu].rt_runtime != RUNTIME_INF {
             self.rt[cpu].rt_runtime = self.global_rt_runtime();
@@ -156,7 +157,7 @@ impl<A: Arch> Sched<A> {
         true
     }
 
-    /// rt.c: sched_rt_rq_enqueue(): the queue's tasks may run again.
+    /// rt.c: sched_rt_rq_enqueue(). The queue's tasks may run again.
     fn sched_rt_rq_enqueue(&mut self, cpu: CpuId) {
         if self.rt[cpu].rt_nr_running > 0 {
             self.enqueue_top_rt_rq(cpu);
@@ -164,7 +165,7 @@ impl<A: Arch> Sched<A> {
         }
     }
 
-    /// The end of update_curr_rt(): `delta_exec` ns of the budget are used.
+    /// The end of update_curr_rt(): charges `delta_exec` ns to the budget.
     pub(super) fn account_rt_time(&mut self, cpu: CpuId, delta_exec: u64) {
         let off = self.kernel.rt.bandwidth != RtBandwidth::Queues || !self.rt_bandwidth_enabled();
         if off || self.rt[cpu].rt_runtime == RUNTIME_INF {
@@ -176,7 +177,7 @@ impl<A: Arch> Sched<A> {
         }
     }
 
-    /// rt.c: sched_rt_runtime_exceeded(). Throttles the queue when its budget is used up, and says so.
+    /// rt.c: sched_rt_runtime_exceeded(). Throttles the queue when its budget is used up, and returns whether it did.
     fn sched_rt_runtime_exceeded(&mut self, cpu: CpuId) -> bool {
         if self.rt[cpu].rt_throttled {
             return true;
@@ -189,7 +190,7 @@ impl<A: Arch> Sched<A> {
         if rt_rq.rt_runtime == RUNTIME_INF || rt_rq.rt_time <= rt_rq.rt_runtime {
             return false;
         }
-        // A throttled queue would never get anything again.
+        // A throttled queue would never be refilled.
         if self.global_rt_runtime() == 0 {
             self.rt[cpu].rt_time = 0;
             return false;
@@ -207,7 +208,7 @@ impl<A: Arch> Sched<A> {
         }
     }
 
-    /// rt.c: do_balance_runtime(). Takes from each other CPU its part of what that has to spare, up to a whole period.
+    /// rt.c: do_balance_runtime(). Takes from each other CPU a share of what it has to spare, up to a whole period.
     fn do_balance_runtime(&mut self, cpu: CpuId) {
         let weight = self.nr_cpus() as u64;
         let period = self.global_rt_period();
@@ -226,8 +227,8 @@ impl<A: Arch> Sched<A> {
         }
     }
 
-    /// rt.c: __disable_runtime(). A CPU goes offline: what it lent comes back to it, what it borrowed goes back, and it is limited
-    /// no more.
+    /// rt.c: __disable_runtime(). A CPU goes offline: what it lent returns to it, what it borrowed is given back, and it is
+    /// no longer limited.
     pub(super) fn __disable_runtime(&mut self, cpu: CpuId) {
         if self.kernel.rt.bandwidth != RtBandwidth::Queues {
             return;

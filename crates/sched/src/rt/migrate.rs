@@ -1,5 +1,5 @@
-//! rt.c: where real-time tasks run: as many of the highest as there are CPUs, each on one. A task that cannot run where it is
-//! is pushed to the CPU that has the lowest priority; a CPU whose priority falls pulls what waits elsewhere.
+//! rt.c: where real-time tasks run: as many of the highest as there are CPUs, each on its own. A task that cannot run where
+//! it is is pushed to the CPU with the lowest priority; a CPU whose priority falls pulls tasks that wait elsewhere.
 
 use super::{RtRq, RtTask};
 use crate::access::Path;
@@ -66,7 +66,7 @@ impl<A: Arch> Sched<A> {
         cpupri.cpupri_find(self.task[p].prio, &self.task[p].cpus_allowed)
     }
 
-    /// cpupri.c: cpupri_find_fitness(), of the CPUs that have the capacity.
+    /// cpupri.c: cpupri_find_fitness(), among the CPUs that have the capacity.
     fn cpupri_find_fitness(&mut self, p: TaskId) -> Option<CpuMask> {
         self.path(Path::cpupri_find);
         self.read_cpupri();
@@ -75,13 +75,13 @@ impl<A: Arch> Sched<A> {
         cpupri.cpupri_find_fitness(self.task[p].prio, allowed, |cpu| self.rt_task_fits_capacity(p, cpu))
     }
 
-    /// Whether the choice of a CPU for real-time tasks goes by capacities.
+    /// Whether capacities matter for the choice of a CPU for real-time tasks.
     #[inline]
     fn rt_heeds_capacity(&self) -> bool {
         unlikely(self.domains.sched_asym_cpucapacity) && self.kernel.rt.fit == RtFit::LowerClamp
     }
 
-    /// rt.c: rt_task_fits_capacity(). Whether the CPU has what the task wants to be served by at least.
+    /// rt.c: rt_task_fits_capacity(). Whether the CPU has the capacity that the task's lower clamp asks for.
     #[inline]
     fn rt_task_fits_capacity(&self, p: TaskId, cpu: CpuId) -> bool {
         if !self.rt_heeds_capacity() {
@@ -91,7 +91,7 @@ impl<A: Arch> Sched<A> {
         self.capacity_orig_of(cpu) >= min.min(max)
     }
 
-    // Overload: which CPUs have something to give.
+    // Overload: which CPUs have tasks to give away.
 
     /// rt.c: rt_overloaded().
     fn rt_overloaded(&mut self, cpu: CpuId) -> u32 {
@@ -156,7 +156,8 @@ impl<A: Arch> Sched<A> {
 
     // Choosing a CPU.
 
-    /// rt.c: select_task_rq_rt(). A task that would not run at once where it is, or whose CPU is too small for it, looks for a CPU that has less.
+    /// rt.c: select_task_rq_rt(). A task that would not run at once where it is, or whose CPU is too small for it, looks for
+    /// a CPU of lower priority.
     #[fentry]
     pub(crate) fn select_task_rq_rt(&mut self, p: TaskId, cpu: CpuId, sd_flag: SdFlags) -> CpuId {
         if sd_flag != SdFlags::SD_BALANCE_WAKE && sd_flag != SdFlags::SD_BALANCE_FORK {
@@ -186,7 +187,7 @@ impl<A: Arch> Sched<A> {
         }
     }
 
-    /// rt.c: find_lowest_rq(). The CPU of the lowest priority that is nearest to where the task was.
+    /// rt.c: find_lowest_rq(). Of the CPUs with the lowest priority, the one nearest to where the task was.
     #[fentry]
     fn find_lowest_rq(&mut self, p: TaskId) -> Option<CpuId> {
         if self.task[p].nr_cpus_allowed == 1 {
@@ -198,8 +199,8 @@ impl<A: Arch> Sched<A> {
 
     // Pushing.
 
-    /// rt.c: find_lock_lowest_rq(). The queue it finds is locked.
-    /// Differs: nothing happens between finding and locking, so the first try counts.
+    /// rt.c: find_lock_lowest_rq(). The queue that it finds is locked.
+    /// Differs: nothing happens between finding and locking, so the first attempt counts.
     fn find_lock_lowest_rq(&mut self, p: TaskId, cpu: CpuId) -> Option<CpuId> {
         let lowest = self.find_lowest_rq(p).filter(|&lowest| lowest != cpu)?;
         if self.rt[lowest].highest_prio.curr <= self.task[p].prio {
@@ -209,7 +210,7 @@ impl<A: Arch> Sched<A> {
         Some(lowest)
     }
 
-    /// rt.c: push_rt_task(). Moves the highest of those that wait on `cpu` to a CPU where it runs. Whether it moved.
+    /// rt.c: push_rt_task(). Moves the highest waiting task of `cpu` to a CPU on which it runs. Returns whether it moved.
     #[fentry]
     fn push_rt_task(&mut self, cpu: CpuId) -> bool {
         let rt_rq: &RtRq = &self.rt[cpu];
@@ -234,14 +235,14 @@ impl<A: Arch> Sched<A> {
 
     // Pulling.
 
-    /// rt.c: need_pull_rt_task(). Whether this CPU's priority falls: the previous task was above all that are queued; and whether
-    /// anybody has something to give, which pull_rt_task() looks at first.
+    /// rt.c: need_pull_rt_task(). Whether this CPU's priority falls, because the previous task was above all that are
+    /// queued; and whether any CPU has tasks to give away, which pull_rt_task() checks first.
     pub(super) fn need_pull_rt_task(&self, cpu: CpuId, prev: Option<TaskId>) -> bool {
         let prev_prio = prev.map_or(MAX_PRIO, |p| self.task[p].prio);
         self.root_domain(cpu).rto.count > 0 && self.rq[cpu].online && self.rt[cpu].highest_prio.curr > prev_prio
     }
 
-    /// rt.c: balance_rt(), since v5.4. Whether something of this class or one above it is to run.
+    /// rt.c: balance_rt(), since v5.4. Returns whether this class, or one above it, has something to run.
     pub(crate) fn balance_rt(&mut self, cpu: CpuId, prev: Option<TaskId>) -> bool {
         if prev.is_none_or(|p| !self.on_rt_rq(p)) && self.need_pull_rt_task(cpu, prev) {
             self.pull_rt_task(cpu);
@@ -249,7 +250,8 @@ impl<A: Arch> Sched<A> {
         self.rq[cpu].stop_queued || self.rt[cpu].rt_queued
     }
 
-    /// rt.c: pull_rt_task(). Gets what waits elsewhere and is above everything here. The queue of `this_cpu` is locked.
+    /// rt.c: pull_rt_task(). Pulls tasks that wait elsewhere and are above everything here. The queue of `this_cpu` is
+    /// locked.
     #[fentry]
     pub(crate) fn pull_rt_task(&mut self, this_cpu: CpuId) {
         let overloaded = self.rt_overloaded(this_cpu);
@@ -271,18 +273,18 @@ impl<A: Arch> Sched<A> {
         self.pull_from(this_cpu, &overloaded, worth, |sched, cpu| {
             let p = sched.pick_highest_pushable_task(cpu, this_cpu)?;
             let prio = sched.task[p].prio;
-            // One that is about to preempt there is left alone.
+            // A task that is about to preempt there is left alone.
             (prio < sched.rt[this_cpu].highest_prio.curr && prio >= sched.curr_prio(cpu)).then_some(p)
         });
     }
 
-    /// rt.c: pick_highest_pushable_task(). The highest of those that wait on `from` and may run on `to`.
+    /// rt.c: pick_highest_pushable_task(). The highest of the tasks that wait on `from` and may run on `to`.
     fn pick_highest_pushable_task(&self, from: CpuId, to: CpuId) -> Option<TaskId> {
         let mut waiting = self.rt[from].pushable_tasks.tasks();
         waiting.find(|&p| !self.task[p].on_cpu && self.cpumask_test(to, p))
     }
 
-    /// rt.c: task_woken_rt(). A task that will not run here soon goes where it does.
+    /// rt.c: task_woken_rt(). Pushes a task that will not run here soon to a CPU on which it will.
     pub(crate) fn task_woken_rt(&mut self, cpu: CpuId, p: TaskId) {
         if self.task[p].on_cpu || self.rq[cpu].need_resched || self.task[p].nr_cpus_allowed < 2 {
             return;
@@ -295,10 +297,10 @@ impl<A: Arch> Sched<A> {
         }
     }
 
-    // RT_PUSH_IPI: those that have too much are asked to push; nobody takes their locks.
+    // RT_PUSH_IPI: overloaded CPUs are asked to push; the pulling CPU does not take their locks.
 
     /// rt.c: tell_cpu_to_push().
-    /// Differs: the interrupt is the one of rescheduling, on its way as long as the one of function calls.
+    /// Differs: uses the reschedule interrupt, which takes as long as the one of function calls.
     fn tell_cpu_to_push(&mut self, cpu: CpuId) {
         if self.kernel.rt.push_ipi == PushIpi::ByAsker {
             return self.tell_cpu_to_push_for(cpu);
@@ -313,7 +315,8 @@ impl<A: Arch> Sched<A> {
         }
     }
 
-    /// rt.c: rto_next_cpu(), since v4.15. Who is asked next; `None` once all were, and nobody has asked meanwhile.
+    /// rt.c: rto_next_cpu(), since v4.15. The next CPU to be asked; `None` once all have been and no new request came
+    /// meanwhile.
     fn rto_next_cpu(&mut self, rd: RdId) -> Option<CpuId> {
         let rd = &mut self.root_domains[rd.index()];
         loop {
@@ -332,7 +335,7 @@ impl<A: Arch> Sched<A> {
         }
     }
 
-    /// rt.c: rto_push_irq_work_func(), since v4.15. A CPU that has come to another root domain meanwhile asks nobody there.
+    /// rt.c: rto_push_irq_work_func(), since v4.15. A CPU that has moved to another root domain meanwhile asks no CPU there.
     pub(crate) fn rto_push_irq_work_func(&mut self) {
         let cpu = self.this_cpu;
         if self.rt[cpu].has_pushable_tasks() {
@@ -362,7 +365,7 @@ impl<A: Arch> Sched<A> {
         }
     }
 
-    /// rt.c: find_next_push_cpu() and rto_next_cpu() until v4.14: the search starts behind the asking CPU and ends before it.
+    /// rt.c: find_next_push_cpu() and rto_next_cpu() until v4.14: the search starts after the asking CPU and ends before it.
     fn find_next_push_cpu(&mut self, asker: CpuId) -> Option<CpuId> {
         loop {
             let prev = self.rt[asker].push_cpu;
@@ -381,7 +384,7 @@ impl<A: Arch> Sched<A> {
         }
     }
 
-    /// rt.c: try_to_push_tasks(), until v4.14: `asker` wants something.
+    /// rt.c: try_to_push_tasks(), until v4.14, on behalf of `asker`.
     pub(crate) fn try_to_push_tasks(&mut self, asker: CpuId) {
         let cpu = self.this_cpu;
         loop {
@@ -398,7 +401,7 @@ impl<A: Arch> Sched<A> {
                     self.rt[asker].push_executing = false;
                     return;
                 }
-                // A restart has come round to this CPU again.
+                // After a restart, the search has come round to this CPU again.
                 Some(next) if next == cpu => {}
                 Some(next) => return self.irq_work_queue_on(next, IrqWork::PushFor(asker)),
             }

@@ -1,12 +1,12 @@
 //! rt.c: the real-time class: SCHED_FIFO and SCHED_RR, one list of tasks for each priority.
 //!
 //! ```text
-//! mod.rs        the queue, and what the class answers
+//! mod.rs        the queue, and the methods of the class
 //! migrate.rs    which CPU a task goes to; pushing and pulling between CPUs
 //! bandwidth.rs  how much of each period the class may have (sched_rt_runtime_us)
 //! rules.rs      what differs between kernel versions
 //! ```
-//! Absent: CONFIG_RT_GROUP_SCHED, priority inheritance, RLIMIT_RTTIME, `migrate_disable()`.
+//! Absent: CONFIG_RT_GROUP_SCHED, RLIMIT_RTTIME, `migrate_disable()`.
 
 pub mod bandwidth;
 pub mod migrate;
@@ -54,19 +54,19 @@ impl Linked for SchedRtEntity {
 /// kernel/sched/sched.h: struct rt_prio_array.
 #[derive(Clone, Debug)]
 struct RtPrioArray {
-    /// A bit for each priority that somebody has.
+    /// A bit for each priority that has tasks.
     bitmap: u128,
     queue: Vec<ListHead>,
 }
 
 impl RtPrioArray {
-    /// The highest priority; `MAX_RT_PRIO` when nobody waits.
+    /// The highest priority; `MAX_RT_PRIO` when no task is queued.
     fn sched_find_first_bit(&self) -> i32 {
         self.bitmap.trailing_zeros().min(MAX_RT_PRIO as u32) as i32
     }
 }
 
-/// `rt_rq->highest_prio`: of all that are queued, and of those that could be pushed elsewhere. 100: none.
+/// `rt_rq->highest_prio`: of all queued tasks, and of those that could be pushed elsewhere. 100: none.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct HighestPrio {
     pub curr: i32,
@@ -83,15 +83,15 @@ pub struct RtRq {
     pub rt_nr_migratory: u32,
     pub rt_nr_total: u32,
     pub overloaded: bool,
-    /// Those that wait and may run elsewhere: priority and task, the highest first, then in order of arrival.
+    /// Waiting tasks that may run elsewhere: priority and task, the highest first, then in order of arrival.
     pub pushable_tasks: Pushable<i32>,
-    /// Its tasks are among `rq.nr_running`; not while it is throttled.
+    /// Whether its tasks are counted in `rq.nr_running`; not while it is throttled.
     pub rt_queued: bool,
     pub rt_throttled: bool,
-    /// Nanoseconds used of `rt_runtime` in this period.
+    /// How much of `rt_runtime` was used in this period, in ns.
     pub rt_time: u64,
     pub rt_runtime: u64,
-    /// RT_PUSH_IPI_EXECUTING, RT_PUSH_IPI_RESTART and where the search is, until v4.14.
+    /// RT_PUSH_IPI_EXECUTING, RT_PUSH_IPI_RESTART and the position of the search, until v4.14.
     push_executing: bool,
     push_restart: bool,
     push_cpu: CpuId,
@@ -127,8 +127,8 @@ impl RtRq {
 }
 
 impl<A: Arch> Sched<A> {
-    /// rt.c: move_entity(), since v4.6. Whether a task leaves its place in the list: not when it is only changed and comes back with
-    /// its priority.
+    /// rt.c: move_entity(), since v4.6. Whether a task leaves its place in the list: not if it is only changed and returns
+    /// with the same priority.
     fn move_entity(&self, flags: QueueFlags) -> bool {
         let requeued = self.kernel.core.policy_change == PolicyChange::Requeued;
         requeued || !flags.save_restore || flags.move_
@@ -239,7 +239,8 @@ impl<A: Arch> Sched<A> {
         let migratory = self.task[p].nr_cpus_allowed > 1;
         let rt_rq = &mut self.rt[cpu];
         rt_rq.rt_nr_running -= 1;
-        // v4.5 may change a queued task's policy where it stands, so that the count is off; its kernel has none, and nothing asks for it there.
+        // v4.5 may change a queued task's policy in place, which makes this count wrong; its kernel has no such count, and
+        // nothing reads it there.
         rt_rq.rr_nr_running = rt_rq.rr_nr_running.wrapping_sub(u32::from(rr));
         let prev_prio = rt_rq.highest_prio.curr;
         if rt_rq.rt_nr_running == 0 {
@@ -256,7 +257,7 @@ impl<A: Arch> Sched<A> {
         self.update_rt_migration(cpu);
     }
 
-    /// rt.c: enqueue_top_rt_rq(). The queue's tasks count among the CPU's, unless it is throttled.
+    /// rt.c: enqueue_top_rt_rq(). Counts the queue's tasks in `rq.nr_running`, unless it is throttled.
     pub(super) fn enqueue_top_rt_rq(&mut self, cpu: CpuId) {
         let rt_rq = &self.rt[cpu];
         if rt_rq.rt_queued || rt_rq.rt_throttled {
@@ -300,7 +301,7 @@ impl<A: Arch> Sched<A> {
         self.requeue_task_rt(cpu, curr, false);
     }
 
-    /// rt.c: update_curr_rt(). Time that a real-time task has run: its own, its CPU's, and of what the class may have.
+    /// rt.c: update_curr_rt(). Charges the time that a real-time task has run to the task, its CPU, and the class's budget.
     #[fentry]
     pub(crate) fn update_curr_rt(&mut self, cpu: CpuId) {
         if self.curr_class(cpu) != SchedClass::Rt {
@@ -328,7 +329,8 @@ impl<A: Arch> Sched<A> {
         }
     }
 
-    /// rt.c: check_preempt_equal_prio(). The running task makes way for an equal one that cannot go elsewhere, if itself it can.
+    /// rt.c: check_preempt_equal_prio(). The running task makes way for one of equal priority that cannot move elsewhere, if
+    /// it can move itself.
     fn check_preempt_equal_prio(&mut self, cpu: CpuId, p: TaskId) {
         let curr = self.rq[cpu].curr.expect("it has a real-time priority");
         if self.task[curr].nr_cpus_allowed == 1 || self.cpupri_find(curr).is_none() {
@@ -341,7 +343,7 @@ impl<A: Arch> Sched<A> {
         self.resched_curr(cpu);
     }
 
-    /// rt.c: pick_task_rt() and _pick_next_task_rt(): the first of the highest priority.
+    /// rt.c: pick_task_rt() and _pick_next_task_rt(). Picks the first task of the highest priority.
     #[doc(alias = "_pick_next_task_rt")]
     #[doc(alias = "pick_next_rt_entity")]
     pub(crate) fn pick_task_rt(&mut self, cpu: CpuId) -> Option<TaskId> {
@@ -354,8 +356,8 @@ impl<A: Arch> Sched<A> {
         Some(TaskId(first))
     }
 
-    /// rt.c: pick_next_task_rt(), until v5.3: first pulls what other CPUs have too much of, if a task of higher priority has left.
-    /// Differs: costs nothing where nothing comes of it.
+    /// rt.c: pick_next_task_rt(), until v5.3: if a task of higher priority has left, it first pulls from overloaded CPUs.
+    /// Differs: costs nothing if it picks nothing.
     pub(crate) fn pick_next_task_rt(&mut self, cpu: CpuId, prev: Option<TaskId>) -> Pick {
         if self.need_pull_rt_task(cpu, prev) {
             self.pull_rt_task(cpu);
@@ -364,7 +366,7 @@ impl<A: Arch> Sched<A> {
             }
         }
         if prev.is_some_and(|p| self.task[p].sched_class == SchedClass::Rt) {
-            // It may throttle the queue.
+            // This may throttle the queue.
             self.update_curr_rt(cpu);
         }
         if !self.rt[cpu].rt_queued {
@@ -373,7 +375,7 @@ impl<A: Arch> Sched<A> {
         Pick::Task(self.take_next_task_rt(cpu, prev))
     }
 
-    /// The part of pick_next_task_rt() that finds a task.
+    /// The part of pick_next_task_rt() that picks a task.
     #[fentry(pick_next_task_rt)]
     fn take_next_task_rt(&mut self, cpu: CpuId, prev: Option<TaskId>) -> TaskId {
         self.put_prev_task(cpu, prev);
@@ -382,7 +384,8 @@ impl<A: Arch> Sched<A> {
         p
     }
 
-    /// rt.c: set_next_task_rt() (set_curr_task_rt() until v5.3). `first`: it is about to run, and did not only change.
+    /// rt.c: set_next_task_rt() (set_curr_task_rt() until v5.3). `first`: the task is about to run, and was not only
+    /// changed.
     #[doc(alias = "set_curr_task_rt")]
     pub(crate) fn set_next_task_rt(&mut self, cpu: CpuId, p: TaskId, first: bool) {
         let se = self.task[p].se;
@@ -390,13 +393,13 @@ impl<A: Arch> Sched<A> {
         if self.on_rt_rq(p) {
             self.update_stats_wait_end_rt(p);
         }
-        // What runs is not pushed away.
+        // A running task is not pushed away.
         self.dequeue_pushable_task(cpu, p);
         if !first {
             return;
         }
         if self.curr_class(cpu) != SchedClass::Rt {
-            // What went before was no time of this class.
+            // The time before this was not used by this class.
             self.update_rt_rq_load_avg(cpu, false);
         }
         self.rt_queue_push_tasks(cpu);
@@ -416,7 +419,7 @@ impl<A: Arch> Sched<A> {
         }
     }
 
-    /// rt.c: task_tick_rt(). A SCHED_RR task whose slice is over goes behind those of its priority.
+    /// rt.c: task_tick_rt(). A SCHED_RR task whose slice is over goes behind the others of its priority.
     #[fentry]
     pub(crate) fn task_tick_rt(&mut self, cpu: CpuId, p: TaskId) {
         self.update_curr_rt(cpu);
@@ -426,7 +429,7 @@ impl<A: Arch> Sched<A> {
         }
         let slice = self.sched_rr_timeslice();
         let time_slice = &mut self.rt_se[p].time_slice;
-        // A task that has just come to this policy has none yet: the kernel's begins with a whole one at boot and at fork.
+        // A task that has just got this policy has no slice yet; the kernel gives it a whole one at boot and at fork.
         let left = if *time_slice == 0 { slice } else { *time_slice };
         *time_slice = left - 1;
         if *time_slice > 0 {
@@ -444,15 +447,7 @@ impl<A: Arch> Sched<A> {
         (self.sysctl.sched_rr_timeslice * self.hz).div_ceil(1_000)
     }
 
-    /// rt.c: get_rr_interval_rt(). In ns.
-    pub(crate) fn get_rr_interval_rt(&self, p: TaskId) -> u64 {
-        match self.task[p].policy {
-            Policy::Rr => self.sched_rr_timeslice() * self.tick_nsec,
-            _ => 0,
-        }
-    }
-
-    /// rt.c: switched_from_rt(). The last real-time task here becomes something else: others may come.
+    /// rt.c: switched_from_rt(). If the last real-time task here changes its class, pulls others.
     pub(crate) fn switched_from_rt(&mut self, cpu: CpuId, p: TaskId) {
         if self.task[p].on_rq == OnRq::Queued && self.rt[cpu].rt_nr_running == 0 {
             self.rt_queue_pull_task(cpu);
@@ -460,7 +455,7 @@ impl<A: Arch> Sched<A> {
     }
 
     /// rt.c: switched_to_rt().
-    /// Differs: v4.5 and v4.15 have a CPU choose again that is on its way down, too.
+    /// Differs: v4.5 and v4.15 also make a CPU reschedule that is on its way down.
     pub(crate) fn switched_to_rt(&mut self, cpu: CpuId, p: TaskId) {
         if self.rq[cpu].curr == Some(p) {
             self.update_rt_rq_load_avg(cpu, false);
@@ -518,7 +513,8 @@ impl<A: Arch> Sched<A> {
 
     // Statistics (since v5.15).
 
-    /// A task's entity has them, whatever its class; the queue it would be on says which CPU's clock counts.
+    /// The statistics are in a task's fair entity, whatever its class; the queue it would be on says which CPU's clock
+    /// counts.
     pub(crate) fn statistics_of(&self, p: TaskId) -> (CfsRqId, SeId) {
         let se = self.task[p].se;
         (self.se[se].cfs_rq, se)

@@ -1,4 +1,4 @@
-//! What differs between kernel versions in the real-time class.
+//! The differences between kernel versions in the real-time class.
 
 use super::bandwidth::{PeriodClock, PeriodStart, RtBandwidth};
 use super::migrate::{LowestChoice, OverloadRule, PushIpi, RtFit};
@@ -56,7 +56,7 @@ impl RuntimeDefault {
     }
 }
 
-/// rt.c's own differences.
+/// The differences within rt.c itself.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct RtRules {
     pub bandwidth: RtBandwidth,

@@ -1,4 +1,4 @@
-//! What scenarios cannot ask for: tasks that others make real-time ones while they wait, and a budget of nothing.
+//! What scenarios cannot express: tasks that others turn into real-time tasks while they wait, and a budget of zero.
 
 use super::*;
 use crate::scheduler::Scheduler;
@@ -8,7 +8,7 @@ use crate::versions::{Kernel, V4_5_RC1 as V4_5, V4_15, V4_16, V6_1, V6_12, V7_2}
 
 const CPU0: CpuId = CpuId(0);
 
-/// A CPU where a fair task runs and another one waits; which these are.
+/// A CPU on which one fair task runs and another waits. Returns both.
 fn one_waits(kernel: Kernel) -> (Sched<Hand>, TaskId, TaskId) {
     let mut s = machine(kernel, 1);
     for comm in ["first", "second"] {

@@ -1,4 +1,4 @@
-//! Tasks that go from one class to another, and what their CPUs make of it.
+//! Tasks that change their class, and how their CPUs react.
 
 use super::*;
 use crate::core::TaskInit;
@@ -8,7 +8,7 @@ use crate::versions::{CoreRules, V7_2};
 
 const CPU0: CpuId = CpuId(0);
 
-/// v7.2, but for the steps of a change of class; the variant that it has comes second.
+/// v7.2, except for the steps of a change of class; the variant that v7.2 has comes second.
 fn changing() -> [(ClassChange, Kernel); 2] {
     [ClassChange::ByClasses, ClassChange::Compared]
         .map(|class_change| (class_change, Kernel { core: CoreRules { class_change, ..V7_2.core }, ..V7_2 }))
@@ -23,7 +23,7 @@ fn deadline() -> SchedAttr {
 }
 
 impl Sched<Hand> {
-    /// A task on CPU 0, which may run there only unless it `roams`.
+    /// A task on CPU 0, which may run only there unless it `roams`.
     fn on_cpu0(&mut self, attr: SchedAttr, roams: bool) -> TaskId {
         let cpus_allowed = (!roams).then(|| CpuMask::single(CPU0));
         let init = TaskInit { attr: Some(attr), cpus_allowed, ..task_in(ROOT_TASK_GROUP, "test") };
@@ -33,7 +33,7 @@ impl Sched<Hand> {
         p
     }
 
-    /// One that runs.
+    /// A running task.
     fn runs_on_cpu0(&mut self, attr: SchedAttr, roams: bool) -> TaskId {
         let p = self.on_cpu0(attr, roams);
         assert_eq!(Scheduler::schedule(self, CPU0, true), Some(p));
@@ -53,7 +53,7 @@ fn who_runs_and_rises_or_falls_has_its_cpu_choose_again_in_v7_2() {
         (SchedAttr::NORMAL, deadline(), false),
         (fifo(5), deadline(), false),
         (deadline(), fifo(5), false),
-        // Who comes to the fair class always did.
+        // A task that comes to the fair class always did.
         (fifo(5), SchedAttr::NORMAL, true),
         (deadline(), SchedAttr::NORMAL, true),
     ];
@@ -96,7 +96,8 @@ fn an_equal_that_cannot_go_elsewhere_comes_first_as_it_rises_in_v7_2() {
     }
 }
 
-/// As in the kernel: what the queue was rid of is taken off once more with the old weight, down to nothing, and put on with the new one.
+/// As in the kernel: the load that the queue lost is subtracted once more with the old weight, down to zero, and added
+/// with the new one.
 #[test]
 fn the_load_of_who_leaves_the_fair_class_stays_for_a_while_in_v7_2() {
     for (class_change, kernel) in changing() {

@@ -1,4 +1,4 @@
-//! topology.c: which domains a CPU keeps, and the pointers to those that are often asked for.
+//! topology.c: which domains a CPU keeps, and the pointers to those that are used often.
 
 use super::build::Builder;
 use super::flags::{LISTED_GROUPS_MASK, SD_DEGENERATE_GROUPS_MASK, SdFlags};
@@ -14,7 +14,7 @@ impl Builder<'_> {
         self.domains[first].next == first
     }
 
-    /// topology.c: sd_degenerate(). Whether balancing in this domain cannot do anything.
+    /// topology.c: sd_degenerate(). Whether balancing in this domain can have no effect.
     fn sd_degenerate(&self, sd: SdId) -> bool {
         let need_groups = match self.rules.degeneration {
             Degeneration::ListedFlags => LISTED_GROUPS_MASK,
@@ -51,7 +51,7 @@ impl Builder<'_> {
         self.domains[sd].flags.has_all(pflags)
     }
 
-    /// topology.c: cpu_attach_domain(). Removes what does not contribute; returns the lowest domain that stays.
+    /// topology.c: cpu_attach_domain(). Removes domains that contribute nothing; returns the lowest domain that stays.
     pub(super) fn cpu_attach_domain(&mut self, cpu: CpuId) -> Option<SdId> {
         let base = self.data[0].sd[cpu]?;
         let mut tmp = base;
@@ -72,7 +72,7 @@ impl Builder<'_> {
                     self.domains[own_group].flags = flags;
                 }
             }
-            // The spans are equal, so what holds for the parent's children holds for this one's.
+            // The spans are equal, so what holds for the parent's children holds for this one's, too.
             let inherited = self.domains[parent].flags & SdFlags::SD_PREFER_SIBLING;
             self.domains[tmp].flags |= inherited;
         }
@@ -80,14 +80,14 @@ impl Builder<'_> {
             return Some(base);
         }
         let parent = self.domains[base].parent?;
-        // The kernel means to clear all groups of the ring and reaches only the first.
+        // The kernel means to clear the flags of all groups of the ring, but reaches only the first.
         let own_group = self.domains[parent].groups;
         self.domains[own_group].flags = SdFlags::NONE;
         self.domains[parent].child = None;
         Some(parent)
     }
 
-    /// The finished domains: those reached from `base` of each CPU, numbered CPU by CPU, and what they refer to.
+    /// The finished domains: those reachable from `base` of each CPU, numbered CPU by CPU, and what they refer to.
     pub(super) fn finish(self, base: impl Fn(CpuId) -> Option<SdId>) -> Domains {
         let mut domains = self.domains;
         let mut built = Moving {
@@ -110,24 +110,24 @@ impl Builder<'_> {
     }
 }
 
-/// The first CPU that shares the last level cache of `cpu`, and its node (`llc_mask()`).
+/// The first CPU that shares the last level cache of `cpu` (`llc_mask()`).
 ///
-/// Differs: a label of the cache; the kernel's are numbers in the order in which caches were found.
+/// Differs: serves as a label of the cache; the kernel numbers caches in the order in which it found them.
 pub(crate) fn llc_id(topology: &CpuTopology, cpu: CpuId) -> CpuId {
     let mut sharing = topology.coregroup[cpu].iter();
     sharing.find(|&other| topology.node[other] == topology.node[cpu]).unwrap_or(cpu)
 }
 
-/// Domains on their way into others: what there is, and the new ids of what has arrived.
+/// Domains that are being moved into others: the source, and the new ids of what has arrived.
 #[derive(Default)]
 pub(super) struct Moving {
     pub sds: Vec<SchedDomain>,
-    /// Empty where nothing has been counted yet.
+    /// Empty if nothing has been counted yet.
     pub stats: Vec<DomainStats>,
     pub sgs: Vec<SchedGroup>,
     pub sgcs: Vec<SchedGroupCapacity>,
     pub sdss: Vec<SchedDomainShared>,
-    /// Where masks have other ids at the destination.
+    /// Set if masks have other ids at the destination.
     pub masks: Option<Masks>,
     pub(super) sg: BTreeMap<SgId, SgId>,
     pub(super) sgc: BTreeMap<SgcId, SgcId>,
@@ -135,7 +135,7 @@ pub(super) struct Moving {
 }
 
 impl Moving {
-    /// One CPU's domains, from `base` up.
+    /// Moves one CPU's domains, from `base` up.
     pub(super) fn move_chain(&mut self, to: &mut Domains, base: Option<SdId>) -> Option<SdId> {
         let first = to.sds.len() as u32;
         let mut next = base;
@@ -204,7 +204,7 @@ impl Moving {
 }
 
 impl Domains {
-    /// What cpu_attach_domain() and build_sched_domains() note of a CPU whose chain of domains is in place.
+    /// What cpu_attach_domain() and build_sched_domains() record for a CPU whose chain of domains is in place.
     pub(super) fn attach_cpu(&mut self, cpu: CpuId) {
         self.update_top_cache_domain(cpu);
         self.sched_cluster_active |= self.lowest_flag_domain(cpu, SdFlags::SD_CLUSTER).is_some();

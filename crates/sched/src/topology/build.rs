@@ -10,7 +10,7 @@ use super::*;
 use crate::cpu_topology::{CpuTopology, RECLAIM_DISTANCE, SCHED_CAPACITY_SCALE};
 use std::collections::BTreeMap;
 
-/// What the kernel's command line says of domains.
+/// Domain parameters on the kernel's command line.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct DomainParameters {
     /// `relax_domain_level=`
@@ -22,18 +22,18 @@ pub struct DomainParameters {
 /// What building depends on besides the topology, the CPUs and the kernel.
 #[derive(Clone, Debug)]
 pub struct DomainSetup {
-    /// CPUs that are up. A CPU on its way down is up but no longer active.
+    /// Online CPUs. A CPU on its way down is online but no longer active.
     pub online: CpuMask,
-    /// Those that were when the machine had booted: then x86 chooses its levels, once and for all.
+    /// The CPUs that were online when the machine had booted: x86 chooses its levels then, once and for all.
     pub booted: CpuMask,
     /// Now.
     pub jiffies: u64,
     /// Jiffies in a second.
     pub hz: u32,
-    /// Of the machine. Kernels before v5.4 take 30 ([`ReclaimDistance`]).
+    /// The machine's value. Kernels before v5.4 use 30 ([`ReclaimDistance`]).
     pub node_reclaim_distance: u32,
     pub parameters: DomainParameters,
-    /// Priorities of the CPUs where Turbo Boost Max 3.0 ranks them (`arch_asym_cpu_priority()`), higher is better.
+    /// Priorities of the CPUs if Turbo Boost Max 3.0 ranks them (`arch_asym_cpu_priority()`); higher is better.
     pub arch_asym_cpu_priority: Option<PerCpu<i32>>,
     /// X86_FEATURE_HYBRID_CPU: big and small cores.
     pub hybrid: bool,
@@ -46,7 +46,7 @@ pub struct DomainSetup {
 }
 
 impl DomainSetup {
-    /// At boot, all CPUs up, nothing on the command line, 250 jiffies in a second.
+    /// At boot, with all CPUs online, nothing on the command line, and 250 jiffies in a second.
     pub fn boot(topology: &CpuTopology) -> DomainSetup {
         let full = || PerCpu::from_fn(topology.nr_cpus, |_| u64::from(SCHED_CAPACITY_SCALE));
         DomainSetup {
@@ -69,12 +69,12 @@ impl DomainSetup {
 ///
 /// `cpu_map` are the CPUs to balance between: active and not isolated. The others get no domain.
 ///
-/// Differs: kernels before v5.6 did not check that the masks of a level are equal or apart, and built nonsense from
+/// Differs: kernels before v5.6 did not check that the masks of a level are equal or disjoint, and built nonsense from
 /// others; here no version builds anything from them. Objects that end up unused are left out, so ids are dense and a
-/// CPU's domains neighbours.
+/// CPU's domains are neighbours.
 ///
 /// # Panics
-/// If `cpu_map` holds CPUs that are not online or not in the topology.
+/// If `cpu_map` contains CPUs that are not online or not in the topology.
 pub fn build_sched_domains(
     topology: &CpuTopology,
     cpu_map: &CpuMask,
@@ -105,7 +105,7 @@ pub fn build_sched_domains(
     builder.finish(|cpu| bases[cpu])
 }
 
-/// sched/topology.h: struct sd_data. One level's objects, by the CPU they belong to.
+/// sched/topology.h: struct sd_data. The objects of one level, by the CPU they belong to.
 pub(super) struct SdData {
     pub sd: PerCpu<Option<SdId>>,
     pub sg: PerCpu<Option<SgId>>,
@@ -113,7 +113,7 @@ pub(super) struct SdData {
     pub sds: PerCpu<Option<SdsId>>,
 }
 
-/// Domains in the making, including those that will turn out degenerate.
+/// Domains under construction, including those that will turn out degenerate.
 pub(super) struct Builder<'a> {
     pub topology: &'a CpuTopology,
     pub cpu_map: &'a CpuMask,
@@ -121,11 +121,11 @@ pub(super) struct Builder<'a> {
     pub rules: &'a DomainRules,
     pub setup: &'a DomainSetup,
     pub levels: Vec<Level>,
-    /// By level.
+    /// Indexed by level.
     pub data: Vec<SdData>,
-    /// CPUs of equal capacity, where not all are equal (`asym_cap_list`).
+    /// The CPUs of each capacity, if not all are equal (`asym_cap_list`).
     asym_cap_list: Vec<CpuMask>,
-    /// `cpu_map & mask`, for each mask asked so far.
+    /// `cpu_map & mask`, for each mask requested so far.
     span_of: BTreeMap<MaskId, MaskId>,
     pub overlap: super::overlap::Found,
     pub domains: Domains,
@@ -176,7 +176,7 @@ impl<'a> Builder<'a> {
         }
     }
 
-    /// topology.c: topology_span_sane(). Whether the masks of each level below NUMA are equal or apart.
+    /// topology.c: topology_span_sane(). Whether the masks of each level below NUMA are equal or disjoint.
     fn topology_span_sane(&mut self) -> bool {
         for level in self.levels.iter().filter(|level| !level.overlap) {
             if !self.are_equal_or_apart(self.cpu_map.iter().map(|cpu| level.mask[cpu])) {
@@ -323,7 +323,7 @@ impl<'a> Builder<'a> {
         SdId(self.domains.sds.len() as u32 - 1)
     }
 
-    /// The second half of sd_init(): topological properties become behaviour.
+    /// The second half of sd_init(): derives behaviour from topological properties.
     fn tune(&self, sd: &mut SchedDomain, numa_distance: u32) {
         sd.flags |=
             SdFlags::SD_BALANCE_NEWIDLE | SdFlags::SD_BALANCE_EXEC | SdFlags::SD_BALANCE_FORK | SdFlags::SD_WAKE_AFFINE;
@@ -420,8 +420,8 @@ impl<'a> Builder<'a> {
         }
     }
 
-    /// The part of build_sched_domains() that sets `imb_numa_nr`: how many tasks a node may have more than another, so
-    /// that none shares a last level cache while another cache is idle.
+    /// The part of build_sched_domains() that sets `imb_numa_nr`: by how many tasks a node may exceed another, so that
+    /// no two share a last level cache while another cache is idle.
     fn allow_numa_imbalance(&mut self) {
         if self.rules.imb_numa_nr == ImbNumaNr::Absent {
             return;
@@ -447,7 +447,8 @@ impl<'a> Builder<'a> {
         }
     }
 
-    /// Capacities, from the last CPU to the first, so that those of lower levels are there when higher ones sum them.
+    /// Computes capacities from the last CPU to the first, so that those of lower levels exist when higher levels sum
+    /// them up.
     fn calculate_capacities(&mut self) {
         let clock = BalanceClock::new(self.setup.jiffies, self.setup.hz, self.cpu_online_count());
         let mut rqs = super::capacity::AtBoot {
@@ -470,7 +471,7 @@ impl<'a> Builder<'a> {
 }
 
 impl Domains {
-    /// The state before any domain is attached: every CPU on its own.
+    /// The state before any domain is attached: every CPU by itself.
     pub(super) fn without_any(
         topology: &CpuTopology,
         cpu_map: &CpuMask,
@@ -518,7 +519,7 @@ impl Domains {
     }
 }
 
-/// topology.c: asym_cpu_capacity_scan(). The CPUs of each capacity; empty where all are equal.
+/// topology.c: asym_cpu_capacity_scan(). The CPUs of each capacity; empty if all are equal.
 fn asym_cpu_capacity_scan(topology: &CpuTopology, rules: &DomainRules) -> Vec<CpuMask> {
     if rules.asym_capacity == AsymCapacity::Unseen {
         return Vec::new();

@@ -1,24 +1,25 @@
-//! fair.c: capacities of CPUs and groups. Here and not with the load balancer, because building domains needs them.
+//! fair.c: capacities of CPUs and groups. They are here and not with the load balancer because building domains needs
+//! them.
 
 use super::flags::OVERLAPPING;
 use super::rules::{OverlapCapacity, SmtCapacity};
 use super::*;
 use units::PerCpu;
 
-/// What update_group_capacity() reads and writes of the run queues.
+/// What update_group_capacity() reads and writes of the runqueues.
 pub trait CpuCapacities {
-    /// Stores `capacity_orig` as `rq->cpu_capacity_orig`, and as `rq->cpu_capacity` what real-time tasks and interrupts
-    /// leave of it, at least 1. Returns the latter. 1024 is a full CPU.
+    /// Stores `capacity_orig` as `rq->cpu_capacity_orig`, and what real-time tasks and interrupts leave of it, at least
+    /// 1, as `rq->cpu_capacity`. Returns the latter. 1024 is a full CPU.
     fn update_cpu_capacity(&mut self, cpu: CpuId, capacity_orig: u64) -> u64;
 
     /// fair.c: capacity_of(): `rq->cpu_capacity`.
     fn capacity_of(&self, cpu: CpuId) -> u64;
 }
 
-/// Run queues before anything ran.
+/// Runqueues before anything has run.
 ///
-/// Differs: so they are taken to be when domains are built anew, too; what real-time tasks and interrupts leave counts again from the
-/// next look of the load balancer on.
+/// Differs: this state is assumed when domains are rebuilt, too; what real-time tasks and interrupts leave counts again
+/// from the load balancer's next update on.
 pub(super) struct AtBoot {
     pub cpu_capacity: PerCpu<u64>,
     pub cpu_capacity_orig: PerCpu<u64>,
@@ -36,7 +37,7 @@ impl CpuCapacities for AtBoot {
     }
 }
 
-/// The clock that load balancing goes by.
+/// The clock of load balancing.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct BalanceClock {
     /// Now.
@@ -48,7 +49,7 @@ pub struct BalanceClock {
 }
 
 impl BalanceClock {
-    /// The longest interval is a tenth of a second for each CPU that is up, as update_max_interval() sets it.
+    /// The longest interval is a tenth of a second for each online CPU, as update_max_interval() sets it.
     #[doc(alias = "update_max_interval")]
     pub fn new(jiffies: u64, hz: u32, nr_online: u64) -> BalanceClock {
         BalanceClock { jiffies, hz, max_load_balance_interval: u64::from(hz) * nr_online / 10 }
@@ -61,11 +62,11 @@ impl BalanceClock {
 }
 
 impl Domains {
-    /// sched.h: arch_scale_cpu_capacity(). With a domain of SMT siblings, what one of them counts as; 1024 is a full
-    /// CPU.
+    /// sched.h: arch_scale_cpu_capacity(). With a domain of SMT siblings, the capacity that one of them counts as; 1024
+    /// is a full CPU.
     ///
-    /// Differs: kernels with `smt_gain` took architectures' capacities instead of it, where there were any; none of
-    /// those had SMT.
+    /// Differs: kernels with `smt_gain` used the architecture's capacities instead of it, if there were any; none of
+    /// these architectures had SMT.
     pub fn arch_scale_cpu_capacity(&self, sd: Option<SdId>, cpu: CpuId) -> u64 {
         let sd = sd.map(|sd| &self[sd]);
         match (self.rules.smt_capacity, sd) {
@@ -86,7 +87,7 @@ impl Domains {
 
     /// fair.c: update_group_capacity(). The capacity of `cpu`'s own group in its domain `sd`.
     ///
-    /// Differs: `min_capacity` and `max_capacity` are kept in all versions, also in those without the fields.
+    /// Differs: `min_capacity` and `max_capacity` are kept in all versions, also in those without these fields.
     pub fn update_group_capacity(&mut self, sd: SdId, cpu: CpuId, clock: BalanceClock, rqs: &mut impl CpuCapacities) {
         let interval = clock.msecs_to_jiffies(u64::from(self[sd].balance_interval));
         let next_update = clock.jiffies + interval.min(clock.max_load_balance_interval).max(1);
@@ -100,7 +101,7 @@ impl Domains {
         };
         let (mut capacity, mut min_capacity, mut max_capacity) = (0, u64::MAX, 0);
         if self[child].flags.has(OVERLAPPING) {
-            // The child's groups may reach out of this one.
+            // The child's groups may extend beyond this one.
             for cpu in self.sched_group_span(sg).iter() {
                 match self.rules.overlap_capacity {
                     OverlapCapacity::OfFirstGroups => {

@@ -1,4 +1,4 @@
-//! A CPU's domains as text: what a kernel logs with `sched_verbose`, and the numbers of sd_init() as well.
+//! A CPU's domains as text: what a kernel logs with `sched_verbose`, plus the numbers of sd_init().
 
 use super::*;
 use crate::cpu_topology::SCHED_CAPACITY_SCALE;
@@ -6,8 +6,8 @@ use std::fmt::Write;
 
 impl Domains {
     /// The CPU's domains from the lowest up, each in three lines: span and numbers, flags by their names in this
-    /// version, and groups from the CPU's own on. A group shows its capacity's id, and what is not the usual: the CPUs
-    /// that balance for it if not all do, its capacity if not 1024.
+    /// version, and groups, starting with the CPU's own. A group shows the id of its capacity and what is unusual: the
+    /// CPUs that balance for it if not all do, its capacity if it is not 1024.
     pub fn describe(&self, cpu: CpuId) -> String {
         if self.sd[cpu].is_none() {
             return format!("CPU{cpu}: no domains\n");

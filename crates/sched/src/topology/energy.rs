@@ -1,5 +1,6 @@
-//! Performance domains: CPUs that share one clock, and what running at each of its frequencies costs. kernel/power/energy_model.c
-//! makes the tables of what the machine tells, topology.c hangs them into root domains.
+//! Performance domains: CPUs that share one clock, and the cost of running at each of its frequencies.
+//! kernel/power/energy_model.c makes the tables from what the machine reports, topology.c attaches them to root
+//! domains.
 
 use crate::behaviour;
 use crate::cpu_topology::EmPerfDomain;
@@ -22,11 +23,11 @@ behaviour! {
 pub struct EmPerfState {
     /// In kHz.
     frequency: u64,
-    /// What a CPU is worth at this frequency, 1024 a full CPU of the biggest kind. Read from v6.9.
+    /// A CPU's capacity at this frequency; 1024 is a full CPU of the biggest kind. Read from v6.9 on.
     performance: u64,
-    /// Of a unit of utilization, in the version's own unit.
+    /// The cost of a unit of utilization, in the version's own unit.
     cost: u64,
-    /// EM_PERF_STATE_INEFFICIENT: a faster one costs no more.
+    /// EM_PERF_STATE_INEFFICIENT: a faster state costs no more.
     inefficient: bool,
 }
 
@@ -63,7 +64,7 @@ impl PerfDomain {
         PerfDomain { cpus: told.cpus.clone(), table, scale_cpu, rule }
     }
 
-    /// Of each state whether a faster one costs no more.
+    /// For each state, whether a faster one costs no more.
     pub(crate) fn inefficient(&self) -> impl Iterator<Item = bool> {
         self.table.iter().map(|state| state.inefficient)
     }
@@ -72,10 +73,11 @@ impl PerfDomain {
         self.table.len()
     }
 
-    /// energy_model.h: em_cpu_energy(). What the domain uses, in a unit of its own, if its busiest CPU needs `max_util` and all of
-    /// them together run for `sum_util`. `allowed_cpu_cap`: the most that may be asked for.
+    /// energy_model.h: em_cpu_energy(). The energy that the domain uses, in a unit of its own, if its busiest CPU needs
+    /// `max_util` and all of them together run for `sum_util`. `allowed_cpu_cap`: an upper bound of what may be asked
+    /// for.
     ///
-    /// Differs: inefficient states are always skipped, as they are where the frequency driver has a table.
+    /// Differs: inefficient states are always skipped, as in kernels whose frequency driver has a table.
     pub(crate) fn em_cpu_energy(&self, max_util: u64, sum_util: u64, allowed_cpu_cap: u64) -> u64 {
         if sum_util == 0 {
             return 0;
@@ -95,14 +97,15 @@ impl PerfDomain {
         }
     }
 
-    /// energy_model.h: em_pd_get_efficient_state(). The lowest efficient state that suffices, else the highest.
+    /// energy_model.h: em_pd_get_efficient_state(). The lowest efficient state that suffices; if none does, the
+    /// highest.
     fn em_pd_get_efficient_state(&self, suffices: impl Fn(&EmPerfState) -> bool) -> &EmPerfState {
         let state = self.table.iter().find(|state| suffices(state) && !state.inefficient);
         state.unwrap_or(&self.table[self.table.len() - 1])
     }
 }
 
-/// sched/cpufreq.h: map_util_perf(). A quarter of headroom.
+/// sched/cpufreq.h: map_util_perf(). Adds a quarter as headroom.
 pub(crate) fn map_util_perf(util: u64) -> u64 {
     util + (util >> 2)
 }
@@ -126,7 +129,7 @@ mod tests {
     #[test]
     fn the_busiest_cpu_chooses_the_frequency_for_all() {
         let domain = little(EnergyAware::ByFrequency, STATES);
-        // 50 mW * 2000 / 500 = 200,000 uW; 240,000; 400,000. 80 with headroom: 100 of 400, 500 MHz.
+        // 50 mW * 2000 / 500 = 200,000 uW; 240,000; 400,000. 80 with headroom is 100 of 400: 500 MHz.
         assert_eq!(domain.em_cpu_energy(80, 120, 400), 200_000 * 120 / 400);
         // 101 asks for 505 MHz.
         assert_eq!(domain.em_cpu_energy(81, 120, 400), 240_000 * 120 / 400);
@@ -146,7 +149,7 @@ mod tests {
 
     #[test]
     fn a_state_that_costs_no_less_than_a_faster_one_is_skipped() {
-        // 1000 MHz at 200 mW costs as much for each cycle as 2000 MHz at 400 mW.
+        // 1000 MHz at 200 mW cost as much per cycle as 2000 MHz at 400 mW.
         let domain = little(EnergyAware::ByFrequency, &[(500, 50), (1000, 200), (2000, 400)]);
         assert_eq!(domain.em_cpu_energy(120, 100, 400), 400_000 * 100 / 400);
         assert_eq!(domain.em_cpu_energy(60, 100, 400), 200_000 * 100 / 400);

@@ -1,7 +1,7 @@
-//! `SD_*`: what a scheduling domain is and what may be done in it.
+//! `SD_*`: what a scheduling domain is, and what may be done in it.
 //!
-//! The kernel renumbered and renamed these flags over time, so a set is held in our own numbering and shown in a
-//! version's own ([`SdFlags::value`], [`SdFlags::names`]).
+//! The kernel renumbered and renamed these flags over time. So a set is stored in a numbering of our own, and shown in
+//! a version's ([`SdFlags::value`], [`SdFlags::names`]).
 
 use std::fmt;
 use std::ops::{BitAnd, BitOr, BitOrAssign, Not, SubAssign};
@@ -19,7 +19,7 @@ macro_rules! sd_flags {
 }
 
 sd_flags! {
-    /// Balance load in this domain at all. Until v5.7 (36c5bdc43870 removed it: it was always set).
+    /// Balance load in this domain at all. Until v5.7 (36c5bdc43870 removed it, because it was always set).
     SD_LOAD_BALANCE = 0;
     /// Balance when about to become idle.
     SD_BALANCE_NEWIDLE = 1;
@@ -81,18 +81,18 @@ impl SdFlags {
         SdFlags(self.0 | flags.0)
     }
 
-    /// The number a kernel with this numbering holds in `sd->flags`.
+    /// The number in `sd->flags` of a kernel with this numbering.
     ///
     /// # Panics
-    /// If a flag is set that such a kernel does not know.
+    /// If a flag is set that such a kernel does not have.
     pub fn value(self, numbering: FlagNumbering) -> u32 {
         self.listed(numbering).map(|(_, bit, _)| 1 << bit).sum()
     }
 
-    /// Names as a kernel with this numbering prints them, lowest bit first.
+    /// The names as a kernel with this numbering prints them, lowest bit first.
     ///
     /// # Panics
-    /// If a flag is set that such a kernel does not know.
+    /// If a flag is set that such a kernel does not have.
     pub fn names(self, numbering: FlagNumbering) -> Vec<&'static str> {
         self.listed(numbering).map(|(_, _, name)| name).collect()
     }
@@ -104,8 +104,8 @@ impl SdFlags {
     }
 }
 
-/// Flags that mean nothing in a domain with one group, as sd_degenerate() and sd_parent_degenerate() list them.
-/// The latter adds SD_PREFER_SIBLING, and SD_SERIALIZE on a machine with one node.
+/// Flags without effect in a domain that has one group, as sd_degenerate() and sd_parent_degenerate() list them. The
+/// latter adds SD_PREFER_SIBLING, and SD_SERIALIZE on a machine with one node.
 pub(super) const LISTED_GROUPS_MASK: SdFlags = SdFlags::SD_LOAD_BALANCE
     .with(SdFlags::SD_BALANCE_NEWIDLE)
     .with(SdFlags::SD_BALANCE_FORK)
@@ -118,7 +118,7 @@ pub(super) const LISTED_GROUPS_MASK: SdFlags = SdFlags::SD_LOAD_BALANCE
 /// Flags with SDF_NEEDS_GROUPS: all but SD_WAKE_AFFINE.
 pub(super) const SD_DEGENERATE_GROUPS_MASK: SdFlags = SdFlags(((1 << 17) - 1) & !SdFlags::SD_WAKE_AFFINE.0);
 
-/// Flags with SDF_SHARED_CHILD, since SD_ASYM_PACKING lost it: a domain that has one, has it in all domains below.
+/// Flags with SDF_SHARED_CHILD, since SD_ASYM_PACKING lost it: if a domain has one, all domains below have it, too.
 pub(super) const SD_SHARED_CHILD_MASK: SdFlags = SdFlags::SD_BALANCE_NEWIDLE
     .with(SdFlags::SD_BALANCE_EXEC)
     .with(SdFlags::SD_BALANCE_FORK)
@@ -127,7 +127,8 @@ pub(super) const SD_SHARED_CHILD_MASK: SdFlags = SdFlags::SD_BALANCE_NEWIDLE
     .with(SdFlags::SD_SHARE_CPUCAPACITY)
     .with(SdFlags::SD_SHARE_LLC);
 
-/// One of the two flags of a domain whose groups may overlap: all levels of NUMA, and what FORCE_SD_OVERLAP makes of the others.
+/// A domain whose groups may overlap has one of these: SD_NUMA on NUMA levels, SD_OVERLAP where FORCE_SD_OVERLAP sets
+/// it.
 pub(super) const OVERLAPPING: SdFlags = SdFlags::SD_OVERLAP.with(SdFlags::SD_NUMA);
 
 /// A flag, its bit number and its name in some version.

@@ -1,4 +1,4 @@
-//! topology.c: groups of levels whose domains do not overlap, shared by all CPUs of the domain.
+//! topology.c: groups of levels whose domains do not overlap. All CPUs of a domain share them.
 
 use super::build::Builder;
 use super::capacity::{AtBoot, BalanceClock};
@@ -30,7 +30,7 @@ impl Builder<'_> {
         sg
     }
 
-    /// What the group remembers of its child domain's flags.
+    /// The flags that a group keeps of its child domain.
     pub(super) fn group_flags(&self, child: Option<SdId>) -> SdFlags {
         match (self.rules.group_flags, child) {
             (GroupFlags::OfChild | GroupFlags::OfKeptChild, Some(child)) => self.domains[child].flags,
@@ -38,7 +38,7 @@ impl Builder<'_> {
         }
     }
 
-    /// The capacity that belongs to a CPU on a level, and whether it is new. Its mask is still the span of `span`.
+    /// The capacity of a CPU on a level, and whether it is new. Its mask is still the one of `span`.
     pub(super) fn sgc_of(&mut self, level: usize, cpu: CpuId, span: MaskId) -> (SgcId, bool) {
         if let Some(sgc) = self.data[level].sgc[cpu] {
             return (sgc, false);
@@ -59,7 +59,7 @@ impl Builder<'_> {
         (sgc, true)
     }
 
-    /// A group, for now a ring of itself.
+    /// Creates a group, which is a ring by itself for now.
     pub(super) fn new_group(&mut self, span: MaskId, sgc: SgcId, flags: SdFlags) -> SgId {
         let sg = SgId(self.domains.sgs.len() as u32);
         self.domains.sgs.push(SchedGroup {
@@ -74,7 +74,7 @@ impl Builder<'_> {
         sg
     }
 
-    /// Makes a ring of the groups of a domain with these flags.
+    /// Links the groups of a domain with these flags into a ring.
     ///
     /// Also sets `cores` and `asym_prefer_cpu`, as init_sched_groups_capacity() does once for each CPU of the domain.
     pub(super) fn link(&mut self, ring: &[SgId], sd_flags: SdFlags) {
@@ -91,7 +91,7 @@ impl Builder<'_> {
 
     fn count_cores(&self, sg: SgId) -> u32 {
         let span = self.domains.sched_group_span(sg);
-        // A core counts by the first of its threads that is in the group.
+        // A core counts through the first of its threads that is in the group.
         let counts = |cpu: CpuId| {
             let siblings = self.domains.masks.get(self.levels[0].mask[cpu]);
             siblings.iter().find(|&sibling| span.contains(sibling)) == Some(cpu)
@@ -109,8 +109,8 @@ impl Builder<'_> {
 
     /// topology.c: build_sched_groups().
     ///
-    /// Differs: where every CPU links the ring anew, only the last one of the domain does so here: its order is what
-    /// stays.
+    /// Differs: in the kernel every CPU links the ring anew; here only the last CPU of the domain does, whose order is
+    /// the one that stays.
     pub(super) fn build_sched_groups(&mut self, sd: SdId, cpu: CpuId) {
         let level = self.domains[sd].level as usize;
         let span = self.domains[sd].span;
@@ -137,7 +137,7 @@ impl Builder<'_> {
         self.link(&ring, self.domains[sd].flags);
     }
 
-    /// topology.c: init_sched_groups_capacity(). The capacity of the group of which `cpu` is the balance CPU.
+    /// topology.c: init_sched_groups_capacity(). Sets the capacity of the group whose balance CPU is `cpu`.
     pub(super) fn init_sched_groups_capacity(&mut self, cpu: CpuId, sd: SdId, clock: BalanceClock, rqs: &mut AtBoot) {
         let sg = self.domains[sd].groups;
         if cpu != self.domains.group_balance_cpu(sg) {

@@ -1,4 +1,4 @@
-//! smpboot.c: the table of levels below NUMA, bottom-up, and each level's mask of every CPU.
+//! smpboot.c: the table of levels below NUMA, bottom-up, and each level's mask for every CPU.
 
 use super::build::DomainSetup;
 use super::flags::SdFlags;
@@ -21,9 +21,9 @@ pub enum DomainName {
     Die,
     /// A whole node, from v6.7.
     Pkg,
-    /// A whole node again, as the lowest level of the distances.
+    /// A whole node again, as the lowest of the NUMA levels.
     Node,
-    /// Nodes up to some distance.
+    /// Nodes up to a certain distance.
     Numa,
 }
 
@@ -44,7 +44,7 @@ impl fmt::Display for DomainName {
 /// sched/topology.h: struct sched_domain_topology_level.
 pub(super) struct Level {
     pub name: DomainName,
-    /// `tl->mask(cpu)`; without meaning for CPUs that get no domains.
+    /// `tl->mask(cpu)`; meaningless for CPUs that get no domains.
     pub mask: PerCpu<MaskId>,
     pub sd_flags: SdFlags,
     /// SDTL_OVERLAP.
@@ -52,7 +52,7 @@ pub(super) struct Level {
     pub numa_level: usize,
 }
 
-/// The CPUs of every node that are up (`cpumask_of_node()`).
+/// The online CPUs of every node (`cpumask_of_node()`).
 pub(super) fn node_masks(topology: &CpuTopology, online: &CpuMask) -> Vec<CpuMask> {
     let mut nodes = vec![CpuMask::default(); topology.nr_nodes()];
     for cpu in online.iter() {
@@ -63,12 +63,12 @@ pub(super) fn node_masks(topology: &CpuTopology, online: &CpuMask) -> Vec<CpuMas
 
 /// smpboot.c: build_sched_topology(). The levels below NUMA.
 ///
-/// Masks hold only CPUs that are up, and of one node: match_smt(), match_l2c() and match_llc() refuse to link CPUs of
+/// Masks only contain online CPUs, and only of one node: match_smt(), match_l2c() and match_llc() refuse to link CPUs of
 /// different nodes (topology_sane()).
 ///
-/// Differs: all kernels are told of the last level caches as they are. Those of v4.x reckon them from numbers of AMD's CPUs (amd.c:
-/// amd_get_topology()): right for the Zen 1 and Zen 2 of their time in v4.15 and v4.16, a whole node on Zen 3 and later; v4.5 takes some
-/// complexes of a Zen 2 for one.
+/// Differs: all kernels are told the real last level caches. Those of v4.x derive them from the numbers of AMD's CPUs (amd.c:
+/// amd_get_topology()). In v4.15 and v4.16 this is right for the Zen 1 and Zen 2 of their time, but takes a whole node for one
+/// cache on Zen 3 and later; v4.5 merges some complexes of a Zen 2.
 #[doc(alias = "x86_topology")]
 #[doc(alias = "default_topology")]
 pub(super) fn build_sched_topology(
@@ -126,17 +126,18 @@ fn level_masks(
     })
 }
 
-/// The flag `x86_has_numa_in_package` of smpboot.c. Whether some package's CPUs lie on more than one node: then the
-/// distances describe it, and there is no level of the package. set_sched_topology() is told of it after the boot, so it stays so with CPUs offline.
+/// The flag `x86_has_numa_in_package` of smpboot.c. Whether the CPUs of some package are on more than one node: then the
+/// distances describe the package, and it has no level. set_sched_topology() uses the state after boot, so it stays the same with
+/// CPUs offline.
 fn x86_has_numa_in_package(topology: &CpuTopology, booted: &CpuMask) -> bool {
     booted.iter().any(|cpu| {
-        // The first CPU of a package stands for it: any two nodes in it include one that is not the first CPU's.
+        // The first CPU of a package stands for it: if a package has two nodes, some CPU is on another node than the first.
         let first = topology.package[cpu].and(booted).first().unwrap_or(cpu);
         topology.node[first] != topology.node[cpu]
     })
 }
 
-/// smpboot.c: x86_sched_itmt_flags(). SD_ASYM_PACKING on the levels that have it, where the cores are ranked.
+/// smpboot.c: x86_sched_itmt_flags(). SD_ASYM_PACKING on the levels that have it, if the cores are ranked.
 fn x86_sched_itmt_flags(name: DomainName, rules: &DomainRules, setup: &DomainSetup) -> SdFlags {
     let packed = match rules.asym_packing {
         AsymPacking::Never => false,

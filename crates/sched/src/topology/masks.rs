@@ -1,8 +1,8 @@
-//! CPU masks held once: every CPU of a level has a domain of its own, but only a few spans differ.
+//! CPU masks, each stored once: every CPU has its own domain on a level, but only a few spans differ.
 
 use units::{CpuId, CpuMask};
 
-/// A mask of [`Masks`]. Two ids are equal exactly when the sets are.
+/// A mask of [`Masks`]. Two ids are equal if and only if the sets are.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub struct MaskId(pub u32);
 
@@ -13,9 +13,9 @@ pub struct Masks {
     weights: Vec<u32>,
     /// Highest member; CPU 0 for the empty set.
     last: Vec<CpuId>,
-    /// Ids of the masks whose first CPU has this index; few masks share a first CPU.
+    /// The ids of the masks by the index of their first CPU; few masks share a first CPU.
     by_first: Vec<Vec<MaskId>>,
-    /// Of the set without members.
+    /// The id of the empty set.
     empty: Option<MaskId>,
 }
 

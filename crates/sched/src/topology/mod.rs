@@ -1,12 +1,12 @@
-//! topology.c (core.c until v4.10): scheduling domains, built from what the architecture tells about its CPUs.
+//! topology.c (core.c until v4.10): scheduling domains, built from what the architecture reports about its CPUs.
 //!
 //! Every CPU has a chain of domains, from its own core up to the whole machine ([`SchedDomain`]). A domain's CPUs are
 //! divided into groups ([`SchedGroup`]), a ring that begins with the CPU's own; load is balanced between groups. Groups
-//! with the same CPUs share one [`SchedGroupCapacity`]. Building is a pure function of the topology, the CPUs that are
-//! up and the kernel's [`DomainRules`]; hotplug builds anew.
+//! with the same CPUs share one [`SchedGroupCapacity`]. Building is a pure function of the topology, the online CPUs
+//! and the kernel's [`DomainRules`]; hotplug rebuilds.
 //!
-//! The table of levels is that of x86. CPUs that `isolcpus=` keeps out have no domains; the others are one partition, or as
-//! many as exclusive cpusets make of them.
+//! The table of levels is that of x86. CPUs that `isolcpus=` excludes have no domains; the others form one partition,
+//! or as many as exclusive cpusets make of them.
 //!
 //! ```text
 //! build.rs     sd_init, build_sched_domain(s)         levels.rs   the table of levels     numa.rs    NUMA distances
@@ -58,15 +58,15 @@ pub const NO_LLC: CpuId = CpuId(u16::MAX);
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub struct SdId(pub u32);
 
-/// A group of CPUs in a domain.
+/// The id of a group of CPUs in a domain.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub struct SgId(pub u32);
 
-/// The capacity that equal groups share.
+/// The id of a capacity that equal groups share.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub struct SgcId(pub u32);
 
-/// What the domains of CPUs that share cache have in common.
+/// The id of what the domains of CPUs that share a cache have in common.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub struct SdsId(pub u32);
 
@@ -76,12 +76,12 @@ pub struct SchedDomain {
     /// The next wider domain of the same CPU.
     pub parent: Option<SdId>,
     pub child: Option<SdId>,
-    /// The group that holds the CPU itself, where the ring begins.
+    /// The group that contains the CPU itself, with which the ring begins.
     pub groups: SgId,
     pub span: MaskId,
     pub span_weight: u32,
     pub flags: SdFlags,
-    /// Place in the table of levels. Levels that were removed leave gaps.
+    /// The position in the table of levels. Removed levels leave gaps.
     pub level: u32,
     pub name: DomainName,
     /// Between two periodic balances, in ms.
@@ -90,9 +90,9 @@ pub struct SchedDomain {
     pub max_interval: u32,
     /// A busy CPU multiplies the interval by this.
     pub busy_factor: u32,
-    /// Load of the busiest group in percent of the local one's from which on it counts as imbalance.
+    /// From which load of the busiest group on, in percent of the local one's, there is an imbalance.
     pub imbalance_pct: u32,
-    /// Failed balances after which cache-hot tasks move too.
+    /// After so many failed balancing attempts cache-hot tasks move too.
     pub cache_nice_tries: u32,
     /// Which of `cpu_load[]` a busy CPU reads, until v5.2; likewise the next four.
     pub busy_idx: u32,
@@ -102,7 +102,7 @@ pub struct SchedDomain {
     pub forkexec_idx: u32,
     /// Throughput of a whole core with all threads busy, 1024 = one thread alone; 0 above SMT. Until v4.20.
     pub smt_gain: u32,
-    /// Tasks of an imbalance between nodes that is left alone. From v5.18.
+    /// An imbalance between nodes of up to this many tasks is left alone. From v5.18.
     pub imb_numa_nr: u32,
     /// Whether this CPU is counted as idle in `nr_busy_cpus`.
     pub nohz_idle: bool,
@@ -115,7 +115,7 @@ pub struct SchedDomain {
     pub newidle_call: u32,
     pub newidle_success: u32,
     pub newidle_ratio: u32,
-    /// When that was last reckoned, in ns.
+    /// When `newidle_ratio` was last computed, in ns.
     pub newidle_stamp: u64,
     /// In ns.
     pub max_newidle_lb_cost: u64,
@@ -123,9 +123,9 @@ pub struct SchedDomain {
     pub next_decay_max_lb_cost: u64,
     /// In jiffies, when `max_newidle_lb_cost` decayed last. From v5.16.
     pub last_decay_max_lb_cost: u64,
-    /// Of `select_idle_cpu()`, in ns. v4.9 to v6.7.
+    /// The average cost of `select_idle_cpu()`, in ns. v4.9 to v6.7.
     pub avg_scan_cost: u64,
-    /// From v4.9, where the CPUs share cache.
+    /// Set from v4.9 on, if the CPUs share a cache.
     pub shared: Option<SdsId>,
 }
 
@@ -140,13 +140,13 @@ pub enum CpuIdleType {
 /// One counter for each [`CpuIdleType`].
 pub type PerIdleType = [u32; 3];
 
-/// sched/topology.h: the CONFIG_SCHEDSTATS part of struct sched_domain, what `/proc/schedstat` prints for it.
+/// sched/topology.h: the CONFIG_SCHEDSTATS part of struct sched_domain, which `/proc/schedstat` prints.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct DomainStats {
     pub lb_count: PerIdleType,
     pub lb_failed: PerIdleType,
     pub lb_balanced: PerIdleType,
-    /// By what was to move: load, utilization, tasks, a misfit task. One counter up to v6.12.
+    /// By what was to move: load, utilization, tasks, a misfit task. A single counter up to v6.12.
     #[doc(alias = "lb_imbalance")]
     pub lb_imbalance_load: PerIdleType,
     pub lb_imbalance_util: PerIdleType,
@@ -173,7 +173,7 @@ pub struct DomainStats {
 /// sched.h: struct sched_group.
 #[derive(Clone, Debug)]
 pub struct SchedGroup {
-    /// The ring.
+    /// The next group of the ring.
     pub next: SgId,
     pub cpumask: MaskId,
     pub group_weight: u32,
@@ -182,7 +182,7 @@ pub struct SchedGroup {
     pub sgc: SgcId,
     /// The CPU of highest priority, where the domain has SD_ASYM_PACKING.
     pub asym_prefer_cpu: Option<CpuId>,
-    /// The child domain's, from v5.15; none before.
+    /// The flags of the child domain, from v5.15; none before.
     pub flags: SdFlags,
 }
 
@@ -190,13 +190,13 @@ pub struct SchedGroup {
 #[derive(Clone, Debug)]
 pub struct SchedGroupCapacity {
     pub capacity: u64,
-    /// Smallest of a CPU in the group; read from v4.10.
+    /// The smallest capacity of a CPU in the group; read from v4.10 on.
     pub min_capacity: u64,
-    /// Largest of a CPU in the group; read from v4.20.
+    /// The largest capacity of a CPU in the group; read from v4.20 on.
     pub max_capacity: u64,
     /// In jiffies.
     pub next_update: u64,
-    /// A balance in the child domain failed because of tasks' affinity.
+    /// Whether balancing failed in the child domain because of tasks' affinity.
     pub imbalance: bool,
     /// Until v4.8; 0 later ([`BusyCpus`]).
     pub nr_busy_cpus: u32,
@@ -212,23 +212,23 @@ pub struct SchedDomainShared {
     pub nr_busy_cpus: u32,
     pub has_idle_cores: bool,
     pub nr_idle_scan: u32,
-    /// Of the CPUs, as periodic balancing between caches last saw them; 1024 = a full CPU. From v7.2.
+    /// Utilization of the CPUs, as periodic balancing between caches last recorded it; 1024 is a full CPU. From v7.2.
     pub util_avg: u64,
     pub capacity: u64,
 }
 
-/// What a kernel would have printed as an error while building.
+/// What a kernel would have logged as an error while building.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum DomainWarning {
-    /// "BUG: arch topology borken": a level's CPUs are no subset of the next one's, which is widened.
+    /// "BUG: arch topology borken": a level's CPUs are no subset of the next level's, which is widened.
     ArchTopologyBorken { cpu: CpuId, child: DomainName, parent: DomainName },
-    /// Two masks of a level overlap in part; no domains are built.
+    /// Two masks of a level overlap partially; no domains are built.
     SpanNotSane { level: DomainName },
     /// No CPU may balance for a group on behalf of this CPU; the group's first CPU does.
     EmptyBalanceMask { cpu: CpuId, level: DomainName },
-    /// Two groups share a capacity but not the CPUs that may balance for them.
+    /// Two groups share a capacity but differ in the CPUs that may balance for them.
     BalanceMasksDiffer { cpu: CpuId, level: DomainName },
-    /// A distance between nodes is below that of a node to itself or does not fit its byte; NUMA is ignored.
+    /// A distance between nodes is less than that of a node to itself, or does not fit its byte; NUMA is ignored.
     InvalidDistance { distance: u32 },
 }
 
@@ -242,24 +242,25 @@ pub struct Domains {
     sgcs: Vec<SchedGroupCapacity>,
     sdss: Vec<SchedDomainShared>,
     pub masks: Masks,
-    /// `arch_scale_cpu_capacity()` of the machine, without regard to SMT.
+    /// `arch_scale_cpu_capacity()` of the machine, ignoring SMT.
     arch_capacity: PerCpu<u64>,
-    /// The CPUs these domains are for, all partitions together.
+    /// The CPUs that have these domains, all partitions together.
     pub span: CpuMask,
     /// The partitions, each of which is balanced by itself (`doms_cur`).
     pub doms_cur: Vec<CpuMask>,
     /// The lowest domain of each CPU (`rq->sd`).
     pub sd: PerCpu<Option<SdId>>,
-    /// The widest domain whose CPUs share cache.
+    /// The widest domain whose CPUs share a cache.
     pub sd_llc: PerCpu<Option<SdId>>,
     pub sd_llc_size: PerCpu<u32>,
-    /// The first CPU of `sd_llc`; the CPU itself where there is none. From v7.2 the first that has the cache in hardware;
-    /// [`NO_LLC`] for a CPU that never had a domain ([`LlcId`]).
+    /// The first CPU of `sd_llc`; the CPU itself if it has none. From v7.2, the first CPU that shares the cache in
+    /// hardware; [`NO_LLC`] for a CPU that never had a domain ([`LlcId`]).
     pub sd_llc_id: PerCpu<CpuId>,
     /// The first CPU of the cluster, or of `sd_llc`. Read from v6.7.
     pub sd_share_id: PerCpu<CpuId>,
     pub sd_llc_shared: PerCpu<Option<SdsId>>,
-    /// What searches for an idle CPU know and go by: of the cache or, from v7.2, of the CPUs that differ in capacity.
+    /// The state shared by searches for an idle CPU: that of the LLC or, from v7.2, of the CPUs that differ in
+    /// capacity.
     pub sd_balance_shared: PerCpu<Option<SdsId>>,
     /// The lowest NUMA domain.
     pub sd_numa: PerCpu<Option<SdId>>,
@@ -274,9 +275,9 @@ pub struct Domains {
     pub sched_cluster_active: bool,
     pub sched_domain_level_max: u32,
     pub numa: NumaTopology,
-    /// What building made of `rq->cpu_capacity`: the caller copies it to the run queues.
+    /// `rq->cpu_capacity` as building computed it: the caller copies it to the runqueues.
     pub cpu_capacity: PerCpu<u64>,
-    /// What building made of `rq->cpu_capacity_orig`. Kernels from v6.7 on ask [`Domains::arch_scale_cpu_capacity`].
+    /// `rq->cpu_capacity_orig` as building computed it. Kernels from v6.7 on use [`Domains::arch_scale_cpu_capacity`].
     pub cpu_capacity_orig: PerCpu<u64>,
     pub warnings: Vec<DomainWarning>,
 }
@@ -323,7 +324,8 @@ impl Domains {
         self.masks.get(self[sd].span)
     }
 
-    /// topology.c: the sched_domains_numa_masks of a node, nearest first: its CPUs, then those of more and more nodes. None without NUMA levels.
+    /// topology.c: the sched_domains_numa_masks of a node, nearest first: its own CPUs, then those of more and more
+    /// nodes. None without NUMA levels.
     pub(crate) fn numa_masks(&self, node: u16) -> impl Iterator<Item = &CpuMask> {
         self.numa.sched_domains_numa_masks.iter().map(move |of_nodes| self.masks.get(of_nodes[usize::from(node)]))
     }
@@ -342,10 +344,10 @@ impl Domains {
         self.masks.get(self[self[sg].sgc].cpumask)
     }
 
-    /// topology.c: group_balance_cpu(). The one CPU that goes on balancing for the group.
+    /// topology.c: group_balance_cpu(). The one CPU that balances for the group on the next level.
     ///
     /// # Panics
-    /// If no CPU of the group may: the builder leaves none such.
+    /// If no CPU of the group may; the builder leaves no such group.
     pub fn group_balance_cpu(&self, sg: SgId) -> CpuId {
         let mask = self.group_balance_mask(sg);
         self.sched_group_span(sg)
@@ -378,12 +380,12 @@ impl Domains {
         &mut self.stats[sd.0 as usize]
     }
 
-    /// Number of domains, all CPUs and levels together; ids are smaller.
+    /// The number of domains of all CPUs and levels; ids are smaller.
     pub fn nr_domains(&self) -> usize {
         self.sds.len()
     }
 
-    /// Number of groups; ids are smaller.
+    /// The number of groups; ids are smaller.
     pub fn nr_groups(&self) -> usize {
         self.sgs.len()
     }

@@ -1,4 +1,4 @@
-//! topology.c: the NUMA part: distances become levels, and each level has one mask for every node.
+//! topology.c: the NUMA part: turns distances into levels, each with one mask per node.
 
 use super::DomainWarning;
 use super::flags::SdFlags;
@@ -18,18 +18,18 @@ pub enum NumaTopologyType {
     /// All nodes are one hop apart, or there is one.
     #[default]
     Direct,
-    /// Some nodes are reached through others, where tasks could run too.
+    /// Some nodes are reached through others, on which tasks could run too.
     GluelessMesh,
     /// Some nodes are reached through a controller without CPUs.
     Backplane,
 }
 
-/// What sched_init_numa() leaves behind.
+/// The result of sched_init_numa().
 #[derive(Clone, Debug, Default)]
 pub struct NumaTopology {
-    /// Distinct distances in ascending order. The distance of a node to itself is among them from v4.15 on.
+    /// Distinct distances in ascending order. From v4.15 on they include that of a node to itself.
     pub sched_domains_numa_distance: Vec<u32>,
-    /// `[level][node]`: the CPUs at most that level's distance away from the node.
+    /// `[level][node]`: the CPUs that are at most that level's distance away from the node.
     pub sched_domains_numa_masks: Vec<Vec<MaskId>>,
     pub sched_max_numa_distance: u32,
     pub sched_numa_topology_type: NumaTopologyType,
@@ -37,7 +37,7 @@ pub struct NumaTopology {
 }
 
 impl NumaTopology {
-    /// topology.c: find_numa_distance(). Whether the levels know this distance.
+    /// topology.c: find_numa_distance(). Whether a level has this distance.
     pub fn find_numa_distance(&self, distance: u32) -> bool {
         distance == self.local_distance || self.sched_domains_numa_distance.contains(&distance)
     }
@@ -45,7 +45,7 @@ impl NumaTopology {
 
 /// topology.c: sched_init_numa(). Appends the NUMA levels to `levels`.
 ///
-/// `nodes` are the CPUs of each node that are up.
+/// `nodes` are the online CPUs of each node.
 pub(super) fn sched_init_numa(
     topology: &CpuTopology,
     nodes: &[CpuMask],
@@ -103,7 +103,7 @@ pub(super) fn sched_init_numa(
 }
 
 /// Distinct distances, that of node 0 to itself first, as a selection sort over node 0's row finds them. With
-/// `sched_debug` the sort goes on over the other rows and adds what is larger than all before.
+/// `sched_debug` the sort continues over the other rows and adds what is larger than all before.
 fn distances_from_node_0(topology: &CpuTopology, sched_debug: bool) -> Vec<u32> {
     let mut current = topology.node_distance(0, 0);
     let mut found = vec![current];
@@ -117,7 +117,7 @@ fn distances_from_node_0(topology: &CpuTopology, sched_debug: bool) -> Vec<u32> 
     found
 }
 
-/// All distances between the counted nodes; none if one of them is no distance.
+/// All distances between the counted nodes; none if one of them is invalid.
 fn distances_between(topology: &CpuTopology, counted: &[usize], warnings: &mut Vec<DomainWarning>) -> Vec<u32> {
     let mut found = BTreeSet::new();
     for (from, to) in counted.iter().flat_map(|&from| counted.iter().map(move |&to| (from, to))) {

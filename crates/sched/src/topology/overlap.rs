@@ -1,8 +1,8 @@
 //! topology.c: groups of NUMA levels, whose domains overlap.
 //!
-//! A domain that spans the nodes within some distance is divided into the child domains of its CPUs: nodes within the
-//! next smaller distance. Seen from different nodes these differ and overlap, so every CPU has a ring of its own, with
-//! just enough groups to cover the domain. Groups with the same CPUs share a capacity.
+//! A domain that spans the nodes within some distance is divided into the child domains of its CPUs, which span the
+//! nodes within the next smaller distance. Seen from different nodes these differ and overlap, so every CPU has a ring
+//! of its own, with just enough groups to cover the domain. Groups with the same CPUs share a capacity.
 
 use super::build::Builder;
 use super::rules::OverlapGroups;
@@ -17,8 +17,8 @@ struct Planned {
     flags: SdFlags,
 }
 
-/// Who may share a ring: CPUs of one node in domains of one span. CPUs of other nodes may see the same groups, but
-/// removing a degenerate level marks the groups above it, and which levels are degenerate differs from node to node.
+/// The CPUs that may share a ring: those of one node in domains of one span. CPUs of other nodes may see the same
+/// groups, but removing a degenerate level marks the groups above it, and nodes differ in which levels are degenerate.
 #[derive(Clone, Copy, PartialEq, Eq)]
 struct Sharers {
     node: Option<u16>,
@@ -27,11 +27,11 @@ struct Sharers {
 
 /// Rings and masks found so far.
 pub(super) struct Found {
-    /// By level: rings, each with the groups it is made of.
+    /// Indexed by level: rings, each with the groups of which it consists.
     rings: Vec<Vec<(Sharers, Vec<Planned>, SgId)>>,
-    /// By level: the last CPU done and its ring.
+    /// Indexed by level: the last CPU done, and its ring.
     last: Vec<Option<(CpuId, Sharers, SgId)>>,
-    /// By level and span of a group: which CPUs may balance for it.
+    /// By level and span of a group: the CPUs that may balance for it.
     balance_masks: BTreeMap<(usize, MaskId), MaskId>,
 }
 
@@ -54,7 +54,7 @@ impl Builder<'_> {
         };
     }
 
-    /// core.c: build_overlap_sched_groups(). One ring for all CPUs of the same span; where it begins differs.
+    /// core.c: build_overlap_sched_groups(). One ring for all CPUs of the same span, each starting at its own place.
     fn build_overlap_sched_groups_from_first_cpu(&mut self, sd: SdId, cpu: CpuId) -> SgId {
         let (level, span) = (self.domains[sd].level as usize, self.domains[sd].span);
         let sharers = Sharers { node: None, span };
@@ -94,7 +94,7 @@ impl Builder<'_> {
     fn build_overlap_sched_groups_from_own_cpu(&mut self, sd: SdId, cpu: CpuId) -> SgId {
         let (level, span) = (self.domains[sd].level as usize, self.domains[sd].span);
         let sharers = Sharers { node: Some(self.topology.node[cpu]), span };
-        // The CPU before, if of the same node, went the same way: the node itself is covered by the first group.
+        // The previous CPU, if on the same node, made the same walk: the first group covers the node itself.
         let first = match self.overlap.last[level] {
             Some((before, last, ring)) if before.index() + 1 == cpu.index() && last == sharers => ring,
             _ => {
@@ -108,8 +108,8 @@ impl Builder<'_> {
         first
     }
 
-    /// Walks the domain's CPUs from `start` on and wraps round. Those that no group before covered, each with its
-    /// domain on the same level or (descended) a lower one: the children of these are the groups.
+    /// Walks the domain's CPUs, from `start` on with wrap-around. Returns those that no earlier group covers, each with
+    /// its domain on the same level or (descended) a lower one: the children of these are the groups.
     fn siblings(&self, sd: SdId, start: CpuId) -> Vec<(CpuId, SdId)> {
         let level = self.domains[sd].level as usize;
         let span = self.domains.sched_domain_span(sd);
@@ -193,7 +193,8 @@ impl Builder<'_> {
         Planned { span, sgc, flags }
     }
 
-    /// topology.c: build_balance_mask(). The CPUs of a group whose own child domain it is: only they arrive at it.
+    /// topology.c: build_balance_mask(). The CPUs of a group whose own child domain equals the group: only they arrive
+    /// at it.
     fn build_balance_mask(&mut self, level: usize, span: MaskId) -> MaskId {
         if let Some(&mask) = self.overlap.balance_masks.get(&(level, span)) {
             return mask;
@@ -208,7 +209,7 @@ impl Builder<'_> {
         mask
     }
 
-    /// A ring of these groups, new or known.
+    /// The ring of these groups, new or known.
     fn ring_of(&mut self, sharers: Sharers, plan: Vec<Planned>, sd: SdId) -> SgId {
         let level = self.domains[sd].level as usize;
         let known = self.overlap.rings[level].iter().find(|(by, groups, _)| *by == sharers && *groups == plan);

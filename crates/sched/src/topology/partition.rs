@@ -1,4 +1,4 @@
-//! topology.c: rebuilding domains when CPUs come and go, and when exclusive cpusets divide them.
+//! topology.c: rebuilding domains when CPUs go on- or offline, and when exclusive cpusets divide them.
 
 use super::attach::Moving;
 use super::build::build_sched_domains;
@@ -6,16 +6,16 @@ use super::*;
 use crate::cpu_topology::CpuTopology;
 
 impl Domains {
-    /// topology.c: sched_domains_free_llc_id(), since v7.2: a CPU that goes has no cache until it comes back. Before, it has one of its own
-    /// as soon as it has no domains.
+    /// topology.c: sched_domains_free_llc_id(), since v7.2: an offline CPU has no LLC until it comes back. In earlier
+    /// kernels, a CPU without domains at once has an LLC of its own.
     pub fn sched_domains_free_llc_id(&mut self, cpu: CpuId) {
         if self.rules.llc_id == LlcId::OfHardware {
             self.sd_llc_id[cpu] = NO_LLC;
         }
     }
 
-    /// topology.c: partition_sched_domains(). The domains of these partitions, which hold no CPU twice: those that are among the
-    /// present ones stay as they are, with all they have counted; the others are built. CPUs in none get no domain.
+    /// topology.c: partition_sched_domains(). The domains of these partitions, which are disjoint. Partitions that
+    /// exist already keep their domains with all they have counted; the others are built. CPUs in none get no domain.
     pub fn partition_sched_domains(
         &self,
         topology: &CpuTopology,
@@ -30,13 +30,13 @@ impl Domains {
                 (!kept).then(|| build_sched_domains(topology, map, &self.rules, setup))
             })
             .collect();
-        // Distances between nodes are those seen last, with their masks.
+        // Distances between nodes, and their masks, are those seen last.
         let seen = built.iter().flatten().last().unwrap_or(self);
         let (masks, numa) = (seen.masks.clone(), seen.numa.clone());
         let mut new = Domains::without_any(topology, &span, &self.rules, setup, masks, numa, Vec::new());
         new.doms_cur = doms_new.to_vec();
         if self.rules.llc_id == LlcId::OfHardware {
-            // A CPU without domains keeps the one it had, if it is there.
+            // A CPU without domains keeps the LLC it had, if it is online.
             new.sd_llc_id = self.sd_llc_id.clone();
         }
         let mut kept = Moving::from(self);
@@ -51,7 +51,7 @@ impl Domains {
         new
     }
 
-    /// One partition of `from`, on its way in `moving`.
+    /// Takes over one partition of `from`, using the state of the move in `moving`.
     fn take_over(&mut self, from: &Domains, moving: &mut Moving, map: &CpuMask) {
         self.sched_asym_cpucapacity |= from.sched_asym_cpucapacity;
         self.sched_domain_level_max = self.sched_domain_level_max.max(from.sched_domain_level_max);
@@ -88,7 +88,7 @@ mod tests {
         cpus.iter().map(|&cpu| CpuId(cpu)).collect()
     }
 
-    /// Everything about one CPU's domains but their numbers.
+    /// A description of one CPU's domains, without their ids.
     fn chain(domains: &Domains, cpu: u16) -> Vec<String> {
         domains
             .for_each_domain(CpuId(cpu))
@@ -113,7 +113,7 @@ mod tests {
             let topology = CpuTopology::symmetric(2, 1, 1, 2, 2);
             let setup = DomainSetup { jiffies: 1, ..DomainSetup::boot(&topology) };
             let whole = build_sched_domains(&topology, &CpuMask::all(8), &kernel.domains, &setup);
-            // Sockets are 0, 1, 4, 5 and 2, 3, 6, 7. Each becomes a partition.
+            // The sockets are 0, 1, 4, 5 and 2, 3, 6, 7. Each becomes a partition.
             let sockets = [mask(&[0, 1, 4, 5]), mask(&[2, 3, 6, 7])];
             let later = DomainSetup { jiffies: 2, ..setup.clone() };
             let mut two = whole.partition_sched_domains(&topology, &sockets, &later);
@@ -123,7 +123,7 @@ mod tests {
             two.stats_mut(sd).lb_count[0] = 7;
             two[sd].nr_balance_failed = 3;
 
-            // CPU 7 leaves: the other socket stays as it was, its own is what building it alone gives.
+            // CPU 7 leaves: the other socket stays as it was, and its own looks as if built alone.
             let rest = [sockets[0].clone(), mask(&[2, 3, 6])];
             let online = mask(&[0, 1, 2, 3, 4, 5, 6]);
             let now = DomainSetup { jiffies: 3, online, ..setup };
@@ -141,7 +141,7 @@ mod tests {
             }
             assert_eq!(three.sd_llc_size[CpuId(2)], 3);
 
-            // All together again are what the machine began with.
+            // All CPUs together again give what the machine began with.
             let again = three.partition_sched_domains(
                 &topology,
                 &[CpuMask::all(8)],

@@ -1,10 +1,10 @@
-//! What differs between kernel versions in how domains are built, each as a behaviour of its own.
+//! The differences between kernel versions in how domains are built, each as a behaviour of its own.
 
 use super::flags::FlagNumbering;
 use crate::behaviour;
 use crate::itmt::SiblingRank;
 
-/// One kernel's way to build scheduling domains. A version is its predecessor with a few fields changed.
+/// How one kernel version builds scheduling domains. A version is its predecessor with a few fields changed.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct DomainRules {
     pub flag_numbering: FlagNumbering,
@@ -323,7 +323,7 @@ impl DomainRules {
 
     pub const V4_16: DomainRules = DomainRules::V4_15;
 
-    /// As the long-term release 6.1.192 has it, which is newer in `relax_domain_level` and `newidle` than v6.1 itself.
+    /// As in the long-term release 6.1.192, which is newer in `relax_domain_level` and `newidle` than v6.1 itself.
     pub const V6_1: DomainRules = DomainRules {
         flag_numbering: FlagNumbering::Listed,
         cluster_level: ClusterLevel::NotOnHybrid,
@@ -344,7 +344,7 @@ impl DomainRules {
         ..DomainRules::V4_16
     };
 
-    /// As the long-term release 6.12.117 has it, which is newer in `newidle` than v6.12 itself.
+    /// As in the long-term release 6.12.117, which is newer in `newidle` than v6.12 itself.
     pub const V6_12: DomainRules = DomainRules {
         flag_numbering: FlagNumbering::ListedWithCluster,
         cluster_level: ClusterLevel::Flagged,
@@ -357,10 +357,10 @@ impl DomainRules {
         ..DomainRules::V6_1
     };
 
-    /// As 7.2.13 has it.
+    /// As in 7.2.13.
     ///
-    /// Differs: distances between the nodes of a Granite Rapids are not evened out (`arch_sched_node_distance()`); priorities of cores do
-    /// not change (`sched_update_asym_prefer_cpu()`).
+    /// Differs: distances between the nodes of a Granite Rapids are not evened out (`arch_sched_node_distance()`);
+    /// priorities of cores do not change (`sched_update_asym_prefer_cpu()`).
     pub const V7_2: DomainRules = DomainRules {
         flag_numbering: FlagNumbering::ListedWithoutOverlap,
         smt_level: SmtLevel::IfThreads,

@@ -1,16 +1,16 @@
-//! topology.c: who shares a `sched_domain_shared`, where that is decided when all domains are there
+//! topology.c: which domains share a `sched_domain_shared`, in kernels that decide this once all domains exist
 //! ([`DomainShared::CacheAndCapacities`]).
 
 use super::build::Builder;
 use super::flags::SdFlags;
 use super::*;
 
-/// The `sched_domain_shared` of each CPU, as far as they are taken, and by domains with which flag (`alloc_flags`).
+/// The `sched_domain_shared` of each CPU, if it is taken, and the flag of the domains that took it (`alloc_flags`).
 struct Allocated(PerCpu<Option<(SdsId, SdFlags)>>);
 
 impl Builder<'_> {
-    /// The part of build_sched_domains() that gives domains what their CPUs share: the widest that shares cache and, where capacities
-    /// differ, the narrowest that has all of them.
+    /// The part of build_sched_domains() that gives domains their shared state: the widest domain that shares a cache and,
+    /// if capacities differ, the narrowest that has all of them.
     pub(super) fn share_domains(&mut self) {
         if self.rules.shared == DomainShared::CacheLevels {
             return;
@@ -30,7 +30,7 @@ impl Builder<'_> {
         }
     }
 
-    /// topology.c: claim_asym_sched_domain_shared(). Not between nodes, where domains overlap.
+    /// topology.c: claim_asym_sched_domain_shared(). Not for NUMA domains, which overlap.
     fn claim_asym_sched_domain_shared(&mut self, chain: &[SdId], allocated: &mut Allocated) {
         let full = |sd: SdId| self.domains[sd].flags.has(SdFlags::SD_ASYM_CPUCAPACITY_FULL);
         if let Some(sd) = chain.iter().copied().find(|&sd| full(sd))
@@ -40,8 +40,9 @@ impl Builder<'_> {
         }
     }
 
-    /// topology.c: init_sched_domain_shared(). The object of the first CPU of the domain that no domain of the other kind has; for want of
-    /// one, the last CPU's. Until load is balanced, its flag's number stands where the length of searches will stand.
+    /// topology.c: init_sched_domain_shared(). Takes the object of the first CPU of the domain that no domain of the other
+    /// kind has; if there is none, that of the last CPU. Until load is first balanced, the number of its flag is in the
+    /// place of the search length (nr_idle_scan).
     fn init_sched_domain_shared(&mut self, sd: SdId, flag: SdFlags, allocated: &mut Allocated) {
         let (weight, span) = (self.domains[sd].span_weight, self.domains.masks.get(self.domains[sd].span));
         let usable = |cpu: &CpuId| weight == 1 || allocated.0[*cpu].is_none_or(|(_, by)| by == flag);
@@ -61,7 +62,8 @@ impl Builder<'_> {
 }
 
 impl Domains {
-    /// Has wakeups search as far as the load balancing of an idle machine has found by the time it has booted (update_idle_cpu_scan).
+    /// Makes wakeups search as far as load balancing on an idle machine allows by the end of the boot
+    /// (update_idle_cpu_scan).
     pub(crate) fn scan_as_when_idle(&mut self) {
         for cpu in (0..self.sd.len()).map(CpuId::new) {
             if let Some(shared) = self.sd_llc_shared[cpu] {

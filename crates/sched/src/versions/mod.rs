@@ -57,7 +57,7 @@ behaviour! {
     }
 }
 
-/// core.c's own differences.
+/// The differences within core.c itself.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct CoreRules {
     pub clock: ClockUpdate,
@@ -92,7 +92,7 @@ pub struct CoreRules {
     pub move_queued: MoveQueued,
 }
 
-/// One kernel version: every behaviour that differs between versions, its debug toggles and its memory layout.
+/// One kernel version: every behaviour that differs between versions, its debug features and its memory layout.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Kernel {
     pub name: &'static str,
@@ -117,7 +117,8 @@ pub struct Kernel {
     pub psi: Psi,
     pub sleep_profile: SleepProfile,
     pub features: Features,
-    /// SCHED_FEAT() with each one's default, in the order of this kernel's features.h: the bits of sysctl_sched_features.
+    /// SCHED_FEAT() with the default of each, in the order of this kernel's features.h: the bits of
+    /// sysctl_sched_features.
     pub feature_table: &'static [(Feature, bool)],
     pub tunables: TunableNames,
     pub structures: Structures,
@@ -125,12 +126,12 @@ pub struct Kernel {
 }
 
 impl Kernel {
-    /// The tunable of that name, given in full or without its place (`kernel.`, `sched/`), if this kernel has it.
+    /// The tunable of that name, with or without its directory (`kernel.`, `sched/`), if this kernel has it.
     pub fn tunable(&self, name: &str) -> Option<(&'static str, Tunable)> {
         self.tunables.iter().copied().find(|(full, _)| *full == name || short_name(full) == name)
     }
 
-    /// Where its objects lie.
+    /// Where the kernel's objects are in memory.
     pub fn layout(&self) -> Layout {
         Layout::new(&self.structures, self.layout)
     }
@@ -143,10 +144,10 @@ impl Kernel {
     }
 }
 
-/// The kernels that are built, the oldest first.
+/// All kernels, the oldest first.
 pub const KERNELS: &[Kernel] = &[V4_5_RC1, V4_15, V4_16, V6_1, V6_12, V7_2];
 
-/// The kernel of that name, if it is built.
+/// The kernel of that name, if it exists.
 pub fn kernel(name: &str) -> Option<&'static Kernel> {
     KERNELS.iter().find(|kernel| kernel.name == name)
 }
@@ -155,14 +156,14 @@ pub fn kernel(name: &str) -> Option<&'static Kernel> {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Setting {
     pub key: &'static str,
-    /// The documentation of the behaviour, whose first sentence is what its variants answer.
+    /// The documentation of the behaviour; its first sentence is the question that its variants answer.
     pub doc: &'static str,
     pub value: &'static Variant,
     pub choices: &'static [Variant],
 }
 
 impl Setting {
-    /// What the variants answer, in a sentence without its stop.
+    /// The question that the variants answer, without its full stop.
     pub fn question(&self) -> String {
         let paragraph = self.doc.split("\n\n").next().unwrap_or_default();
         let words = paragraph.split_whitespace().collect::<Vec<_>>().join(" ").replace(['`', '[', ']'], "");
@@ -170,7 +171,7 @@ impl Setting {
     }
 }
 
-/// What came of switching a behaviour.
+/// The result of switching a behaviour.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Switched {
     Done,
@@ -181,7 +182,7 @@ pub enum Switched {
 }
 
 impl Switched {
-    /// For callers who know that there is such a key and value: `what` is told when there is not.
+    /// For callers who know that key and value exist; `what` is the message if they do not.
     ///
     /// # Panics
     /// Unless the behaviour was switched.
@@ -190,7 +191,7 @@ impl Switched {
     }
 }
 
-/// Where each behaviour stands in [`Kernel`]. A rule that is not listed here does not compile.
+/// The place of each behaviour in [`Kernel`]. A rule that is missing here does not compile.
 macro_rules! behaviours {
     ($( $alone:ident ),+; $( $room:ident: $rules:ident { $( $field:ident ),* $(,)? } )+) => {
         impl Kernel {
@@ -279,7 +280,7 @@ behaviours! {
     }
 }
 
-/// In what two kernels differ: each behaviour as the first and as the second has it.
+/// The differences between two kernels: each behaviour as in the first and as in the second.
 pub fn diff(a: &Kernel, b: &Kernel) -> Vec<(Setting, Setting)> {
     a.settings().into_iter().zip(b.settings()).filter(|(a, b)| a.value != b.value).collect()
 }
@@ -310,10 +311,11 @@ mod tests {
         }
     }
 
-    /// A rule that no list of settings knows could never be compared or switched.
+    /// A rule that no list of settings contains could never be compared or switched.
     #[test]
     fn every_behaviour_is_listed() {
-        // Setting each behaviour of one kernel to the other's value makes the kernels equal, but for what is no behaviour.
+        // Setting each behaviour of one kernel to the other's value makes both equal, except for what is not a
+        // behaviour.
         for target in KERNELS {
             let mut kernel = V4_5_RC1;
             for setting in target.settings() {

@@ -1,4 +1,5 @@
-//! v4.15 (January 2018): PELT rewritten, groups weighed by it, vruntime absolute in sleep, idle CPUs searched in proportion.
+//! v4.15 (January 2018): PELT rewritten, group weights derived from it, absolute vruntime in sleep, searches for idle
+//! CPUs in proportion to idle time.
 
 use super::{ClockUpdate, CoreRules, Kernel, V4_5_RC1};
 use crate::autogroup::AutogroupRules;

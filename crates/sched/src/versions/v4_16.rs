@@ -1,4 +1,4 @@
-//! v4.16 (April 2018): a waker stays where it last found an idle CPU; wake_affine looks at caches.
+//! v4.16 (April 2018): a waker remembers where it last found an idle CPU; wake_affine considers caches.
 
 use super::{Kernel, V4_15};
 use crate::core::cgroup::CgroupRules;

@@ -1,4 +1,4 @@
-//! v4.5-rc1 (January 2016), the oldest kernel here: everything is given, nothing inherited.
+//! v4.5-rc1 (January 2016), the oldest kernel here: it is defined in full and inherits nothing.
 
 use super::{ClockUpdate, CoreRules, Kernel};
 use crate::autogroup::AutogroupRules;

@@ -1,5 +1,5 @@
-//! v6.1 (December 2022), as Debian 12 builds it: load balancing by group types, the search for an idle CPU bounded by
-//! utilization, load tracking with `runnable_avg` and estimated utilization.
+//! v6.1 (December 2022), as Debian 12 builds it: load balancing by group types, a search for idle CPUs that is bounded
+//! by utilization, load tracking with `runnable_avg` and estimated utilization.
 
 use super::{CoreRules, Kernel, V4_16};
 use crate::autogroup::AutogroupRules;

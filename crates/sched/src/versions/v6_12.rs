@@ -1,8 +1,8 @@
-//! v6.12 (November 2024), as Debian 13 builds it: EEVDF instead of CFS's way to pick.
+//! v6.12 (November 2024), as Debian 13 builds it: EEVDF instead of the pick of CFS.
 //!
-//! It is the long-term release 6.12.117, not v6.12 itself, nor 6.12.95, which some fidelity cases were recorded on: of what those have
-//! differently, 6.12.117 has `RT_PUSH_IPI` off, `dst_core_idle` in load balancing, `dl_defer_running` in the deadline wakeup rule and 64-bit
-//! sums in `update_tg_cfs_runnable()`.
+//! It is the long-term release 6.12.117; neither v6.12 itself nor 6.12.95, on which some fidelity cases were recorded.
+//! Compared with those, 6.12.117 has `RT_PUSH_IPI` off, `dst_core_idle` in load balancing, `dl_defer_running` in the
+//! deadline wakeup rule and 64-bit sums in `update_tg_cfs_runnable()`.
 
 use super::{CoreRules, Kernel, V6_1};
 use crate::autogroup::AutogroupRules;

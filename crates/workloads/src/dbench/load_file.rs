@@ -1,30 +1,31 @@
 //! dbench's load files: what a client does, operation after operation.
 //!
-//! The files themselves are not part of this project. Known of them are the kinds of operation and how many there are, the bytes that are
-//! read and written, and of the shortened one how fsyncs lie: the sizes of what they write, most in pairs that write the same block
-//! twice a few operations apart. The full one's fsyncs are taken to be the same in their shares. The order of everything else is drawn once, the same
+//! The files themselves are not part of this project. What is known of them: the kinds of operation and how often each
+//! occurs, and the bytes read and written. For the shortened file it is also known where its fsyncs are: the sizes of
+//! the writes they flush, and that most come in pairs that write the same block twice, a few operations apart. The full
+//! file's fsyncs are assumed to have the same proportions. The order of everything else is drawn once; it is the same
 //! for every client and run.
 
 use os::fs::{FileId, FsOp};
 use units::Prng;
 
-/// Files of one client that are open or changed at a time, and how many of them are those that are flushed: writes that nobody flushes go
-/// to others.
+/// Files of one client that are open or changed at a time, and how many of them are fsynced. Writes that no fsync
+/// follows go to the others.
 pub const FILES: u32 = 64;
 const FLUSHED: u32 = 21;
 /// Operations between the two fsyncs of a pair, so that their median distance is 8.
 const BETWEEN: usize = 6;
-/// Sizes of the writes before an fsync, and how many of 43 each there are.
+/// Sizes of the writes before an fsync, and how many of 43 fsyncs have each size.
 const FLUSH_SIZES: [(u32, u64); 4] = [(4_096, 30), (8_192, 4), (14_500, 5), (74_000, 4)];
 
-/// Which of the files: what it counts of each kind.
+/// One of the load files, by its counts of each kind of operation.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct LoadFile {
     reads: u64,
     writes: u64,
-    /// Fsyncs, each of a write of its own.
+    /// Fsyncs; each flushes a write of its own.
     pub flushes: u64,
-    /// Opens of files that are not there yet, and of those that are.
+    /// Opens of files that do not exist yet, and of files that do.
     creates: u64,
     opens: u64,
     /// Opens and queries that fail.
@@ -38,14 +39,14 @@ pub struct LoadFile {
     utimes: u64,
     renames: u64,
     locks: u64,
-    /// Of all bytes read, each read's part; of those written and not flushed, each write's.
+    /// Bytes of each read, and of each write that is not flushed: all such bytes divided by the number of operations.
     read: u32,
     write: u32,
 }
 
 impl LoadFile {
-    /// MMTests's since 2016, its lines 601 to 4173 of the full one: 11.41 MB read and 7.71 MB written. 613 opens, of which 163 fail and as many
-    /// create as files are removed; 584 queries of paths, of which 189 fail.
+    /// MMTests's file since 2016: lines 601 to 4173 of the full one, 11.41 MB read and 7.71 MB written. Of its 613
+    /// opens, 163 fail, and as many create a file as files are removed; of its 584 path queries, 189 fail.
     pub const SHORTENED: LoadFile = LoadFile {
         reads: 962,
         writes: 303,
@@ -66,8 +67,9 @@ impl LoadFile {
         write: 27_637,
     };
 
-    /// dbench 4's own, client.txt: 1.472 GB read and 1.016 GB written. 79230 opens and 71814 queries of paths, of which 27 and 32 in a hundred
-    /// fail. Its two removals of whole directories find nothing, and the directory that it makes is one more new name.
+    /// dbench 4's own client.txt: 1.472 GB read and 1.016 GB written. It has 79230 opens, of which 27% fail, and 71814
+    /// path queries, of which 32% fail. Its two removals of whole directories find nothing, and the directory that it
+    /// makes is counted as one more new name.
     pub const FULL: LoadFile = LoadFile {
         reads: 124_199,
         writes: 39_502,
@@ -88,12 +90,13 @@ impl LoadFile {
         write: 27_933,
     };
 
-    /// Its operations; numbers of files are below [`FILES`].
+    /// The file's operations, in order; file numbers are below [`FILES`].
     pub fn operations(&self) -> Vec<FsOp> {
         let others = self.others();
         let mut order = Prng::stream(0, "dbench load file", 1);
         let (others, sizes) = (shuffled(others, &mut order), shuffled(self.flush_sizes(), &mut order));
-        // Fsyncs of the same block come in pairs, one time in three; a file of its own for each group, as long as there are such files.
+        // Fsyncs of the same block come in pairs, and once as three. Each group has a file of its own, as long as there
+        // are such files.
         let (three, rest_of_sizes) = sizes.split_at(3);
         let groups: Vec<&[u32]> = std::iter::once(three).chain(rest_of_sizes.chunks(2)).collect();
         let gap = others.len() / groups.len();
@@ -112,9 +115,9 @@ impl LoadFile {
         load
     }
 
-    /// Everything but fsyncs and their writes, kind after kind.
+    /// All operations but fsyncs and their writes, one kind after the other.
     fn others(&self) -> Vec<FsOp> {
-        // The stream is no run's: the file is the same for all.
+        // The stream depends on no run's seed: the file is the same for all.
         let mut chance = Prng::stream(0, "dbench load file", 0);
         let mut others = Vec::new();
         let mut many = |count: u64, op: &dyn Fn(FileId) -> FsOp| {
@@ -139,7 +142,7 @@ impl LoadFile {
         others
     }
 
-    /// What is written before each fsync: each size in its share.
+    /// The sizes of the writes before fsyncs, each as often as its share says.
     fn flush_sizes(&self) -> Vec<u32> {
         let parts: u64 = FLUSH_SIZES.iter().map(|size| size.1).sum();
         let mut sizes = Vec::new();
@@ -153,7 +156,7 @@ impl LoadFile {
     }
 }
 
-/// By Fisher and Yates.
+/// A Fisher-Yates shuffle.
 fn shuffled<T>(mut items: Vec<T>, chance: &mut Prng) -> Vec<T> {
     for last in (1..items.len()).rev() {
         items.swap(last, chance.below(last as u64 + 1) as usize);
@@ -174,7 +177,7 @@ mod tests {
         })
     }
 
-    /// Of what the published counts say of each file: lines, fsyncs, bytes read and written.
+    /// What was published of each file: its lines, fsyncs, and bytes read and written.
     #[test]
     fn load_files_are_as_long_and_as_heavy_as_the_published_ones() {
         for (file, lines, flushes, read, written, slack) in [
@@ -193,7 +196,7 @@ mod tests {
         }
     }
 
-    /// The kinds are those of one load, cut at another place: shares agree to a point.
+    /// Both files are cuts of one load, so the shares of their kinds agree within a percentage point.
     #[test]
     fn the_shortened_file_has_the_shares_of_the_full_one() {
         let share = |file: LoadFile, kind: fn(&FsOp) -> bool| {

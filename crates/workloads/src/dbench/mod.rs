@@ -1,16 +1,19 @@
 //! dbench4: clients replay a file server's load, each in a directory of its own, as fast as they can.
 //!
-//! The load file is MMTests's shortened one, used since 2016's autumn (3573 operations, 19.12 MB read and written, 43 fsyncs), or with
-//! `full=1` dbench's own, which MMTests used before (458344 operations, 2.49 GB, 5553 fsyncs): [`load_file`]. Clients replay it
-//! in a loop, system call after system call, and the parent prints the throughput since the start once a second; MMTests takes
-//! the harmonic mean of these lines (`dbench4`), or how long each load file took (`dbench4-loadfile`).
+//! The load file is MMTests's shortened one, used since autumn 2016 (3573 operations, 19.12 MB read and written, 43
+//! fsyncs), or with `full=1` dbench's own, which MMTests used before (458344 operations, 2.49 GB, 5553 fsyncs): see
+//! [`load_file`]. Clients replay it in a loop, system call after system call. Once a second the parent prints the
+//! throughput since the start; MMTests reports the harmonic mean of these lines (`dbench4`), or how long each load file
+//! took (`dbench4-loadfile`).
 //!
-//! MMTests gave it 900 s in February 2016, after a warm-up of a fifth more, at whose end the parent begins to count (`warmup`). In January 2018 it was
-//! 180 s and more for each client, with no warm-up but a run of 600 lines that leaves its files behind, of which nothing is seen here: data
-//! stay in the page cache, as they do in reality, and all files are there from the beginning.
+//! In February 2016 MMTests let it run for 900 s, after a warm-up of a fifth more (`warmup`); the parent begins to
+//! count at the warm-up's end. In January 2018 it was 180 s and more for each client, without a warm-up but after a run
+//! of 600 lines that leaves its files behind. That run would change nothing here: data stay in the page cache, as they
+//! do in reality, and all files exist from the beginning.
 //!
-//! Modelled: the kinds of operation and their numbers, sizes of reads and writes (each kind's mean), and how fsyncs lie. About a
-//! tenth of an operation's time is the program's own; the rest are the file system's prices.
+//! Modelled: the kinds of operation and their numbers, sizes of reads and writes (each kind's mean), and where the
+//! fsyncs are. About a tenth of an operation's time is the program's own; the rest is the price of the file system's
+//! calls.
 
 mod load_file;
 
@@ -80,11 +83,11 @@ const PARAMETERS: &[Parameter] = &[
     },
 ];
 
-/// Series of what clients and parent report: the throughput since the start, and how long each load file took.
+/// Series of what clients and the parent report: the throughput since the start, and how long each load file took.
 const THROUGHPUT: u32 = 0;
 const LOAD_FILE: u32 = 1;
 
-/// MMTests's alternative report, in which the third study was published: the harmonic mean of the parent's lines.
+/// MMTests's alternative report, the one published in the third study: the harmonic mean of the parent's lines.
 pub const WORKLOAD: Workload = Workload {
     name: "dbench4",
     summary: "clients replay a file server's load on XFS or ext4: throughput",
@@ -118,11 +121,11 @@ struct Dbench {
     /// Seconds.
     warmup: u64,
     runtime: u64,
-    /// The series that is the metric.
+    /// The series that the table shows.
     metric: u32,
 }
 
-/// In what the disk is to differ from the machine's.
+/// How the disk should differ from the machine's.
 struct Disk {
     write: Option<Ns>,
     flush: Option<Ns>,
@@ -152,7 +155,7 @@ impl Disk {
         }
     }
 
-    /// The machine's, with these differences.
+    /// The machine's disk with these differences.
     fn over(&self, mut device: Device) -> Device {
         device.write = self.write.unwrap_or(device.write);
         device.flush = self.flush.unwrap_or(device.flush);
@@ -198,7 +201,7 @@ impl Instance for Dbench {
         vec![TaskSpec { working_set: WORKING_SET, ..TaskSpec::new("dbench", parent) }]
     }
 
-    /// Bytes a second, or nanoseconds.
+    /// Bytes per second, or nanoseconds.
     fn samples(&self, reported: &[Sample]) -> Vec<u64> {
         reported.iter().filter(|sample| sample.series == self.metric).map(|sample| sample.value).collect()
     }
@@ -301,20 +304,20 @@ impl Program for Parent {
 
 struct Client {
     load: Rc<[FsOp]>,
-    /// Until it has started.
+    /// The barrier at the start; `None` once passed.
     barrier: Option<BarrierId>,
     seen: Rc<Seen>,
     first_file: u32,
     at: usize,
-    /// When it began this load file; whether that is known.
+    /// When this load file began, if that is known.
     began: Option<Ns>,
     begins: bool,
-    /// Next comes its own part of an operation.
+    /// The next thing to do is the program's own part of an operation.
     own_work: bool,
 }
 
 impl Client {
-    /// The operation on this client's own file.
+    /// The operation, on this client's own file.
     fn own(&self, op: FsOp) -> FsOp {
         let own = |file: FileId| FileId(self.first_file + file.0);
         match op {
@@ -338,7 +341,7 @@ impl Program for Client {
             return Op::Exit;
         }
         if self.at == 0 && !std::mem::replace(&mut self.begins, true) {
-            // The operation before this first one was the last of a load file, but for the first time.
+            // The operation before this first one was the last of a load file, except at the very first.
             if let Some(began) = self.began.replace(last.now)
                 && self.seen.counts.get()
             {

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 /// Bytes that the shortened load file reads and writes.
 const ACCOUNTED: u64 = 19_120_000;
 
-/// How often whom woke whom for each fsync, in hundredths.
+/// How often each task woke which other one, in hundredths of a wakeup for each fsync.
 fn edges_of(parameters: &[(&str, u64)], rules: FsRules) -> BTreeMap<(String, String), u64> {
     edges_on(4, parameters, rules)
 }
@@ -25,26 +25,27 @@ fn within(edges: &BTreeMap<(String, String), u64>, waker: &str, wakee: &str, exp
     assert!(expected.contains(&found), "{waker} -> {wakee}: {found} of {edges:?}");
 }
 
-/// Only the worker that pushes differs from v4.15.
+/// Differs from v4.15 only in the worker that pushes.
 const UNBOUND: FsRules = FsRules { cil_push: CilPush::Unbound, ..FsRules::V4_5 };
-/// ext4 as it was measured, which is that of a kernel later than v5.6.
+/// ext4 as in the kernel that was measured, which is later than v5.6.
 const CONVERTED: FsRules = FsRules { fresh_blocks: FreshBlocks::Unwritten, ..UNBOUND };
 
 const NVME: [(&str, u64); 2] = [("cache", 1), ("single_queue", 0)];
 
-/// What the measured wake graphs give for one client, with room for a load file whose order is our own.
+/// The measured wake graphs for one client, with room for a load file whose operations come in our own order.
 #[test]
 fn an_fsync_of_xfs_wakes_as_measured() {
     for rules in [FsRules::V4_5, UNBOUND] {
         let edges = edges_of(&NVME, rules);
         let worker = "kworker";
-        // Data: straight from the interrupt, or by way of a bound worker where blocks were fresh.
+        // Data: its end is signalled by the interrupt itself, or by a bound worker where blocks were fresh.
         within(&edges, "idle", "dbench", 40..61);
         within(&edges, "dbench", worker, 95..106);
         // The end of a write to fresh blocks, and the push.
         within(&edges, worker, "dbench", 140..160);
         within(&edges, "idle", "kworker", 40..61);
-        // kblockd, once by the caller for the flush; once more in the interrupt for the write behind it, and the log's worker.
+        // kblockd: once for the flush that the caller issues; once more, from the interrupt, for the write behind it;
+        // and the log's worker.
         within(&edges, "dbench", "kworkerH", 95..106);
         within(&edges, "idle", "kworkerH", 190..211);
         within(&edges, "kworkerH", "dbench", 95..106);
@@ -64,23 +65,24 @@ fn the_push_is_done_on_the_callers_cpu_until_v5_3_only() {
 #[test]
 fn an_fsync_of_ext4_wakes_jbd2_and_its_caller() {
     let edges = edges_of(&[("ext4", 1), NVME[0], NVME[1]], FsRules::V4_5);
-    // Three in four were measured, of a load file in another order.
+    // Three in four were measured, with a load file in another order.
     within(&edges, "dbench", "jbd2", 50..101);
     within(&edges, "jbd2", "dbench", 50..101);
     // Two steps of a commit.
     within(&edges, "idle", "jbd2", 100..201);
-    // Data, and the flush where nothing was to be committed.
+    // Data, and the flush where there was nothing to commit.
     within(&edges, "idle", "dbench", 100..151);
 }
 
-/// As measured on a kernel later than v5.6: data of fresh blocks are there when a worker says so.
+/// As measured on a kernel later than v5.6: a wait for data of fresh blocks ends when a worker has converted them.
 #[test]
 fn an_fsync_of_ext4_to_fresh_blocks_waits_for_the_worker_that_converts_them() {
     let edges = edges_of(&[("ext4", 1), NVME[0], NVME[1]], CONVERTED);
-    // 0.49 by a worker, 0.77 by the interrupt: the other data, and flushes, of which there are more here.
+    // Measured: 0.49 by a worker, and 0.77 by the interrupt (the other data, and flushes, of which there are more
+    // here).
     within(&edges, "kworker", "dbench", 40..61);
     within(&edges, "idle", "dbench", 50..101);
-    // 0.76 of each.
+    // Measured: 0.76 of each.
     within(&edges, "dbench", "jbd2", 50..101);
     within(&edges, "jbd2", "dbench", 50..101);
 }
@@ -90,7 +92,8 @@ fn a_device_without_a_cache_of_writes_needs_no_kblockd() {
     let edges = edges_of(&[("cache", 0)], FsRules::V4_5);
     within(&edges, "dbench", "kworkerH", 0..1);
     within(&edges, "idle", "kworkerH", 95..106);
-    // With one that must be flushed, the write has a flush on either side; one queue sends the first at once.
+    // A disk whose cache must be flushed gets a flush before and after the write; with one queue the first is sent at
+    // once.
     let edges = edges_of(&[("cache", 2)], FsRules::V4_5);
     within(&edges, "dbench", "kworkerH", 0..1);
     within(&edges, "idle", "kworkerH", 285..316);
@@ -120,7 +123,7 @@ fn load_files_take_as_long_as_the_throughput_says() {
     assert!(count * ACCOUNTED <= rate * 2, "only whole files count");
 }
 
-/// 64 times what a create may need is more than the log: its oldest part must be written to its place all the time.
+/// What creates may need, times 64, exceeds the log: its oldest part must be written back all the time.
 #[test]
 fn many_clients_wait_for_room_in_the_log() {
     let asked = |clients| {
@@ -146,10 +149,10 @@ fn a_warm_up_is_not_measured() {
     let warm = lines(&[("runtime", 2), ("warmup", 2)]);
     assert_eq!(warm.len(), 2, "a line for each measured second");
     let (cold, all) = (lines(&[("runtime", 2)]), lines(&[("runtime", 4)]));
-    // What four seconds carry, less what the first two did.
+    // What four seconds carried, less what the first two did.
     let rest = all[3] * 4 - cold[1] * 2;
     assert!((warm[1] * 2).abs_diff(rest) < rest / 100, "{} and {rest} bytes", warm[1] * 2);
-    // The files that ended in the warm-up have gone unreported.
+    // Load files that ended during the warm-up are not reported.
     let files = |warmup| run("dbench4-loadfile", 4, &[("runtime", 2), ("warmup", warmup)]).rows()[0].len();
     assert!(files(0).abs_diff(files(2)) <= 1, "{} and {}", files(0), files(2));
 }
@@ -169,24 +172,25 @@ fn the_full_load_file_is_as_fast_as_the_shortened_one_and_takes_longer() {
     assert!((115..142).contains(&times), "{times} times as long");
 }
 
-/// Four clients of the full load on two CPUs and a device that is nearly as fast as memory, as they were measured. An interrupt that comes while a client
-/// runs counts as that client's.
+/// Four clients of the full load on two CPUs, with a device that is nearly as fast as memory, compared with a
+/// measurement of the same. If an interrupt comes while a client runs, its wakeups count as that client's.
 #[test]
 fn four_clients_share_pushes_and_log_writes_as_measured() {
     let fast = [("clients", 4), ("full", 1), ("write_us", 5), ("flush_us", 5), NVME[0], NVME[1]];
     let edges = edges_on(2, &fast, UNBOUND);
     let of = |waker: &str, wakee: &str| edges.get(&(waker.to_string(), wakee.to_string())).copied().unwrap_or(0);
-    // Data that ends a wait by itself: 0.94, and 0.26 by a client that happens to run.
+    // Measured: data that ends a wait by itself, 0.94 (in idle), and 0.26 while some client happens to run.
     let data = of("idle", "dbench") + of("dbench", "dbench");
     assert!((80..130).contains(&data), "{data} of {edges:?}");
-    // 0.6 pushes, whose worker wakes 0.61; with the 0.51 of converted extents 1.12.
+    // Measured: 0.6 pushes, whose worker wakes 0.61; with the 0.51 of converted extents that makes 1.12.
     within(&edges, "dbench", "kworker", 50..85);
     within(&edges, "kworker", "dbench", 95..130);
-    // A log write ends 1.1.
+    // Measured: 1.1 ends of a log write.
     within(&edges, "kworkerH", "dbench", 100..130);
     let edges = edges_on(2, &[&fast[..], &[("ext4", 1)]].concat(), CONVERTED);
-    // 0.49 for data of fresh blocks, by the worker that converts them.
+    // Measured: 0.49 for data of fresh blocks, by the worker that converts them.
     within(&edges, "kworker", "dbench", 40..61);
-    // On ext4 jbd2 wakes 1.35 for each fsync. A known gap: here half as many wait for it, and more for a flush alone.
+    // On ext4, jbd2 wakes 1.35 for each fsync. A known gap: here half as many wait for jbd2, and more wait for a flush
+    // alone.
     within(&edges, "jbd2", "dbench", 40..75);
 }

@@ -1,9 +1,10 @@
-//! A stream of datagrams (UDP_STREAM). netperf counts what it has sent, netserver what it has received, and both rates are over the
-//! time for which netperf sent; so nothing can be received that was not sent.
+//! A stream of datagrams (UDP_STREAM). netperf counts what it has sent, netserver what it has received. Both rates are
+//! over the time for which netperf sent, so netserver's rate never exceeds netperf's.
 //!
-//! The warm-up is a run before, as netperf makes several: it ends when its datagrams have been read, and only then the one that counts
-//! begins, with an empty buffer. Here an empty datagram ends either, which is sent again each millisecond until it has been read, for it may
-//! find the buffer full; netperf has its control connection for that, and netserver a timer.
+//! The warm-up is a run of its own, as netperf makes several: it ends when its datagrams have been read, and only then
+//! the run that counts begins, with an empty buffer. Here an empty datagram ends each run. The sender repeats it every
+//! millisecond until it has been read, because it may find the buffer full. netperf has its control connection for
+//! that, and netserver a timer.
 
 use super::{RECEIVED, SENT, Side};
 use sim::program::{Op, Outcome, Program};
@@ -11,30 +12,30 @@ use std::cell::Cell;
 use std::rc::Rc;
 use units::Ns;
 
-/// For how long the sender waits for the receiver to read what has been sent.
+/// How long the sender waits for the receiver to read what has been sent.
 const PAUSE: Ns = Ns(1_000_000);
 
-/// What the two sides know of each other.
+/// What the two sides know of each other's progress.
 #[derive(Default)]
 pub struct Run {
-    /// What comes after this run, once its end has been sent.
+    /// What comes after this run; set once the datagram that ends it has been sent.
     ending: Cell<Option<After>>,
     /// Bytes that were read.
     received: Cell<u64>,
-    /// For how long was sent.
+    /// How long the sender sent.
     time: Cell<Ns>,
 }
 
 /// What comes after a run.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum After {
-    /// The one that counts.
+    /// The run that counts.
     Measure,
     Nothing,
 }
 
 impl Run {
-    /// `bytes` of it, as bits per second.
+    /// The rate of `bytes`, in bits per second.
     fn rate(&self, bytes: u64) -> u64 {
         (u128::from(bytes) * 8 * 1_000_000_000 / u128::from(self.time.get().0.max(1))) as u64
     }
@@ -57,7 +58,7 @@ enum State {
 pub struct Sender {
     side: Side,
     run: Rc<Run>,
-    /// How long the warm-up takes; none when it is over.
+    /// How long the warm-up takes; zero once it is over.
     warmup: Ns,
     /// How long the run that counts takes.
     time: Ns,
@@ -142,7 +143,7 @@ impl Program for Receiver {
         if std::mem::take(&mut self.side.waiting) {
             let received = &self.run.received;
             received.set(received.get() + last.value);
-            // An empty one that was sent again after it had been read says nothing.
+            // An empty datagram that was sent once more although the first had been read means nothing.
             let ended = if last.value == 0 { self.run.ending.take() } else { None };
             match ended {
                 Some(After::Measure) => received.set(0),

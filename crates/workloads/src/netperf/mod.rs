@@ -1,21 +1,24 @@
-//! netperf over loopback: one pair of processes, a stream of messages (`netperf-tcp`, `netperf-udp`) or requests and answers one at a
-//! time (`netperf-tcp-rr`, `netperf-udp-rr`).
+//! netperf over loopback: one pair of processes exchanges a stream of messages (`netperf-tcp`, `netperf-udp`), or
+//! requests and answers one at a time (`netperf-tcp-rr`, `netperf-udp-rr`).
 //!
-//! *Stream*: the sender calls `send(size)` in a tight loop, the receiver `recv(size)`, which may return less. Throughput is what the
-//! receiver got, until it has read to the end, over the time that took; of UDP, what was sent and what was received, both over the time of
-//! sending ([`datagrams`]). Datagrams that find the receive buffer full are lost: `send` less `recv`. MMTests has that as a third row, `loss`,
-//! where it is more than a tenth, and takes more of it for better, as of the other two. It has none here: `recv` says it the right way round, in
-//! every arm. *Request and answer*: the client sends, the server receives and answers, the client
-//! receives; one transaction.
+//! *Stream*: the sender calls `send(size)` in a tight loop, the receiver `recv(size)`, which may return less. For TCP
+//! the throughput is what the receiver read up to the end, over the time that took. For UDP there are two figures, what
+//! was sent and what was received, both over the time of sending ([`datagrams`]). Datagrams that find the receive
+//! buffer full are lost: `send` less `recv`. MMTests prints that loss as a third row, `loss`, if it is more than a
+//! tenth, and treats more of it as better, as with the other two. Here there is no such row: `recv` shows the same with
+//! the right sign, in every arm. *Request and answer*: the client sends, the server receives and answers, the client
+//! receives; that is one transaction.
 //!
-//! MMTests ran netperf from November 2015 to December 2016 with socket buffers of the message's size and 256 bytes, so that a TCP window
-//! holds about one message (`buffers = 256`, the table of the schedstats study); before and since with the kernel's own, which grow
-//! (`buffers = 0`). Its sizes are 64 to 16384 bytes for streams, and for requests with the small buffers; later one byte. It never asked for
-//! TCP_NODELAY (`-D`), so Nagle's algorithm is on; requests and answers one at a time do not meet it.
+//! From November 2015 to December 2016 MMTests ran netperf with socket buffers of the message's size and 256 bytes, so
+//! that a TCP window holds about one message (`buffers = 256`, the table of the schedstats study). Before and since it
+//! has used the kernel's own buffers, which grow (`buffers = 0`). Its sizes are 64 to 16384 bytes for streams, and for
+//! requests with the small buffers; later requests have one byte. It never passed `-D` (TCP_NODELAY), so Nagle's
+//! algorithm is on; requests and answers one at a time are not affected by it.
 //!
-//! Modelled: the two processes that move the data, started by one CPU as netperf and netserver are; 100 ns of computation round each call
-//! (100 to 150 by inference). Not modelled: the control connection, the repetitions by which netperf looks for a confidence interval (a
-//! sample is one run of `milliseconds`, after a warm-up), the monitors that MMTests runs beside it.
+//! Modelled: the two processes that move the data, started by one CPU as netperf and netserver are; 100 ns of
+//! computation around each call (100 to 150 by inference). Not modelled: the control connection; the repetitions by
+//! which netperf seeks a confidence interval (a sample is one run of `milliseconds`, after a warm-up); the monitors
+//! that MMTests runs alongside.
 
 mod datagrams;
 
@@ -28,7 +31,7 @@ use sim::program::{Op, Outcome, Program, TaskSpec};
 use std::rc::Rc;
 use units::{CpuId, CpuMask, Cycles, Ns};
 
-/// What a sender computes round each of its calls, and a receiver, which looks after fewer buffers.
+/// What a sender computes around each of its calls, and what a receiver does; the receiver manages fewer buffers.
 const SEND_LOOP: Cycles = Cycles(250);
 const RECEIVE_LOOP: Cycles = Cycles(200);
 /// Bytes of private cache that one side uses again after a switch: its kernel stack, task, sockets and the message (guess, 4 to 32 KiB).
@@ -93,7 +96,7 @@ const BASE: Workload = Workload {
 pub const TCP: Workload = Workload {
     name: "netperf-tcp",
     summary: "a stream of messages through a TCP connection over loopback (TCP_STREAM)",
-    // On kernels whose window is a measured share of a small buffer the first 200 ms may pass before the window is probed.
+    // On kernels whose window is a measured share of a small buffer, 200 ms may pass before the window is first probed.
     parameters: parameters!(64, 250),
     build: |values| Box::new(Netperf::of(values, Transport::Tcp { nodelay: false }, false)),
     ..BASE
@@ -226,7 +229,7 @@ const SENT: u32 = 0;
 const RECEIVED: u32 = 1;
 const TRANSACTIONS: u32 = 2;
 
-/// Holds the place of a program until it is given.
+/// A placeholder for a program that is not set yet.
 struct Nobody;
 
 impl Program for Nobody {
@@ -239,7 +242,7 @@ impl Program for Nobody {
 struct Window {
     warmup: Ns,
     time: Ns,
-    /// When the program began; when counting did, and when it saw something last.
+    /// When the program began, when counting began, and the time of the last event.
     begun: Option<Ns>,
     since: Option<Ns>,
     until: Ns,
@@ -247,7 +250,7 @@ struct Window {
 }
 
 impl Window {
-    /// Counts what ends at `now`.
+    /// Counts an `amount` that is complete at `now`.
     fn count(&mut self, now: Ns, amount: u64) {
         let begun = *self.begun.get_or_insert(now);
         if self.since.is_some() {
@@ -278,7 +281,7 @@ struct Side {
     datagrams: bool,
     window: Window,
     cpu: Option<CpuId>,
-    /// What it computes round each call.
+    /// What it computes around each call.
     work: Cycles,
     computed: bool,
     /// The last operation was a receive.
@@ -288,7 +291,7 @@ struct Side {
 }
 
 impl Side {
-    /// netperf -T, then the computation round each call.
+    /// netperf -T, then the computation around each call.
     fn before(&mut self) -> Option<Op> {
         if let Some(cpu) = self.cpu.take() {
             return Some(Op::SetAffinity(CpuMask::single(cpu)));
@@ -306,7 +309,7 @@ impl Side {
         Op::Receive { socket: self.socket, bytes, how: Receive::default() }
     }
 
-    /// The end of what this side sends: of datagrams, an empty one.
+    /// Ends what this side sends; with datagrams this is an empty one.
     fn close(&self) -> Op {
         match self.datagrams {
             true => Op::Send { socket: self.socket, bytes: 0 },
@@ -315,7 +318,7 @@ impl Side {
     }
 }
 
-/// What a side that has finished still does.
+/// What a side does after its last message.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Closing {
     No,
@@ -327,7 +330,7 @@ enum Closing {
 }
 
 impl Closing {
-    /// The next operation, and the state after it. `series` and `value`: what it reports.
+    /// The next operation; updates the state. `series` and `value` are what it reports.
     fn step(&mut self, side: &Side, series: u32, scale: u64) -> Op {
         let (op, next) = match self {
             Closing::No | Closing::Report => (Op::Report { series, value: side.window.rate(scale) }, Closing::Drain),
@@ -475,7 +478,7 @@ mod tests {
     fn a_transaction_is_two_wakeups() {
         for name in ["netperf-tcp-rr", "netperf-udp-rr"] {
             let ran = run(name, 2, &with(&[("size", 100)]));
-            // In all of the run: 6 ms, of which 5 are measured.
+            // The whole run takes 6 ms, of which 5 are measured.
             let transactions = ran.rows()[0][0] / 1_000 * 6 / 1_000;
             let wakeups = ran.wakeups() * 100 / transactions;
             assert!(transactions > 1_000 && (190..210).contains(&wakeups), "{name}: {wakeups}% of {transactions}");
@@ -487,7 +490,8 @@ mod tests {
         let ran = run("netperf-tcp", 2, &with(&[("size", 4_096)]));
         let messages = ran.rows()[0][0] / 8 / 4_096 * 6 / 1_000;
         let wakeups = ran.wakeups() * 100 / messages;
-        // Measured on a running kernel: 0.8 to 0.97 sleeps of the sender for each message of 1 KiB and more, and those of the receiver.
+        // Measured on a running kernel: for each message of 1 KiB and more the sender sleeps 0.8 to 0.97 times; the
+        // receiver's sleeps are extra.
         assert!((80..320).contains(&wakeups), "{wakeups} wakeups per 100 messages");
     }
 
@@ -500,8 +504,8 @@ mod tests {
 
     #[test]
     fn what_is_received_was_sent_and_both_rates_are_over_one_time() {
-        // On one CPU the sender fills the buffer, and goes on; on two the receiver may have something to read when the warm-up ends. With a small
-        // buffer the end of a run finds it full.
+        // On one CPU the sender fills the buffer and goes on; on two, the receiver may still have something to read
+        // when the warm-up ends. A small buffer is full when a run ends.
         let mut lossy = 0;
         for (cpus, size, buffers, warmup) in
             [(1, 1_024, 256, 1), (1, 64, 0, 3), (2, 64, 256, 0), (2, 16_384, 0, 2), (1, 16_384, 256, 2)]
@@ -533,7 +537,7 @@ mod tests {
         assert_eq!(window.rate(8), 240_000_000);
     }
 
-    /// How many in a hundred of a segment's own work is done in its reader's system call; the rest is done in the sender's softirq.
+    /// Percentage of a segment's own work that is done in its reader's system call; the sender's softirq does the rest.
     fn in_the_readers_call(net: NetRules) -> u64 {
         let mut sim = boot_with_net::<true>(2, net);
         sim.sched.arch.start_profile(Ps::ZERO);

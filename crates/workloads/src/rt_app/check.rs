@@ -1,4 +1,4 @@
-//! What only the whole file shows: threads that nobody wakes, locks that are not held, parts that never run.
+//! Checks that need the whole file: threads that nobody wakes, locks that are not held, parts that never run.
 
 use super::description::{Application, BarrierId, Event, Loops, MutexId, TaskId};
 use super::fault::{Fault, Position, Warning, WarningKind, quoted, suggestion};
@@ -74,7 +74,7 @@ fn warn_of_waits(app: &Application, warnings: &mut Vec<Warning>) {
     }
 }
 
-/// Each mention of a barrier counts the task's instances once more, but each thread arrives at one at a time.
+/// Every mention of a barrier counts the task's instances again, but a thread arrives at only one mention at a time.
 fn warn_of_repeated_barriers(app: &Application, warnings: &mut Vec<Warning>) {
     let mut uses: BTreeMap<(TaskId, BarrierId), (u32, Position)> = BTreeMap::new();
     for (task, step) in app.steps() {

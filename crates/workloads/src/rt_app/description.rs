@@ -63,7 +63,7 @@ pub struct Application {
     pub resources: Resources,
     /// Paths of control groups, each beginning with `/`; at most [`super::MOST_TASKGROUPS`].
     pub taskgroups: Vec<String>,
-    /// By position.
+    /// In the order of their positions.
     pub warnings: Vec<Warning>,
 }
 
@@ -97,15 +97,15 @@ pub enum Calibration {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Task {
     pub name: String,
-    /// Of the name.
+    /// The position of the name.
     pub position: Position,
-    /// Threads at the start; 0 = only by `fork`.
+    /// Threads at the start; 0 = threads only come from `fork`.
     pub instances: u32,
-    /// From the common start of all threads to this one's first phase, in microseconds.
+    /// Microseconds from the common start of all threads to this one's first phase.
     pub delay_us: u64,
     /// How often the sequence of phases runs.
     pub loops: Loops,
-    /// Set when the thread starts.
+    /// The policy that is set when the thread starts.
     pub policy: Placed<Policy>,
     pub util_min: Option<Placed<u16>>,
     pub util_max: Option<Placed<u16>>,
@@ -119,7 +119,7 @@ pub struct Task {
 }
 
 impl Task {
-    /// Whether it is measured by its timers; otherwise by its rounds.
+    /// Whether the table measures the task by its timers; otherwise by its rounds.
     pub fn has_timers(&self) -> bool {
         let mut steps = self.phases.iter().flat_map(|phase| &phase.steps);
         steps.any(|step| matches!(step.event, Event::Timer { .. }))
@@ -146,7 +146,8 @@ pub struct Phase {
     pub util_max: Option<Placed<u16>>,
     pub taskgroup: Option<Placed<TaskgroupId>>,
     pub nodes_membind: Option<Placed<Vec<u16>>>,
-    /// Where the task may run from this phase's beginning: the phase's list, else the task's; `None` = on all CPUs.
+    /// Where the task may run from the beginning of this phase: the phase's list, else the task's; `None` = on all
+    /// CPUs.
     pub cpus: Option<Placed<CpuMask>>,
     /// In the order of execution, never empty.
     pub steps: Vec<Step>,
@@ -272,8 +273,8 @@ pub struct Timer {
     pub mode: TimerMode,
 }
 
-/// What a timer does when its moment has passed before it is waited for. Its first moment is counted from the start of
-/// the first thread, plus the delay of the thread that uses it first.
+/// What a timer does if a thread comes to wait for it after its moment has passed. The first moment is counted from the
+/// start of the first thread, plus the delay of the thread that uses the timer first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TimerMode {
     /// The next period counts from now.
@@ -303,11 +304,12 @@ pub struct Buffer {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Chain {
     pub stride_bytes: u32,
-    /// In the order of bit-reversed positions, against prefetchers; else one stride after the other.
+    /// Whether the pointers follow bit-reversed positions, which defeats prefetchers; otherwise one stride after the
+    /// other.
     pub random: bool,
 }
 
-/// Everything threads meet at, by dense index. The strings are names for display.
+/// Everything threads meet at. Ids index these lists; the strings are names for display.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Resources {
     pub mutexes: Vec<String>,
@@ -322,12 +324,12 @@ pub struct Resources {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Barrier {
     pub name: String,
-    /// Arrivals that open it: the uses in the file, each times the instances of its task.
+    /// Arrivals that open it: each use in the file counts the instances of its task.
     pub users: u32,
 }
 
 impl Resources {
-    /// The name of what an event may have to wait at.
+    /// The name of the resource at which an event may have to wait.
     pub fn met_at(&self, event: &Event) -> Option<&str> {
         Some(match *event {
             Event::Lock(mutex) | Event::Unlock(mutex) | Event::Resume { mutex, .. } => &self.mutexes[mutex.index()],

@@ -8,7 +8,7 @@ use super::policy::PROPERTIES;
 use super::tree::{Entry, Node, property};
 use super::{LARGEST_INT, LONGEST_EVENT_US};
 
-/// The names of events, in the order in which rt-app tries them as beginnings.
+/// The names of events, in the order in which rt-app compares them with the beginning of a key.
 pub(super) const EVENTS: [&str; 20] = [
     "lock", "unlock", "wait", "signal", "broad", "sync", "sleep", "runtime", "run", "timer", "suspend", "resume",
     "memrun", "mem", "iorun", "yield", "barrier", "fork", "sem_post", "sem_wait",
@@ -73,12 +73,12 @@ impl Reader {
         })
     }
 
-    /// Help for a name that is no task's.
+    /// The help text for a name that is not a task's.
     pub fn no_such_task(&self, found: &str) -> String {
         format!("no task is called that; {}", suggestion(found, self.task_ids.keys().map(String::as_str)))
     }
 
-    /// `runtme` begins with `run` and so is one: say so, where another name is one slip away.
+    /// `runtme` begins with `run`, so rt-app reads it as `run`. This warns where another event's name is one typo away.
     fn warn_of_misreading(&mut self, entry: &Entry, kind: &'static str) {
         let key = entry.written.as_str();
         let rest = &key[kind.len()..];
@@ -139,9 +139,9 @@ impl Reader {
         })
     }
 
-    /// rt-app ignores the value since its commit 32fcddf (2025) and waits on the task's own name; before, the value was
-    /// what to wait on. Both agree in most files. The older reading is kept where only it makes sense: somebody resumes
-    /// that name, and no task has it.
+    /// Since its commit 32fcddf (2025) rt-app ignores the value and waits on the task's own name; before, the value
+    /// named what to wait on. Both agree in most files. We keep the older reading where only it makes sense: some
+    /// `resume` uses that name, and no task has it.
     fn suspend(&mut self, owner: &Owner, entry: &Entry) -> Event {
         let written = match &entry.node.value {
             super::tree::Value::Text(text) => text.as_str(),
@@ -216,7 +216,7 @@ impl Reader {
     }
 }
 
-/// What an event's value should be; with the reason why it is an event, where its name does not say it outright.
+/// What an event's value should be. If the name is not exactly an event's, the text also says why it counts as one.
 fn expected(entry: &Entry, kind: &str, what: &str) -> String {
     if entry.written == kind {
         what.into()

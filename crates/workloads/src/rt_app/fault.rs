@@ -1,4 +1,4 @@
-//! What is told to the user: errors and warnings with their place, and the nearest valid name.
+//! Messages for the user: errors and warnings with their position, and the nearest valid name.
 
 use std::fmt;
 
@@ -60,7 +60,7 @@ pub enum WarningKind {
     Running,
 }
 
-/// An error that does not know its file yet.
+/// An error that does not name its file yet.
 #[derive(Clone, Debug)]
 pub(super) struct Fault {
     pub position: Position,
@@ -78,7 +78,7 @@ impl Fault {
     }
 }
 
-/// Names beyond this many characters are nobody's slip of the keyboard.
+/// A name longer than this is not taken for a typo.
 const LONGEST_COMPARED: usize = 64;
 
 /// Valid names a message lists in full.

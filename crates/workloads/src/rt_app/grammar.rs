@@ -11,7 +11,7 @@ use units::{CpuId, NR_CPUS};
 
 const TOP: [&str; 3] = ["tasks", "global", "resources"];
 
-/// `frag` stands in rt-app's own use cases and means nothing to rt-app either.
+/// `frag` occurs in rt-app's own use cases; rt-app ignores it too.
 pub(super) const GLOBAL: [&str; 14] = [
     "duration",
     "calibration",
@@ -32,7 +32,7 @@ pub(super) const GLOBAL: [&str; 14] = [
 /// rt-app's default, 4 MiB.
 const DEFAULT_MEM_BUFFER_BYTES: u32 = 4 << 20;
 
-/// Resource types of the old `resources` section that can still be referred to, and those that are only read.
+/// Resource types of the old `resources` section that events can still refer to, and those that are read and not used.
 const RESOURCE_TYPES: [&str; 8] = ["mutex", "wait", "timer", "signal", "broadcast", "sync", "sleep", "run"];
 
 const FTRACE_CATEGORIES: [&str; 7] = ["none", "main", "task", "run", "loop", "stats", "event"];
@@ -43,7 +43,7 @@ pub(super) struct Reader {
     pub names: Names,
     pub global: Global,
     pub task_ids: BTreeMap<String, TaskId>,
-    /// Names that some `suspend` gives and some `resume` calls, and no task has.
+    /// Names that some `suspend` gives and some `resume` uses, and that are not a task's.
     pub suspend_groups: BTreeSet<String>,
 }
 
@@ -211,7 +211,7 @@ impl Reader {
         }
     }
 
-    /// The section of older files. Threads meet at names, declared or not.
+    /// The `resources` section of older files. Threads may meet at a name whether it is declared here or not.
     fn resources(&mut self, node: &Node) -> Result<(), Fault> {
         for entry in node.object("resources", "an object of resources by name")? {
             let what = "an object such as {\"type\": \"mutex\"}";

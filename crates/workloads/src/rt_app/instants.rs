@@ -1,11 +1,11 @@
-//! Tasks that repeat for ever without time passing: a simulation would never leave that instant.
+//! Finds tasks that repeat for ever without time passing: a simulation would never leave that instant.
 
 use super::TURNS_AT_ONE_INSTANT;
 use super::description::{Application, Event, Loops, Phase, Step, Task, TaskId};
 use super::fault::{Fault, quoted};
 use std::collections::BTreeMap;
 
-/// What tasks meet at: a condition, a semaphore, a barrier.
+/// What tasks meet at: a condition, a semaphore or a barrier.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Meeting {
     Condition(u32),
@@ -14,7 +14,7 @@ pub(super) enum Meeting {
 }
 
 impl Meeting {
-    /// Where the event waits, if it does.
+    /// Where the event waits, if it waits.
     pub fn waits_at(event: &Event) -> Option<Meeting> {
         match *event {
             Event::Wait { condition, .. } | Event::Sync { condition, .. } | Event::Suspend { condition, .. } => {
@@ -26,7 +26,7 @@ impl Meeting {
         }
     }
 
-    /// Where the event wakes those who wait, if it does.
+    /// Where the event wakes waiters, if it does.
     pub fn wakes_at(event: &Event) -> Option<Meeting> {
         match *event {
             Event::Signal(condition) | Event::Broad(condition) => Some(Meeting::Condition(condition.0)),
@@ -57,8 +57,9 @@ impl Place {
     }
 }
 
-/// Refuses tasks that can repeat without time passing: all that do not compute or sleep themselves, less those that
-/// wait for a task that does, until no more can be taken off. One that waits where nobody wakes it is none: it stops.
+/// Refuses tasks that can repeat without time passing. The suspects are all tasks that neither compute nor sleep
+/// themselves. A suspect that waits for a task that does is cleared, until no more can be. A task that waits where
+/// nobody wakes it is no suspect: it stops.
 pub(super) fn refuse_endless(app: &Application) -> Result<(), Fault> {
     let mut suspects: Vec<Vec<&[Phase]>> = app.tasks.iter().map(timeless_cycles).collect();
     let mut places: BTreeMap<Meeting, Place> = BTreeMap::new();
@@ -123,7 +124,7 @@ fn push_once(tasks: &mut Vec<TaskId>, task: TaskId) -> bool {
     new
 }
 
-/// Sequences of phases that take no time themselves and that a task repeats for ever, or so often that it looks so.
+/// Sequences of phases that take no time themselves and that a task repeats for ever, or so often that it seems so.
 fn timeless_cycles(task: &Task) -> Vec<&[Phase]> {
     let turns = |loops: Loops| match loops {
         Loops::Forever => u64::MAX,

@@ -47,14 +47,14 @@ impl Lines {
 /// The text for jsonc-parser, and the way back to the user's.
 pub(super) struct Source {
     text: String,
-    /// Offsets in `text` at which [`EMPTY_VALUE`] was inserted, ascending.
+    /// The offsets in `text` at which [`EMPTY_VALUE`] was inserted, ascending.
     inserted: Vec<usize>,
     lines: Lines,
     /// Why the text ends too early, if it does.
     cut: Option<Fault>,
-    /// Names without a value that were given an empty one.
+    /// The names without a value, which were given an empty one.
     pub bare_names: Vec<Position>,
-    /// Where text begins that stands after the description and is not read.
+    /// Where trailing text begins, which follows the description and is not read.
     pub trailing: Option<Position>,
 }
 
@@ -68,7 +68,7 @@ impl Source {
         Ok(Source { text, inserted, lines, cut, bare_names, trailing })
     }
 
-    /// Position in the user's text of an offset in ours.
+    /// Position in the user's text of an offset in the rewritten text.
     pub fn position(&self, offset: usize) -> Position {
         let before = self.inserted.partition_point(|&at| at < offset);
         let shift = before * EMPTY_VALUE.len();
@@ -141,7 +141,7 @@ struct Open {
 }
 
 impl Open {
-    /// Its name, and the bracket that closes it.
+    /// The bracket's name, and the character that closes it.
     fn shape(&self) -> (&'static str, char) {
         if self.object { ("object", '}') } else { ("array", ']') }
     }
@@ -235,7 +235,7 @@ impl<'a> Rewrite<'a> {
         Fault::new(self.lines.position(at), found, right)
     }
 
-    /// The character at a byte that begins one, for a message.
+    /// The character that begins at this byte, for a message.
     fn character(&self, at: usize) -> String {
         match self.text[at..].chars().next() {
             Some('\u{feff}') => "a byte order mark (U+FEFF)".into(),
@@ -278,7 +278,7 @@ impl<'a> Rewrite<'a> {
         Ok(())
     }
 
-    /// First offset from `from` on that is neither blank nor comment. An open comment counts as something.
+    /// The first offset from `from` on that is neither blank nor comment. An unclosed comment counts as significant.
     fn significant(&self, from: usize) -> Option<usize> {
         let mut at = from;
         while at < self.bytes.len() {
@@ -294,7 +294,8 @@ impl<'a> Rewrite<'a> {
         None
     }
 
-    /// The offset after the comment at `at`: the line's end, or after `*/`. `None` = it is none, or has no end.
+    /// The offset after the comment at `at`: the end of the line, or after `*/`. `None` if it is no comment, or has no
+    /// end.
     fn comment_end(&self, at: usize) -> Option<usize> {
         let rest = &self.bytes[at..];
         if rest.starts_with(b"//") {
@@ -306,7 +307,7 @@ impl<'a> Rewrite<'a> {
         }
     }
 
-    /// Blanks a comment out, so that both readers agree on where it ends (json-c: a line comment ends at a line feed).
+    /// Blanks a comment out, so that both readers agree where it ends (in json-c a line comment ends at a line feed).
     fn comment(&mut self) -> Result<(), Fault> {
         match self.comment_end(self.at) {
             Some(end) => {
@@ -321,7 +322,7 @@ impl<'a> Rewrite<'a> {
         }
     }
 
-    /// Copies a string, and gives a name that lacks it an empty value: `"suspend",` in files made for older workgens.
+    /// Copies a string. A name without a value gets an empty one: `"suspend",` occurs in files made for older workgens.
     fn string(&mut self) -> Result<(), Fault> {
         let start = self.at;
         let quote = self.bytes[start];
@@ -387,8 +388,8 @@ impl<'a> Rewrite<'a> {
         self.copy(length);
     }
 
-    /// Writes json-c's keywords the way jsonc-parser knows them. Other words have no place, but one at the very end may
-    /// be what is left of a keyword.
+    /// Writes json-c's keywords in jsonc-parser's spelling. Other words are refused, but one at the very end may be the
+    /// beginning of a keyword that was cut.
     fn word(&mut self) -> Result<(), Fault> {
         let length = self.bytes[self.at..].iter().take_while(|b| b.is_ascii_alphanumeric() || **b == b'_').count();
         let word = &self.text[self.at..self.at + length];

@@ -1,4 +1,4 @@
-//! What threads report while they run, and rt-app's log made of it.
+//! What threads report while they run, and how rt-app's log is made from it.
 //!
 //! Each thread reports into series of its own, one per [`Column`]; a row of the log is complete with [`Column::WuLat`].
 
@@ -9,7 +9,7 @@ use std::fmt::Write;
 /// What a thread's series holds. Times are microseconds, rounded as rt-app rounds them, except where said.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Column {
-    /// A forked thread's first report: its task (high half) and its number among the task's forks (low half).
+    /// A forked thread's first report: its task (high half), and its number among that task's forks (low half).
     Born,
     Perf,
     Run,
@@ -22,7 +22,7 @@ pub(super) enum Column {
     CDuration,
     CPeriod,
     WuLat,
-    /// Nanoseconds from a timer's moment until its thread runs: one for each time that a thread slept for it.
+    /// Nanoseconds from a timer's moment until its thread runs; one report each time a thread slept for the timer.
     TimerLatency,
 }
 
@@ -71,25 +71,25 @@ pub struct ThreadLog {
 /// One row. The columns are rt-app's.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct LogRow {
-    /// Thousands of loops that `run` and `runtime` were worth, each event rounded down.
+    /// Thousands of loops that `run` and `runtime` were worth; each event is rounded down.
     pub perf: u64,
-    /// What `run` and `runtime` took.
+    /// How long `run` and `runtime` took.
     pub run_us: u64,
-    /// What the round took.
+    /// How long the round took.
     pub period_us: u64,
     /// On the simulated clock, which stands for CLOCK_MONOTONIC.
     pub start_us: u64,
     pub end_us: u64,
     /// The start, counted from when the process began to start threads.
     pub rel_start_us: u64,
-    /// From reaching the timer until its moment; negative when that had passed. The last timer's, or with
+    /// From reaching the timer until its moment; negative if the moment had passed. This is the last timer's, or with
     /// `cumulative_slack` the sum.
     pub slack_us: i64,
-    /// What `run` and `runtime` ask for.
+    /// How much time `run` and `runtime` ask for.
     pub c_duration_us: u64,
-    /// What the timers ask for.
+    /// How much time the timers ask for.
     pub c_period_us: u64,
-    /// From the timers' moments until the thread ran again, since the last missed one.
+    /// From the timers' moments until the thread ran again; a missed moment begins the sum anew.
     pub wu_lat_us: u64,
 }
 
@@ -98,13 +98,13 @@ pub(super) fn rounded_us(ns: u64) -> u64 {
     (ns + 500) / 1000
 }
 
-/// The same for differences, halves away from zero.
+/// The same for differences; halves are rounded away from zero.
 pub(super) fn rounded_difference_us(later_ns: u64, earlier_ns: u64) -> i64 {
     let size = rounded_us(later_ns.abs_diff(earlier_ns)) as i64;
     if later_ns >= earlier_ns { size } else { -size }
 }
 
-/// A thread's log while it is read, and the columns of the row at hand.
+/// A thread's log as it is read, and the columns of the current row.
 struct Open {
     log: ThreadLog,
     columns: [u64; Column::ALL.len()],
@@ -148,7 +148,7 @@ pub(super) fn logs(app: &Application, samples: &[Sample]) -> Vec<ThreadLog> {
         };
         let index = thread as usize;
         if column == Column::Born {
-            // Forked threads need not come to run in the order of their forks.
+            // Forked threads may run first in another order than they were forked.
             threads.resize_with(threads.len().max(index + 1), || None);
             let (task, fork) = born(sample.value);
             threads[index] = Some(Open::new(app, task, thread, Some(fork)));
@@ -173,7 +173,7 @@ fn born(value: u64) -> (TaskId, u32) {
     (TaskId((value >> 32) as u32), value as u32)
 }
 
-/// Of the threads of `task`, in the order of their reports: nanoseconds from the moments of timers until the thread ran
+/// For the threads of `task`, in the order of their reports: the nanoseconds from timers' moments until the thread ran
 /// (`timers`), or else the length of each round of a phase.
 pub(super) fn times(app: &Application, task: TaskId, timers: bool, samples: &[Sample]) -> Vec<u64> {
     let mut task_of: Vec<TaskId> = app.threads().collect();

@@ -1,8 +1,9 @@
-//! What `mem`, `memrun` and `iorun` take: cycles of work, and what it fetches from beyond its core's own caches.
+//! The cost of `mem`, `memrun` and `iorun`: cycles of work, and lines fetched from beyond the core's own caches.
 //!
-//! rt-app's loops are overwriting with memset(), a read or write of each byte in turn, and following pointers. All three go through their buffer again and
-//! again, so what they take is decided by the caches that hold it: a core's own ones as if nobody else were in them (after a switch the task
-//! fetches again what others have pushed out, as every working set), the last level cache and memory as the machine has them, shared with all who run there.
+//! rt-app's loops overwrite with memset(), read or write each byte in turn, or follow pointers. Each loop passes
+//! through its buffer again and again, so the caches that hold the buffer decide how long it takes. A core's own caches
+//! count as if nobody else used them (after a switch the task fetches again what others have evicted, as for every
+//! working set). The last level cache and memory are the machine's, shared with all that run there.
 
 use super::description::{Buffer, Chain, MemAccess};
 use machine::memory::{Fetches, Order};
@@ -12,14 +13,15 @@ use os::memory::RegionId;
 use sim::program::Op;
 use units::Cycles;
 
-/// Cycles to overwrite 64 bytes in a row of level 1 (guess: 2, 1 to 4) and from beyond (4, 2 to 8), where lines come ahead of time.
+/// Cycles to overwrite 64 sequential bytes in level 1 (guess: 2, 1 to 4), and further away (4, 2 to 8), where lines are
+/// prefetched.
 const ROW_CYCLES: [u64; 2] = [2, 4];
 const ROW: u64 = 64;
-/// Cycles until a pointer in level 1 has come (guess: 4 to 5).
+/// Latency in cycles of a pointer load from level 1 (guess: 4 to 5).
 const POINTER: u64 = 5;
-/// A byte that is read or written, with its share of the loop (guess: 1 to 5).
+/// Thousandths of a cycle to read or write a byte, including its share of the loop (guess: 1 to 5).
 const BYTE_MILLICYCLES: u64 = 1_500;
-/// A write() to /dev/null, which looks at no byte of it (guess: 200 to 1000).
+/// Cycles of a write() to /dev/null, which does not look at the bytes (guess: 200 to 1000).
 const WRITE: u64 = 400;
 
 /// A core's own caches.
@@ -28,7 +30,7 @@ pub struct Caches {
     pub line_bytes: u64,
     pub l1_bytes: u64,
     pub l2_bytes: u64,
-    /// Cycles until a load from level 2 has come.
+    /// Latency in cycles of a load from level 2.
     pub l2_load: Cycles,
 }
 
@@ -43,17 +45,17 @@ impl From<&Prices> for Caches {
     }
 }
 
-/// Going through memory.
+/// One pass through memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Pass {
     pub work: Cycles,
     pub fetches: Fetches,
-    /// Bytes of the buffer that each 1000 cycles of work come to, at most.
+    /// The most bytes of the buffer that 1000 cycles of work pass through.
     bytes: u64,
 }
 
 impl Pass {
-    /// Work that comes to a line in so many thousandths of a cycle, through a set of so many bytes.
+    /// `work` cycles that pass through `working_set` bytes, one line in each `line_millicycles` thousandths of a cycle.
     fn lines(caches: &Caches, work: u64, line_millicycles: u64, working_set: u64, order: Order) -> Pass {
         let lines = (1_000_000 / line_millicycles) as u32;
         let beyond = if working_set > caches.l2_bytes { lines } else { 0 };
@@ -61,7 +63,7 @@ impl Pass {
         Pass { work: Cycles(work), fetches, bytes: u64::from(lines) * caches.line_bytes }
     }
 
-    /// What a task does that passes through `region`, on a CPU whose cycle takes so long.
+    /// The operations of a task that passes through `region`, on a CPU of `ps_per_cycle`.
     pub fn ops(self, region: RegionId, ps_per_cycle: u64) -> Vec<Op> {
         let bytes_per_second = (self.bytes * 1_000_000_000 / ps_per_cycle).max(1);
         let mut ops = vec![Op::Touch { region, bytes_per_second }];
@@ -77,7 +79,7 @@ impl Pass {
     }
 }
 
-/// `mem`: so many bytes overwritten, in rounds through a buffer of `buffer` bytes.
+/// `mem`: overwrites `bytes` bytes, in rounds through a buffer of `buffer` bytes.
 pub(super) fn mem(caches: &Caches, bytes: u32, buffer: u32) -> Pass {
     let set = u64::from(bytes.min(buffer));
     let row = ROW_CYCLES[usize::from(set > caches.l1_bytes)];
@@ -85,12 +87,12 @@ pub(super) fn mem(caches: &Caches, bytes: u32, buffer: u32) -> Pass {
     Pass::lines(caches, u64::from(bytes).div_ceil(ROW) * row, line, set, Order::Ahead)
 }
 
-/// `iorun`: so many bytes written, a buffer of `buffer` bytes at a time.
+/// `iorun`: writes `bytes` bytes, a buffer of `buffer` bytes at a time.
 pub(super) fn iorun(bytes: u32, buffer: u32) -> Cycles {
     Cycles(u64::from(bytes.div_ceil(buffer)) * WRITE)
 }
 
-/// `memrun`: so many accesses to a buffer.
+/// `memrun`: makes `count` accesses to a buffer.
 pub(super) fn memrun(caches: &Caches, access: MemAccess, count: u32, buffer: &Buffer) -> Pass {
     match (access, buffer.chain) {
         (MemAccess::Chase, Some(chain)) => follow(caches, u64::from(count), u64::from(buffer.bytes), chain),
@@ -101,7 +103,7 @@ pub(super) fn memrun(caches: &Caches, access: MemAccess, count: u32, buffer: &Bu
     }
 }
 
-/// From one pointer to the next, so many times. Those that lie in a row come ahead of time, as fast as their lines do.
+/// Follows `count` pointers. Pointers that lie in sequence are prefetched, and come as fast as their lines do.
 fn follow(caches: &Caches, count: u64, bytes: u64, chain: Chain) -> Pass {
     let stride = u64::from(chain.stride_bytes);
     // Only the lines with a pointer in them are touched.
@@ -126,7 +128,7 @@ mod tests {
         Buffer { shared_as: None, bytes, chain: Some(Chain { stride_bytes, random }) }
     }
 
-    /// Cycles, and the lines of 1000 of them that come from beyond the core's caches.
+    /// Cycles, and how many lines in 1000 of them come from beyond the core's caches.
     fn of(pass: Pass) -> (u64, u32) {
         (pass.work.0, pass.fetches.lines)
     }
@@ -173,7 +175,7 @@ mod tests {
         for access in [MemAccess::Read, MemAccess::Write] {
             let plain = Buffer { chain: None, ..buffer(64 << 20, 64, false) };
             assert_eq!(of(memrun(&CACHES, access, 1_000, &plain)), (1_500, 0), "of 64 MiB it reads 1000 bytes");
-            // A line in 96 cycles.
+            // One line every 96 cycles.
             assert_eq!(of(memrun(&CACHES, access, 2 << 20, &plain)), (3 << 20, 10));
         }
     }
@@ -185,7 +187,8 @@ mod tests {
         assert_eq!(sizes.map(|bytes| chase(buffer(bytes, 64, true))), [(5_000, 0), (14_000, 0), (5_000, 200)]);
         assert_eq!(memrun(&CACHES, MemAccess::Chase, 1, &buffer(8 << 20, 64, true)).fetches.order, Order::Chained);
         assert_eq!(sizes.map(|bytes| chase(buffer(bytes, 64, false))), [(5_000, 0), (5_000, 0), (5_000, 200)]);
-        // A pointer every 4 KiB: a 64th of the lines; eight to a line: the first brings the others.
+        // A pointer every 4 KiB touches a 64th of the lines. With eight pointers to a line, the first brings the other
+        // seven.
         assert_eq!(chase(buffer(1 << 20, 4_096, true)), (5_000, 0));
         assert_eq!(chase(buffer(256 << 20, 8, false)), (5_000, 25));
     }

@@ -1,8 +1,9 @@
 //! rt-app workload files: from text to a typed, checked and resolved [`Application`].
 //!
-//! The grammar is rt-app's (commit 55cb0c04, 2026-05-06), read as json-c reads it; `docs/rt-app.md` has it in one
-//! table. Nothing is dropped in silence: what rt-app would ignore is refused, with its place and the nearest valid
-//! name, or, where rt-app documents it and it cannot matter here, accepted with a warning. Every event knows its place.
+//! The grammar is rt-app's (commit 55cb0c04, 2026-05-06), read as json-c reads it; `docs/rt-app.md` shows it in one
+//! table. Nothing is silently dropped. What rt-app would ignore is refused, with its position and the nearest valid
+//! name; or it is accepted with a warning, if rt-app documents it and it cannot matter here. Every event knows its
+//! position.
 //!
 //! The work is done in this order, one file each: `lexical` (json-c's text to jsonc-parser's), `tree` (order,
 //! positions, repeated names), `grammar`, `task`, `policy`, `event` (meaning), `names` (dense ids), `check` and
@@ -10,14 +11,14 @@
 //!
 //! # A run
 //!
-//! [`instance`] makes an [`RtApp`] of an application. It runs as one process of
-//! threads (`process`, `program`, `settings`), which do what rt-app's threads do and report what its log holds (`log`):
-//! an [`RtApp`] reads the logs and the samples of its table out of these reports.
+//! [`instance`] makes an [`RtApp`] of an application. It runs as one process of threads (`process`, `program`,
+//! `settings`), which do what rt-app's threads do and report what rt-app would log (`log`). From these reports an
+//! [`RtApp`] produces the logs and the samples of its table.
 //!
-//! The table is [`RtApp::NAME`]: a row for each task that may run ([`RtApp::operations`]), arithmetic means, in
-//! [`RtApp::UNIT`], lower is better. A task with timers is measured by its wakeup latencies (`wu_lat`): from the moment
-//! of a timer that a thread sleeps for until the thread runs, timer slack included; a moment that was missed is no
-//! wakeup and gives no sample. A task without timers is measured by its rounds: how long each execution of a phase's
+//! The table is [`RtApp::NAME`]: one row for each task that may run ([`RtApp::operations`]), with the arithmetic mean
+//! in [`RtApp::UNIT`]; lower is better. A task with timers is measured by its wakeup latencies (`wu_lat`): the time
+//! from the moment of a timer that a thread sleeps for until the thread runs, timer slack included. A missed moment is
+//! no wakeup and gives no sample. A task without timers is measured by its rounds: how long each execution of a phase's
 //! events takes.
 
 mod check;
@@ -59,34 +60,34 @@ use fault::Fault;
 pub const LONGEST_EVENT_US: i64 = LARGEST_INT;
 /// The longest `duration`, in seconds: one day.
 pub const LONGEST_DURATION_S: i64 = 24 * 60 * 60;
-/// Threads at the start, of one task and of all.
+/// The most threads at the start, of one task and of all.
 pub const MOST_INSTANCES: i64 = 100_000;
 /// Different task groups in one file (rt-app: `max_nbr_tgs`).
 pub const MOST_TASKGROUPS: usize = 32;
-/// Forks of one task (rt-app: `FORKS_LIMIT`); it stops at the next.
+/// The most forks of one task (rt-app: `FORKS_LIMIT`); at the next one rt-app stops.
 pub const FORK_LIMIT: u32 = 1024;
 
-/// rt-app's numbers are C `int`s, and larger ones are cut to this.
+/// rt-app stores numbers in C `int`s and clamps larger ones to this.
 const LARGEST_INT: i64 = i32::MAX as i64;
 /// CONFIG_NODES_SHIFT is at most 10.
 const MOST_NUMA_NODES: i64 = 1024;
 /// Repetitions without any time passing from which on a loop counts as endless.
 const TURNS_AT_ONE_INSTANT: u64 = 1_000_000;
 
-/// What to do with a name that stands more than once in one object.
+/// How to treat a name that occurs more than once in one object.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Duplicates {
-    /// Keep all, in order, as workgen makes of the file before rt-app reads it.
+    /// Keep all occurrences in order, as workgen does before rt-app reads the file.
     #[default]
     Workgen,
-    /// The last value, at the place of the first, as rt-app reads the file itself.
+    /// Keep the last value, at the place of the first, as rt-app does when it reads the file itself.
     JsonC,
 }
 
 /// Reads the text of an rt-app file.
 ///
-/// `file` is the name for messages. Errors name line, column, what was found and what would be right; the first one
-/// ends the reading. [`Application::warnings`] has what runs but may not be meant.
+/// `file` is the name for messages. Errors give the line and column, what was found, and what would be right; reading
+/// ends at the first one. [`Application::warnings`] lists what runs but may not be what the author meant.
 pub fn parse(text: &str, file: &str, duplicates: Duplicates) -> Result<Application, RtAppError> {
     read(text, file, duplicates).map_err(|fault| fault.in_file(file))
 }

@@ -1,4 +1,4 @@
-//! From names to dense ids: whatever is named for the first time is created, as in rt-app.
+//! From names to dense ids: the first mention of a name creates it, as in rt-app.
 
 use super::MOST_TASKGROUPS;
 use super::description::{
@@ -46,7 +46,7 @@ impl Table<String, TimerUse> {
     }
 }
 
-/// A timer, and where its mode is said for the first time.
+/// A timer, and where a use first gave its mode.
 pub(super) struct TimerUse {
     pub timer: Timer,
     pub relative_at: Option<Position>,
@@ -54,8 +54,8 @@ pub(super) struct TimerUse {
 }
 
 impl TimerUse {
-    /// rt-app keeps the mode with the timer: one use that says absolute makes it so for all. `Some` = another use says
-    /// the opposite, there.
+    /// rt-app keeps the mode with the timer: one use that says absolute makes it absolute for all. `Some` is the
+    /// position of another use that says the opposite.
     pub fn say(&mut self, mode: TimerMode, position: Position) -> Option<Position> {
         match mode {
             TimerMode::Relative => {
@@ -73,7 +73,7 @@ impl TimerUse {
 
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum BufferKey {
-    /// By `ref` and kind of access: rt-app keeps one for each kind.
+    /// By `ref` and kind of access, since rt-app keeps one for each kind.
     Shared(String, u8),
     /// By task, kind of access and shape: size, stride, order.
     Own(u32, u8, u32, u32, bool),
@@ -124,7 +124,7 @@ impl Names {
         Ok(TaskgroupId(id))
     }
 
-    /// The buffer of a `memrun`; sharers must agree on its shape.
+    /// The buffer of a `memrun`; all that share it must agree on its shape.
     pub fn buffer(
         &mut self,
         task: TaskId,

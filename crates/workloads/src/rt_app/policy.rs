@@ -6,7 +6,7 @@ use super::tree::{Entry, Node, property};
 use super::{LARGEST_INT, MOST_NUMA_NODES};
 use units::{CpuId, CpuMask, NR_CPUS};
 
-/// Names that a task and a phase both may have.
+/// Names that both tasks and phases may have.
 pub(super) const PROPERTIES: [&str; 10] = [
     "policy",
     "priority",
@@ -31,7 +31,7 @@ const SHORTEST_DEADLINE_RUNTIME_US: u32 = 2;
 
 const MICROSECONDS: &str = "a whole number of microseconds";
 
-/// What the file says, before it is resolved against the policy in force.
+/// What the file says, before it is combined with the policy in force.
 #[derive(Default)]
 pub(super) struct Properties {
     pub policy: Option<Placed<PolicyName>>,
@@ -43,7 +43,7 @@ pub(super) struct Properties {
     pub util_max: Option<Placed<u16>>,
     pub cpus: Option<Placed<CpuMask>>,
     pub nodes_membind: Option<Placed<Vec<u16>>>,
-    /// `None` also for an empty path, which rt-app takes for none.
+    /// `None` also for an empty path, which rt-app treats as none.
     pub taskgroup: Option<Placed<String>>,
 }
 
@@ -86,8 +86,8 @@ impl Properties {
         Ok(read)
     }
 
-    /// Takes the older names of the deadline parameters where no newer one is used. In a task without phases `runtime`
-    /// is an event too: then it counts as a parameter for SCHED_DEADLINE only.
+    /// Uses the older names of the deadline parameters where no newer one is given. In a task without phases `runtime`
+    /// is an event too; there it counts as a parameter for SCHED_DEADLINE only.
     pub fn read_old_names(
         &mut self,
         entries: &[Entry],

@@ -1,4 +1,4 @@
-//! The process of a running application: what its threads share, and main, which starts them and waits for them.
+//! The process of a running application: what its threads share, and main, which starts the threads and waits for them.
 
 use super::FORK_LIMIT;
 use super::description::{
@@ -19,8 +19,8 @@ use std::collections::VecDeque;
 use std::rc::Rc;
 use units::{CpuMask, Cycles, Ns};
 
-/// Bytes of private cache that a thread uses again after a switch beside its buffers: its stack and rt-app's data of the thread (guess, 2
-/// to 8 KiB; the loop that `run` executes touches no memory).
+/// Bytes of private cache that a thread uses again after a switch, apart from its buffers: its stack and rt-app's data
+/// for the thread (guess, 2 to 8 KiB; the loop that `run` executes touches no memory).
 const WORKING_SET: u64 = 4 * 1024;
 /// Length of a task's name in the kernel (TASK_COMM_LEN, less the zero).
 const LONGEST_COMM: usize = 15;
@@ -29,7 +29,8 @@ const LONGEST_COMM: usize = 15;
 pub(super) struct Process {
     pub app: Application,
     pub cores: Cores,
-    /// What rt-app would have calibrated; 1 where the file does not say, so that a loop is a nanosecond.
+    /// The loop time that rt-app would have calibrated; 1 where the file does not give it, so that a loop takes a
+    /// nanosecond.
     pub ns_per_loop: u64,
     /// By [`super::TaskgroupId`].
     pub groups: Vec<TgId>,
@@ -39,34 +40,34 @@ pub(super) struct Process {
     pub start: sync::BarrierId,
     mutexes: Vec<sync::MutexId>,
     conditions: Vec<sync::CondId>,
-    /// One more than the application names: nobody posts the last.
+    /// One more than the application names: nobody ever posts the last ([`Process::never`]).
     semaphores: Vec<sync::SemaphoreId>,
     /// rt-app makes its barriers of these.
     barriers: Vec<(sync::MutexId, sync::CondId)>,
-    /// By task: the buffer of its `mem`, if it has that event. Nobody has touched it at the start.
+    /// By task: the buffer of its `mem`, if it has that event. At the start the buffer has never been touched.
     own_buffers: Vec<Option<RegionId>>,
-    /// Those of `memrun`, which main has filled by the start.
+    /// The buffers of `memrun`, which main has filled before the threads start.
     buffers: Vec<RegionId>,
     pub memory: RefCell<Memory>,
 }
 
 /// Variables of the process.
 pub(super) struct Memory {
-    /// rt-app: `continue_running`.
+    /// Threads go on while this is true (rt-app: `continue_running`).
     pub running: bool,
-    /// rt-app: `t_zero`, when the first thread began; timers and delays count from it.
+    /// When the first thread began (rt-app: `t_zero`); timers and delays count from it.
     pub zero: Ns,
-    /// Of shared timers, by id: the last moment; `None` before the first use.
+    /// The last moment of each shared timer, by id; `None` before its first use.
     pub timers: Vec<Option<Ns>>,
-    /// By barrier: rt-app's `waiting`, how many more have to come before one opens it.
+    /// By barrier: how many more threads have to arrive before one of them opens it (rt-app: `waiting`).
     pub missing: Vec<u32>,
-    /// By semaphore: threads in `sem_wait`.
+    /// By semaphore: threads that are in `sem_wait`.
     pub at_semaphore: Vec<u32>,
-    /// Threads so far, by index.
+    /// The threads so far, by index.
     threads: Vec<Known>,
-    /// By task.
+    /// The number of forks, by task.
     forks: Vec<u32>,
-    /// Some thread has called mlockall().
+    /// Whether some thread has called mlockall().
     locked: bool,
 }
 
@@ -127,7 +128,7 @@ impl Process {
         self.semaphores[id.index()]
     }
 
-    /// Where one waits who waits for itself.
+    /// A semaphore that nobody posts, for a thread that waits for itself.
     pub fn never(&self) -> SemaphoreId {
         SemaphoreId(self.semaphores.len() as u32 - 1)
     }
@@ -145,7 +146,7 @@ impl Process {
         self.buffers[id.index()]
     }
 
-    /// What main does with the buffers of `memrun` before there are threads: rt-app fills them as it reads its file.
+    /// What main does with the buffers of `memrun` before there are threads: rt-app fills them while it reads its file.
     fn fill_buffers(&self) -> Vec<Op> {
         let filled = self.buffers.iter().zip(&self.app.resources.buffers);
         let ops = |(&region, buffer): (&RegionId, &Buffer)| {
@@ -156,18 +157,19 @@ impl Process {
         filled.flat_map(ops).collect()
     }
 
-    /// mlockall(), which brings in all that nobody has touched so far; for whoever is the first to call it.
+    /// mlockall(), which brings in all memory that nobody has touched yet. Only the first thread to call it has
+    /// anything to do.
     pub fn lock_pages(&self) -> Vec<Op> {
         let untouched = self.own_buffers.iter().flatten();
         if !self.app.global.lock_pages || std::mem::replace(&mut self.memory.borrow_mut().locked, true) {
             return Vec::new();
         }
-        // On its way to user mode.
+        // One cycle of work takes the task back to user mode.
         untouched.flat_map(|&region| [Op::Populate(region), Op::Work(Cycles(1))]).collect()
     }
 
-    /// Bytes that threads of `task` use again after a switch: theirs, and the buffers that a core's caches hold. Larger ones are fetched
-    /// in each pass anyway.
+    /// Bytes that threads of `task` use again after a switch: their own, and the buffers that a core's caches hold.
+    /// Larger buffers are fetched in each pass anyway.
     fn working_set(&self, task: TaskId) -> (u64, u64) {
         let own = self.own_buffers[task.index()].map(|_| u64::from(self.app.global.mem_buffer_bytes));
         let mut used: Vec<BufferId> = Vec::new();
@@ -188,8 +190,9 @@ impl Process {
         self.memory.borrow().running
     }
 
-    /// Ends the application: clears `running` and wakes whoever waits for others. With [`Process::next_interrupt`] that
-    /// is what rt-app's pthread_cancel() does. Who computes ends that event first.
+    /// Ends the application: clears `running` and wakes every thread that waits for others. Together with
+    /// [`Process::next_interrupt`] this is what rt-app's pthread_cancel() does. A thread that computes finishes that
+    /// event first.
     pub fn stop(&self) -> Vec<Op> {
         let mut memory = self.memory.borrow_mut();
         memory.running = false;
@@ -200,7 +203,8 @@ impl Process {
         broadcasts.chain(posts).map(Op::Sync).collect()
     }
 
-    /// Interrupts the next thread from index `from` on that has not ended. To be done at once, while it still has not.
+    /// Interrupts the next thread, from index `from` on, that has not ended. The operation must be issued before the
+    /// thread can end.
     pub fn next_interrupt(&self, from: &mut usize) -> Option<Op> {
         let memory = self.memory.borrow();
         while let Some(thread) = memory.threads.get(*from) {
@@ -212,9 +216,11 @@ impl Process {
         None
     }
 
-    /// A thread of `task`, started by one under the settings `starter`. `fork` is its number among those forked.
+    /// A thread of `task`, started by a thread with the settings `starter`. `fork` is its number among the task's
+    /// forks.
     fn thread(process: &Rc<Process>, task: TaskId, index: u32, fork: Option<u32>, starter: &Settings) -> TaskSpec {
-        // rt-app leaves its own name to threads whose name is too long for the kernel; here it is cut.
+        // If the name is too long for the kernel, rt-app leaves its own name to the thread; here the thread's name is
+        // cut.
         let name = process.app.thread_name(task, index, fork);
         let end = (0..=LONGEST_COMM).rev().find(|&end| name.is_char_boundary(end)).unwrap_or(0);
         let comm = if name.len() <= LONGEST_COMM { &name } else { &name[..end] };
@@ -225,8 +231,8 @@ impl Process {
         settings.apply(spec)
     }
 
-    /// The next thread that is forked of `task`, by one under the settings `starter`, with its index; `Err` where
-    /// rt-app ends itself because there are too many.
+    /// The next fork of `task`, by a thread with the settings `starter`, and its index. `Err` if this exceeds the limit
+    /// of forks, at which rt-app ends itself.
     pub fn fork(process: &Rc<Process>, task: TaskId, starter: &Settings) -> Result<(u32, TaskSpec), Op> {
         let mut memory = process.memory.borrow_mut();
         let fork = memory.forks[task.index()];
@@ -239,8 +245,8 @@ impl Process {
         Ok((index, Process::thread(process, task, index, Some(fork), starter)))
     }
 
-    /// Whoever started a thread has been told which task it became. Returns what is to be done about it, where the
-    /// application has ended since.
+    /// Records which kernel task a started thread has become. If the application has ended in the meantime, returns the
+    /// operation that interrupts it.
     pub fn adopt(&self, index: u32, task: u64) -> Option<Op> {
         let mut memory = self.memory.borrow_mut();
         let task = KernelTaskId(task as u32);
@@ -252,12 +258,12 @@ impl Process {
         (!memory.running).then_some(Op::Interrupt(task))
     }
 
-    /// A thread is about to exit; its number may be given to another task.
+    /// The thread is about to exit; the kernel may give its number to another task.
     pub fn bury(&self, index: u32) {
         self.memory.borrow_mut().threads[index as usize] = Known::Ended;
     }
 
-    /// Main.
+    /// The main thread.
     pub fn main(process: Process) -> TaskSpec {
         let threads: VecDeque<TaskId> = process.app.threads().collect();
         let main =
@@ -266,11 +272,11 @@ impl Process {
     }
 }
 
-/// What the process knows of one of its threads.
+/// What the process knows about one of its threads.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Known {
     Started,
-    /// As the kernel numbers tasks; it has not exited.
+    /// The kernel's number for it; it has not exited.
     As(KernelTaskId),
     Ended,
 }
@@ -282,7 +288,7 @@ enum MainState {
     Created,
     Sleep,
     Stop,
-    /// Has interrupted the threads below this index.
+    /// Has interrupted all threads below this index.
     Interrupt(usize),
     Join,
     Joined,

@@ -17,7 +17,7 @@ use std::collections::VecDeque;
 use std::rc::Rc;
 use units::Ns;
 
-/// `runtime` looks at the clock after each such piece of work.
+/// `runtime` checks the clock after each piece of work of this length.
 const RUNTIME_PIECE_US: u64 = 32;
 
 /// Where a thread is.
@@ -29,17 +29,17 @@ enum At {
     Delayed,
     /// Before a round of its phase.
     Round,
-    /// Its phase's settings are made.
+    /// The phase's settings have been made.
     Begin,
     /// In the events of the round.
     Events,
-    /// Has ended the application, and interrupted the threads below this index.
+    /// Has ended the application, and has interrupted the threads below this index.
     Stopping(usize),
     /// Nothing comes after what is still to be done.
     Ended,
 }
 
-/// The row of the log that the present round makes. Microseconds.
+/// The current round's row of the log. Times are microseconds.
 #[derive(Default)]
 struct Row {
     start: Ns,
@@ -51,10 +51,10 @@ struct Row {
     wu_lat: u64,
 }
 
-/// What becomes of an event.
+/// What comes of one step of an event.
 enum Progress {
     Done,
-    /// It goes on here when what it asked for is done.
+    /// The event goes on at this stage once its operations are done.
     Stage(u8),
 }
 
@@ -64,30 +64,30 @@ pub(super) struct Thread {
     index: u32,
     fork: Option<u32>,
     at: At,
-    /// To be done before the thread decides again.
+    /// Operations to issue before the thread decides again.
     ops: VecDeque<Op>,
-    /// What the kernel may refuse of the operation under way.
+    /// The part of the current operation that the kernel may refuse.
     asked: Option<Asked>,
     settings: Settings,
-    /// rt-app: `t_first`, from which timers count.
+    /// The moment from which timers count (rt-app: `t_first`).
     first: Ns,
     phase: usize,
     phase_round: u32,
     task_round: u32,
     step: usize,
     stage: u8,
-    /// Locks less unlocks of this round: above 0, the thread goes on to its unlocks when the application has ended.
+    /// Locks minus unlocks of this round. Above 0, the thread still runs its unlocks once the application has ended.
     locks: i32,
-    /// In the order in which they were taken.
+    /// The mutexes that it holds, in the order in which it took them.
     held: Vec<sync::MutexId>,
-    /// Last moments of its own timers; `None` before the first use.
+    /// The last moments of its own timers; `None` before the first use.
     timers: Vec<Option<Ns>>,
     row: Row,
-    /// When the event began that computes.
+    /// When the current computing event began.
     began: Ns,
-    /// The moment it sleeps for.
+    /// The moment that it sleeps until.
     target: Ns,
-    /// The thread it forked last.
+    /// The thread that it forked last.
     child: u32,
 }
 
@@ -118,7 +118,7 @@ impl Thread {
         }
     }
 
-    /// Decides what to do next, or where to go on. All that was asked for is done.
+    /// Decides what to do next, or where to go on, once all issued operations are done.
     fn advance(&mut self, last: Outcome) {
         let now = last.now;
         let process = self.process.clone();
@@ -190,7 +190,7 @@ impl Thread {
         self.move_to(phase.taskgroup.as_ref());
     }
 
-    /// Where nothing of memory is used, it does not matter where it would lie.
+    /// Where the application uses no memory, it does not matter where memory would lie.
     fn bind_to(&mut self, nodes: Option<&Placed<Vec<u16>>>) {
         if self.process.app.uses_memory() {
             self.settings.set_membind(nodes, &mut self.ops);
@@ -212,7 +212,7 @@ impl Thread {
             return self.end_round(task, last.now);
         }
         let event = &steps[self.step].event;
-        // Once the application has ended only locks are left to do, so that nobody waits for them.
+        // Once the application has ended, only locks and unlocks still run, so that nobody waits for a mutex for ever.
         let skipped = self.stage == 0 && !running && !matches!(event, Event::Lock(_) | Event::Unlock(_));
         let progress = if skipped { Progress::Done } else { self.event(event, last) };
         match progress {
@@ -243,13 +243,13 @@ impl Thread {
             self.phase += 1;
             if self.phase == task.phases.len() {
                 self.phase = 0;
-                // A task that repeats for ever never looks at the count.
+                // The count wraps: a task that repeats for ever never looks at it.
                 self.task_round = self.task_round.wrapping_add(1);
             }
         }
     }
 
-    /// The end of thread_body(): back to where the thread came from.
+    /// The end of thread_body(): restores the normal policy and the root task group.
     fn finish(&mut self) {
         self.ops.push_back(Op::SetPolicy { policy: KernelPolicy::Normal, priority: 0 });
         self.settings.set_group(ROOT_TASK_GROUP, &mut self.ops);
@@ -259,8 +259,8 @@ impl Thread {
         self.exit();
     }
 
-    /// The application has ended while the thread slept or waited.
-    /// Differs: rt-app's threads take their locks into the grave, and who waits for one waits for ever.
+    /// The application has ended while the thread slept or waited. It releases the locks that it holds.
+    /// Differs: rt-app's threads keep their locks when they end, and a thread that waits for one waits for ever.
     fn die(&mut self) {
         while let Some(mutex) = self.held.pop() {
             self.sync(SyncOp::Unlock(mutex));
@@ -274,9 +274,9 @@ impl Thread {
         self.ops.push_back(Op::Exit);
     }
 
-    /// The kernel refused something, at which rt-app ends.
+    /// The kernel refused a request; rt-app ends there.
     fn give_up(&mut self, asked: Asked, answer: i64) {
-        // While it is still to enter its first phase, it is the task's own attributes that are being set.
+        // Before the thread enters its first phase, the request was for the task's own attributes.
         let phase = matches!(self.at, At::Begin | At::Events).then_some(self.phase);
         self.ops.clear();
         self.ops
@@ -293,7 +293,7 @@ impl Thread {
             Event::Run { us } => self.run(us, now),
             Event::Runtime { us } => self.runtime(us, now),
             Event::Sleep { us } if self.stage == 0 => {
-                // The kernel arms the timer even for no time at all, and so the thread sleeps for the slack.
+                // The kernel arms the timer even for a time of zero, so the thread sleeps for the slack.
                 self.sleep_until(now + Ns::from_us(us).max(Ns(1)));
                 Progress::Stage(1)
             }
@@ -360,7 +360,7 @@ impl Thread {
         Progress::Done
     }
 
-    /// The log has no column for these.
+    /// Events that work on memory. The log has no column for them.
     fn data(&mut self, event: &Event) -> Progress {
         let Process { app, cores, .. } = &*self.process;
         let own = app.global.mem_buffer_bytes;
@@ -424,7 +424,7 @@ impl Thread {
         }
     }
 
-    /// The mutex is held. Stages 0 and 1 lead into the wait, 2 out of it.
+    /// Waits on the condition with the mutex held. Stages 0 and 1 lead into the wait, stage 2 out of it.
     fn wait(&mut self, condition: ConditionId, mutex: MutexId) -> Progress {
         let running = self.process.running();
         if self.stage < 2 && running {
@@ -447,8 +447,8 @@ impl Thread {
         progress
     }
 
-    /// rt-app's barrier: a count under a mutex, and a condition for who must wait. Who is woken counts itself off only
-    /// when it runs, so a thread that comes round before that passes without waiting, as it does there.
+    /// rt-app's barrier: a count under a mutex, and a condition for the threads that wait. A woken thread counts itself
+    /// off only when it runs, so one that comes round before that passes without waiting, as in rt-app.
     fn barrier(&mut self, barrier: BarrierId) -> Progress {
         let (mutex, condition) = self.process.barrier(barrier);
         let process = self.process.clone();
@@ -528,7 +528,7 @@ impl Thread {
         Progress::Stage(1)
     }
 
-    /// It is earlier than `moment` afterwards only if the application has ended.
+    /// Afterwards it is earlier than `moment` only if the application has ended.
     fn sleep_until(&mut self, moment: Ns) {
         self.target = moment;
         self.ops.push_back(Op::SleepUntil(moment));
@@ -554,7 +554,7 @@ impl Thread {
         self.sync(SyncOp::Unlock(mutex))
     }
 
-    /// Done, unless the application ended meanwhile.
+    /// Done, unless the application has ended in the meantime.
     fn unless(&mut self, ended: bool) -> Progress {
         if ended {
             self.die();
@@ -580,7 +580,7 @@ impl Program for Thread {
 
     fn stands(&self) -> Option<Standing> {
         let app = &self.process.app;
-        // An event is counted as done before the last of its operations begins, not so where it comes back to see what came of that.
+        // `step` is past an event once its last operation has begun, unless the event still checks that one's result.
         let phase = app.tasks[self.task.index()].phases.get(self.phase).filter(|_| matches!(self.at, At::Events))?;
         let at = if self.stage > 0 { self.step } else { self.step.checked_sub(1)? };
         let step = phase.steps.get(at)?;

@@ -1,4 +1,5 @@
-//! What the kernel refuses of a thread's requests: rt-app ends there with the number of the error, and so does the application here.
+//! Requests of a thread that the kernel refuses. rt-app then exits with the error number, and so does the application
+//! here.
 
 use super::description::{Application, PolicyName, TaskId};
 use super::fault::Position;
@@ -9,11 +10,11 @@ use sim::engine::Sample;
 use std::fmt;
 use units::Ns;
 
-/// Series of the process itself: a refused request, see [`told`].
+/// Series of the process itself: a refused request, encoded by [`told`].
 pub(super) const SERIES: u32 = 2;
 
-/// The value of [`SERIES`]: 24 bits of the task, 16 of its phase (from 1; 0: its own settings), 8 of what was asked for, and the
-/// number of the error.
+/// The value of [`SERIES`]: 24 bits for the task, 16 for its phase (from 1; 0 is the task's own settings), 8 for the
+/// kind of request, and the error number.
 pub(super) fn told(task: TaskId, phase: Option<usize>, asked: Asked, answer: i64) -> u64 {
     let phase = phase.map_or(0, |phase| (phase as u64 + 1).min(0xffff));
     u64::from(task.0) << 40 | phase << 24 | (asked as u64) << 16 | answer.unsigned_abs() & 0xffff
@@ -26,15 +27,15 @@ pub struct Refused {
     pub file: String,
     pub position: Position,
     pub task: String,
-    /// As in the file: `"cpus"`.
+    /// As the file writes it: `"cpus"`.
     pub request: String,
     pub errno: Errno,
-    /// Words for what the kernel looks at there.
+    /// What the kernel checks there, in words.
     pub why: &'static str,
 }
 
 impl Refused {
-    /// What is to be said before and after the moment.
+    /// The message's text before and after the time of the refusal.
     pub fn around(&self) -> [String; 2] {
         let Refused { file, position, task, request, errno, why, .. } = self;
         let (name, meaning) = (errno.name(), errno.meaning());
@@ -77,7 +78,7 @@ pub(super) fn first(app: &Application, reported: &[Sample]) -> Option<Refused> {
         }
         Asked::Fork => (None, "\"fork\"".to_string()),
     };
-    // Of the others only a deadline task's requests have reasons of their own.
+    // Only a deadline task's requests have reasons of their own; all other policies share theirs.
     let why = asked.why(if name == PolicyName::Deadline { Policy::Deadline } else { Policy::Normal }, errno);
     let position = position.unwrap_or(here);
     Some(Refused { at: sample.at, file: app.file.clone(), position, task: task.name.clone(), request, errno, why })

@@ -1,4 +1,4 @@
-//! A parsed file as a benchmark: starts the process, and reads what it reported.
+//! A parsed file as a benchmark: starts the process, and interprets what it reported.
 
 use super::description::{Application, Event, Task, TaskId};
 use super::fault::RtAppError;
@@ -23,18 +23,18 @@ pub struct RtApp {
     operations: Vec<TaskId>,
 }
 
-/// What an application has to know of its machine.
+/// What an application needs to know about its machine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Cores {
     pub nr_cpus: usize,
-    /// Of a core of capacity 1024 at its highest frequency, which says what a microsecond of `run` is.
+    /// Of a core of capacity 1024 at its highest frequency; it defines a microsecond of `run`.
     pub ps_per_cycle: u64,
     pub caches: Caches,
 }
 
 impl Cores {
-    /// The work of so many microseconds, of which one alone may be no whole number of cycles: at 270 ps it is 3703.7 of them. What is begun of the
-    /// last cycle is a whole one: work that a clock finds too short is done once more (`runtime`).
+    /// The cycles of so many microseconds of work. A single microsecond may not be a whole number of them: 3703.7 at 270 ps.
+    /// Rounded up, because `runtime` looks at the clock after each piece of work, and does another piece if it was too short.
     pub(super) fn cycles(&self, us: u64) -> Cycles {
         Cycles(Ps::from(Ns::from_us(us)).0.div_ceil(self.ps_per_cycle))
     }
@@ -71,9 +71,9 @@ impl RtApp {
         self.operations.iter().map(|task| self.app.tasks[task.index()].name.clone()).collect()
     }
 
-    /// What the row `operation` (an index into [`RtApp::operations`]) is made of, in nanoseconds and in the order of
-    /// time: for a task with timers, from each timer's moment until its thread runs; for another one, the length of
-    /// each round of its phases. Empty when no timer was slept for, or no round ended.
+    /// The samples of row `operation` (an index into [`RtApp::operations`]), in nanoseconds and in the order of time:
+    /// for a task with timers, from each timer's moment until its thread runs; for any other task, the length of each
+    /// round of its phases. Empty if no thread slept for a timer, or no round ended.
     pub fn samples_of(&self, operation: usize, reported: &[Sample]) -> Vec<u64> {
         let id = self.operations[operation];
         log::times(&self.app, id, self.app.tasks[id.index()].has_timers(), reported)
@@ -91,7 +91,7 @@ impl RtApp {
         log::logs(&self.app, reported)
     }
 
-    /// By task group of the file: its place among [`Instance::groups`]; `None` for the root.
+    /// For each task group of the file its index in [`Instance::groups`]; `None` for the root.
     fn group_places(&self) -> Vec<Option<usize>> {
         let groups = self.groups();
         self.app.taskgroups.iter().map(|path| groups.iter().position(|group| group.path == *path)).collect()
@@ -99,13 +99,13 @@ impl RtApp {
 }
 
 impl Application {
-    /// The task that reached rt-app's limit of [`super::FORK_LIMIT`] forks, at which rt-app gives up and the run ended.
+    /// The task that exceeded rt-app's limit of [`super::FORK_LIMIT`] forks, at which rt-app gives up and the run ends.
     pub fn fork_limit_reached(&self, reported: &[Sample]) -> Option<TaskId> {
         let reached = reported.iter().find(|sample| sample.series == log::FORK_LIMIT_REACHED);
         reached.map(|sample| TaskId(sample.value as u32))
     }
 
-    /// What the kernel refused of a thread, at which rt-app gives up and the run ended.
+    /// What the kernel refused a thread, at which rt-app gives up and the run ends.
     pub fn refused(&self, reported: &[Sample]) -> Option<Refused> {
         refusal::first(self, reported)
     }

@@ -7,33 +7,33 @@ use sim::program::{Op, TaskSpec};
 use std::collections::VecDeque;
 use units::CpuMask;
 
-/// What is in force for a thread. A thread that it starts begins with the same.
+/// The settings in force for a thread. A thread that it starts begins with the same.
 #[derive(Clone)]
 pub(super) struct Settings {
     policy: PolicyName,
-    /// The phase that set the attributes; `None` = the task, or whoever started the thread.
+    /// The phase that set the attributes; `None` = the task, or the thread that started this one.
     attributes_of: Option<usize>,
-    /// The slice it asks for, if one of its own.
+    /// The slice that the thread asks for, if it asks for one.
     slice_us: Option<u32>,
-    /// `None`: the one that rt-app was started in.
+    /// `None`: the group that rt-app was started in.
     group: Option<TgId>,
     cpus: CpuMask,
     /// NUMA nodes that its memory comes from; `None`: any.
     nodes: Option<Vec<u16>>,
-    /// Where the thread may run in phases that name no CPUs: where it might when it was started.
+    /// Where the thread may run in phases that name no CPUs: the CPUs it was allowed when it was started.
     default_cpus: CpuMask,
 }
 
-/// What a task or a phase says of itself. rt-app sets all of it, or nothing.
+/// The attributes of a task or a phase. rt-app sets all of them, or none.
 pub(super) struct Attributes<'a> {
-    /// `None`: it stays.
+    /// `None`: the policy stays as it is.
     pub policy: Option<&'a Policy>,
     pub util_min: Option<u16>,
     pub util_max: Option<u16>,
 }
 
 impl Settings {
-    /// Main's, which may run on every CPU.
+    /// The settings of main, which may run on every CPU.
     pub fn of_main(every_cpu: CpuMask) -> Settings {
         Settings {
             policy: PolicyName::Other,
@@ -46,17 +46,17 @@ impl Settings {
         }
     }
 
-    /// What a thread begins with that is started under these.
+    /// The settings of a thread that is started under these.
     pub fn inherited(&self) -> Settings {
         Settings { attributes_of: None, default_cpus: self.cpus.clone(), ..self.clone() }
     }
 
-    /// A task that begins with these: clone() hands on policy, clamps and CPUs.
+    /// A task that begins with these settings: clone() passes on policy, clamps and CPUs.
     pub fn apply(&self, task: TaskSpec) -> TaskSpec {
         TaskSpec { attr: None, group: self.group, ..task }
     }
 
-    /// The task's attributes, which are set whatever they were.
+    /// Sets the task's attributes, whatever they were before.
     pub fn set_attributes(&mut self, of: &Attributes, ops: &mut VecDeque<Op>) {
         if let Some(policy) = of.policy.filter(|policy| policy.name().is_fair()) {
             ops.push_back(Op::SetPolicy { policy: kernel(policy.name()), priority: 0 });
@@ -65,7 +65,7 @@ impl Settings {
         self.took(of, None, ops);
     }
 
-    /// Those of a phase, unless they are in force.
+    /// Sets a phase's attributes, unless they are in force already.
     pub fn enter(&mut self, of: &Attributes, phase: usize, ops: &mut VecDeque<Op>) {
         let says = of.policy.is_some() || of.util_min.is_some() || of.util_max.is_some();
         if says && self.attributes_of != Some(phase) {
@@ -85,7 +85,8 @@ impl Settings {
         self.attributes_of = phase;
     }
 
-    /// Of the fair policies rt-app sets one by pthread_setschedparam() only if it is new, the real-time ones always.
+    /// rt-app calls pthread_setschedparam() for a fair policy only if the policy is new, and for a real-time policy
+    /// always.
     fn took_policy(&mut self, policy: &Policy, ops: &mut VecDeque<Op>) {
         let name = policy.name();
         let before = std::mem::replace(&mut self.policy, name);

@@ -12,7 +12,7 @@ use units::CpuMask;
 
 pub(super) const TASK_ONLY: [&str; 3] = ["instance", "delay", "phases"];
 
-/// Where a name stands, which decides what it may mean.
+/// The level at which a name occurs, which decides what it may mean.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Level {
     TaskWithPhases,
@@ -120,8 +120,8 @@ impl Reader {
         })
     }
 
-    /// The only phase of a task that holds its events. A `loop` is the phase's: the task then ends; without one it
-    /// repeats for ever.
+    /// The only phase of a task that holds its events directly. A `loop` then belongs to the phase, so the task ends
+    /// after it; without one the task repeats for ever.
     fn events_of_task(
         &mut self,
         owner: &mut Owner,
@@ -201,7 +201,7 @@ impl Reader {
 }
 
 impl InForce {
-    /// What rt-app or the kernel would refuse when the task or phase begins.
+    /// Refuses what rt-app or the kernel would refuse when the task or phase begins.
     fn enter(&mut self, properties: &Properties, taskgroup: &Option<Placed<TaskgroupId>>) -> Result<(), Fault> {
         if let Some(group) = taskgroup {
             self.taskgroup = Some((group.value, group.position));
@@ -243,7 +243,7 @@ fn loops(entries: &[Entry], what: &str, default: Loops) -> Result<Loops, Fault> 
     }
 }
 
-/// What a name means where it stands, or why it must not stand there.
+/// What a name means at this level, or why it must not occur there.
 fn meaning(entry: &Entry, level: Level) -> Result<Meaning, Fault> {
     let name = entry.written.as_str();
     let task = level != Level::Phase;

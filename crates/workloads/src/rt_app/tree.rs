@@ -1,4 +1,4 @@
-//! The file as a tree with positions, in the order of the file; repeated names are settled here.
+//! The file as a tree with positions, in the order of the file. Repeated names are resolved here.
 
 use super::Duplicates;
 use super::fault::{Fault, Position, Warning, WarningKind, quoted};
@@ -15,7 +15,7 @@ pub(super) struct Node {
 pub(super) enum Value {
     Null,
     Boolean(bool),
-    /// As written, for the reader of whole numbers to judge.
+    /// The text as written: the caller that wants an integer parses it.
     Number(String),
     Text(String),
     List(Vec<Node>),
@@ -23,13 +23,13 @@ pub(super) enum Value {
 }
 
 pub(super) struct Entry {
-    /// With workgen's number where the name was repeated.
+    /// The name, with workgen's number if it was repeated.
     pub name: String,
-    /// As it stands in the file.
+    /// The name as the file writes it.
     pub written: String,
-    /// Where the same name stood before in this object; only when repetitions are kept.
+    /// Where the same name occurred before in this object; only set when repetitions are kept.
     pub first: Option<Position>,
-    /// Of the name.
+    /// The position of the name.
     pub position: Position,
     pub node: Node,
 }
@@ -77,7 +77,8 @@ impl<'a> Builder<'a> {
         }
     }
 
-    /// workgen's rule: a repeated name gets the object's counter appended, which grows until the result is free.
+    /// workgen's rule: a repeated name gets the object's counter appended; the counter grows until the result is
+    /// unused.
     fn number_repetitions(&mut self, mut entries: Vec<Entry>) -> Vec<Entry> {
         let mut first_uses: BTreeMap<String, Position> = BTreeMap::new();
         let mut taken: BTreeSet<String> = BTreeSet::new();
@@ -101,7 +102,7 @@ impl<'a> Builder<'a> {
         entries
     }
 
-    /// json-c's rule: the last value of a name, at the place of the first.
+    /// json-c's rule: the last value counts, at the place of the first.
     fn keep_last_values(&mut self, entries: Vec<Entry>) -> Vec<Entry> {
         let mut places: BTreeMap<String, usize> = BTreeMap::new();
         let mut kept: Vec<Entry> = Vec::with_capacity(entries.len());
@@ -135,7 +136,7 @@ struct Repeated {
 impl Repeated {
     fn note(&mut self, entry: &Entry) {
         self.at.get_or_insert(entry.position);
-        // Few enough to read; the position leads to the rest.
+        // Keeps few enough names to read; the position leads to the rest.
         if self.names.len() < 4 && !self.names.contains(&entry.written) {
             self.names.push(entry.written.clone());
         }
@@ -149,7 +150,7 @@ impl Repeated {
 }
 
 impl Node {
-    /// What stands here, for a message.
+    /// What the value is, for a message.
     pub fn describe(&self) -> String {
         match &self.value {
             Value::Null => "null".into(),
@@ -169,12 +170,12 @@ impl Node {
         Fault::new(self.position, format!("{} is {}", quoted(key), self.describe()), format!("it should be {right}"))
     }
 
-    /// A whole number in `low..=high`; `what` names it with its unit: `a whole number of microseconds`.
+    /// An integer in `low..=high`; `what` describes it with its unit, as in `a whole number of microseconds`.
     pub fn integer(&self, key: &str, low: i64, high: i64, what: &str) -> Result<i64, Fault> {
         let Value::Number(digits) = &self.value else {
             return Err(self.wrong(key, &format!("{what}, {low} to {high}")));
         };
-        // A number too long for i64 is out of every range.
+        // A number too long for an i64 is out of every range.
         match digits.parse::<i64>() {
             Ok(number) if (low..=high).contains(&number) => Ok(number),
             _ => Err(self.wrong(key, &format!("{what}, {low} to {high}"))),
@@ -202,7 +203,7 @@ impl Node {
         }
     }
 
-    /// An array of whole numbers in `0..=high` with at least one, in the order of the file.
+    /// A non-empty array of integers in `0..=high`, in the order of the file.
     pub fn indices(&self, key: &str, high: i64, what: &str, example: &str) -> Result<Vec<u16>, Fault> {
         let right = format!("an array of {what}, such as {example}");
         let Value::List(nodes) = &self.value else {
@@ -219,7 +220,7 @@ impl Node {
         nodes.iter().map(index).collect()
     }
 
-    /// The fault of a value that is none of the valid ones.
+    /// The fault for a value that is not one of the valid ones.
     pub fn not_one_of(&self, key: &str, suggestion: String) -> Fault {
         Fault::new(self.position, format!("{} is {}", quoted(key), self.describe()), suggestion)
     }
@@ -239,7 +240,7 @@ impl Entry {
     }
 }
 
-/// The value of a property; one that is null counts as not given, as in rt-app.
+/// The value of a property; a null value counts as not given, as in rt-app.
 pub(super) fn property<'a>(entries: &'a [Entry], name: &str) -> Option<&'a Node> {
     entries.iter().find(|entry| entry.written == name).map(|entry| &entry.node).filter(|node| !node.is_null())
 }

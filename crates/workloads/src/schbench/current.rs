@@ -1,15 +1,16 @@
 //! schbench as it is now: workers sleep a little, do work under a lock of the CPU they are on, and report how long wakeups and requests
 //! took and how many requests were served.
 //!
-//! Worker: waits for a message thread's answer (the wakeup's latency ends here), sleeps for `sleep_usec`, takes the lock of its CPU,
-//! multiplies matrices that fill `cache_footprint`, gives the lock back; a request's latency is all of this but the wait. Who finds
-//! the lock of its CPU taken spins in user mode: its holder was preempted there, and does not run meanwhile. With `rps` the
-//! message threads hand out so many requests a second in all, at most 128 waiting for each worker, and workers serve what they have
-//! before they wait again. Figures are printed every `interval` seconds, each over the time since the last: percentiles of the
-//! latencies (`schbench`), and of the requests that were served in each second (`schbench-rps`, a table of its own because they alone are better when
-//! higher).
+//! A worker waits for a message thread's answer (the wakeup's latency ends here), sleeps for `sleep_usec`, takes the
+//! lock of its CPU, multiplies matrices that fill `cache_footprint`, and releases the lock. A request's latency is all
+//! of this except the wait. A worker that finds the lock of its CPU taken spins in user mode: the holder was preempted
+//! on that CPU and cannot run meanwhile. With `rps` the message threads hand out that many requests a second in all,
+//! and at most 128 wait for each worker; workers serve the requests they have before they wait again. Figures are
+//! printed every `interval` seconds, each over the time since the last ones: percentiles of the latencies (`schbench`),
+//! and of the requests served in each second (`schbench-rps`, a table of its own because only there is higher better).
 //!
-//! Structure and defaults: schbench 24e32b8 and 026d172. The work is counted as [`MULTIPLY_CYCLES`] for each multiply-add.
+//! Structure and defaults are those of schbench 24e32b8 and 026d172. Each multiply-add of the work takes
+//! [`MULTIPLY_CYCLES`].
 
 use super::{Shared, Team, Thread, thread, thread_on_data};
 use crate::latency::Latencies;
@@ -21,14 +22,15 @@ use std::collections::VecDeque;
 use std::rc::Rc;
 use units::{Cycles, Ns};
 
-/// Cycles of one multiply-add of `unsigned long`, column by column through a matrix that the second-level cache holds: 5 operations of
-/// side 104 take 17 ms on the machine of schbench's README, whose clock is not given (taken as 3 GHz).
+/// Cycles of one multiply-add of `unsigned long`, which goes column by column through a matrix that the second-level
+/// cache holds. 5 operations of side 104 take 17 ms on the machine of schbench's README, whose clock is not given
+/// (taken as 3 GHz).
 const MULTIPLY_CYCLES: u64 = 9;
-/// Between two looks at a lock that another thread holds.
+/// Time between two looks at a lock that another thread holds.
 const LOOK: Ns = Ns(10_000);
 /// Requests that may wait for one worker.
 const BATCH: usize = 128;
-/// What a message thread sleeps when a worker has as many.
+/// How long a message thread sleeps when a worker already has that many.
 const FULL_SLEEP: Ns = Ns(100_000);
 const SECOND: Ns = Ns(1_000_000_000);
 /// Bytes of private cache that a message thread uses again after a switch (guess, 2 to 8 KiB).
@@ -36,10 +38,10 @@ const WORKING_SET: u64 = 4 * 1024;
 /// Thousandths of the percentiles, in the order of the rows.
 const PERMILLE: [u64; 3] = [500, 900, 990];
 const LAST: u64 = 999;
-/// Of requests per second.
+/// Thousandths of the percentiles of requests per second.
 const RPS_PERMILLE: [u64; 3] = [200, 500, 900];
 
-/// The same runs: requests per second.
+/// The same runs, reported as requests per second.
 pub const RPS: Workload = Workload {
     name: "schbench-rps",
     summary: "requests per second, as schbench measures them today",
@@ -90,7 +92,7 @@ struct Request {
     sleep: Ns,
     work: Cycles,
     locks: bool,
-    /// Bytes.
+    /// Bytes of the matrices.
     footprint: u64,
 }
 
@@ -101,7 +103,7 @@ struct Schbench {
     interval: u64,
     request: Request,
     rps: u64,
-    /// Which of all rows its table has.
+    /// The first row of its table, among all rows.
     first_row: usize,
     rows: usize,
 }
@@ -121,7 +123,7 @@ impl Schbench {
                 locks: values.get("no_locking") == 0,
                 footprint,
             },
-            // Each message thread has its share; less than one each is none.
+            // Each message thread hands out its share; a share below one request is none.
             rps: values.get("rps") / messengers,
             first_row: 0,
             rows: WORKLOAD.rows.len(),
@@ -176,7 +178,7 @@ struct Main {
     request: Request,
     rps: u64,
     intervals: u64,
-    /// Seconds, of which so many have passed.
+    /// Seconds of an interval, and how many of them have passed.
     interval: u64,
     seconds: u64,
     /// When this second began, and how many requests had been served then.
@@ -186,13 +188,13 @@ struct Main {
     rates: Latencies,
     forked: usize,
     posted: usize,
-    /// To report: row and value.
+    /// Row and value of the figures still to be reported.
     figures: VecDeque<(u32, u64)>,
     state: MainState,
 }
 
 impl Main {
-    /// What the interval that ends comes to; the next begins with nothing counted.
+    /// The figures of the interval that ends; all counts start again at zero.
     fn figures(&mut self) -> VecDeque<(u32, u64)> {
         let rates = std::mem::take(&mut self.rates);
         let counts = [self.shared.wakeups.take(), self.shared.requests.take()];
@@ -202,7 +204,7 @@ impl Main {
         values.chain(rates).zip(0..).map(|(value, row)| (row, value)).collect()
     }
 
-    /// A second has passed, or a little more.
+    /// Records that a second, or a little more, has passed.
     fn second(&mut self, now: Ns) {
         let served = self.shared.served.get();
         let elapsed = (now - self.since).0.max(1);
@@ -275,15 +277,16 @@ impl Program for Main {
     }
 }
 
-/// Requests that wait for a worker.
+/// How many requests wait for a worker.
 type Pending = Rc<std::cell::Cell<usize>>;
 
 enum MessengerState {
     Fork,
-    /// Answers whoever has sent a message.
+    /// Answers the workers that have sent a message.
     Splice,
     Answer,
-    /// Hands out requests at a fixed rate: the first of a second, the others, the rest of the second.
+    /// Hands out requests at a fixed rate: the first of a second here, then the others, then it waits for the rest of
+    /// the second.
     Second,
     Hand {
         left: u64,
@@ -308,7 +311,7 @@ struct Messenger {
 }
 
 impl Messenger {
-    /// Starts its next worker.
+    /// Starts the next worker.
     fn fork(&mut self) -> Op {
         let worker = Worker {
             shared: self.shared.clone(),
@@ -324,7 +327,7 @@ impl Messenger {
         thread_on_data("schbench-worker", self.request.footprint, worker)
     }
 
-    /// One request, to the next worker.
+    /// Hands one request to the next worker.
     fn hand(&mut self, team: &Team, now: Ns) -> Option<Op> {
         let next = self.next;
         self.next = (next + 1) % team.workers.len();
@@ -397,7 +400,7 @@ enum WorkerState {
     Wait,
     Woken,
     Begin,
-    /// Asks for its CPU, tries that one's lock until it has it, and sees whether it is still there.
+    /// Asks which CPU it is on, tries that CPU's lock until it has it, and checks that it is still on that CPU.
     WhichCpu,
     Asked,
     Lock,
@@ -410,9 +413,9 @@ struct Worker {
     shared: Rc<Shared>,
     place: (usize, usize),
     request: Request,
-    /// Where requests come at a fixed rate.
+    /// Set where requests come at a fixed rate.
     pending: Option<Pending>,
-    /// Requests that it has taken and not served.
+    /// Requests that it has taken and not served yet.
     left: usize,
     started: Ns,
     cpu: usize,
@@ -420,14 +423,14 @@ struct Worker {
 }
 
 impl Worker {
-    /// Takes what waits for it, where requests come at a rate.
+    /// Takes the requests that wait for it, where requests come at a rate.
     fn take(&mut self) -> bool {
         let Some(pending) = &self.pending else { return false };
         self.left = pending.take();
         self.left > 0
     }
 
-    /// Whether the lock of its CPU is its own now.
+    /// Tries to take the lock of its CPU.
     fn try_lock(&self) -> bool {
         let mut locked = self.shared.locked.borrow_mut();
         if locked.len() <= self.cpu {
@@ -440,7 +443,7 @@ impl Worker {
         self.shared.locked.borrow_mut()[self.cpu] = false;
     }
 
-    /// Tells the message thread, unless there are requests already.
+    /// Notifies the message thread, unless requests are waiting already.
     fn send(&mut self, team: &Team, now: Ns) -> Option<Op> {
         let me = &team.workers[self.place.1];
         me.word.block();
@@ -492,7 +495,7 @@ impl Program for Worker {
                 }
                 WorkerState::Woken => {
                     shared.woken(me, last.now);
-                    // Where requests come at a rate, it looks for its own again.
+                    // Where requests come at a rate, it first checks for more of its own.
                     self.state = if self.pending.is_some() { WorkerState::Send } else { WorkerState::Begin };
                 }
                 WorkerState::Begin => {

@@ -1,14 +1,15 @@
-//! schbench of 2016 to 2018: workers spin for a while, tell their message thread, and measure how long its answer takes to wake
-//! them.
+//! schbench of 2016 to 2018: workers spin for a while, notify their message thread, and measure how long its answer
+//! takes to wake them.
 //!
-//! Worker: looks at the clock until `cputime` has passed, whether it ran or not; puts itself on its message thread's list, posts that
-//! thread and waits. Message thread: takes one time for the whole list, writes it into each worker on it and posts the worker, the
-//! last to come first; then waits to be posted itself, and sleeps for `sleeptime` and up to a quarter more, so that messages
-//! gather. A wakeup's latency therefore holds the time that the waker needs to reach later workers, and what preempts it on the
-//! way. After `runtime` seconds the percentiles over all workers are printed.
+//! A worker looks at the clock until `cputime` has passed, whether it ran or not; then it puts itself on its message
+//! thread's list, posts that thread, and waits. A message thread takes one time stamp for the whole list, writes it
+//! into each listed worker, and posts the workers, the latest to arrive first. Then it waits to be posted itself, and
+//! sleeps for `sleeptime` and up to a quarter more, so that messages gather. A wakeup's latency therefore includes the
+//! time that the waker needs to reach later workers, and whatever preempts the waker on the way. After `runtime`
+//! seconds the percentiles over all workers are printed.
 //!
-//! Structure and defaults: schbench of 2016-05-24 (3d16b23). MMTests of January 2018 runs it with a message thread for each NUMA
-//! node for 30 seconds.
+//! Structure and defaults are those of schbench of 2016-05-24 (3d16b23). MMTests of January 2018 runs it with one
+//! message thread for each NUMA node, for 30 seconds.
 
 use super::{Shared, Team, Thread, thread};
 use crate::{Instance, Parameter, Summary, Values, Workload};
@@ -109,7 +110,7 @@ enum MainState {
 struct Main {
     shared: Rc<Shared>,
     chance: Vec<Prng>,
-    /// Its run, a worker's spin, a message thread's sleep.
+    /// The length of the run, of a worker's spin, and of a message thread's sleep.
     times: (Ns, Ns, Ns),
     forked: usize,
     posted: usize,
@@ -175,7 +176,7 @@ enum MessengerState {
     Splice,
     Answer,
     Waited,
-    /// Everybody who waits is posted once more.
+    /// Posts every thread that waits once more.
     Stop(usize),
 }
 
@@ -245,7 +246,7 @@ enum WorkerState {
 
 struct Worker {
     shared: Rc<Shared>,
-    /// Its team, and its number there.
+    /// Its team, and its number in the team.
     place: (usize, usize),
     spin: Ns,
     state: WorkerState,

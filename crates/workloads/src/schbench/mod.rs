@@ -1,11 +1,11 @@
 //! schbench: message threads wake their workers, and the latencies of what follows are printed as percentiles.
 //!
-//! Two versions that measure different things under one name: [`earlier`] as it was from 2016 to 2018, [`current`] as it is now.
-//! Both have one process with message threads, each of which starts its workers; both talk through futexes that are woken only
-//! when somebody is known to wait.
+//! There are two versions, which measure different things under one name: [`earlier`] as schbench was from 2016 to
+//! 2018, [`current`] as it is now. In both, one process has message threads, each of which starts its workers. Both
+//! communicate through futexes, and make the wake call only if the owner is known to wait.
 //!
-//! Modelled in both: every thread, futex, sleep and clock read's place; what a list operation or a clock read takes is free.
-//! Message threads end without joining their workers, which the process's first thread does for them.
+//! Modelled in both: every thread, futex and sleep, and where the clock is read. List operations and clock reads are
+//! free. Message threads end without joining their workers; the process's first thread does that for them.
 
 pub mod current;
 pub mod earlier;
@@ -29,17 +29,17 @@ impl Word {
         Word { blocked: Cell::new(false), futex: os.create_semaphore() }
     }
 
-    /// Its owner announces that it will wait.
+    /// The owner announces that it will wait.
     fn block(&self) {
         self.blocked.set(true);
     }
 
-    /// Lets its owner go on. Nothing to do when it does not wait.
+    /// Lets the owner go on. `None` if the owner does not wait.
     fn post(&self) -> Option<Op> {
         self.blocked.replace(false).then_some(Op::Sync(SyncOp::SemaphorePost(self.futex)))
     }
 
-    /// Its owner waits until somebody has posted since it blocked.
+    /// Makes the owner wait, unless somebody has posted since it blocked.
     fn wait(&self) -> Op {
         Op::Sync(SyncOp::SemaphoreWait(self.futex))
     }
@@ -48,7 +48,7 @@ impl Word {
 /// One thread: a message thread, or a worker.
 struct Thread {
     word: Word,
-    /// When its waker took the time, before it woke anybody.
+    /// The waker's time stamp, taken before it woke anybody.
     wake_time: Cell<Ns>,
 }
 
@@ -75,12 +75,13 @@ impl Team {
         list
     }
 
-    /// Posts the last worker of `answering` that waits, those behind it having been posted already; `None` when that was all.
+    /// Posts the last worker of `answering` that waits; the ones behind it have been posted already. `None` once all
+    /// are done.
     fn answer(&self, answering: &mut Vec<usize>) -> Option<Op> {
         std::iter::from_fn(|| answering.pop()).find_map(|worker| self.workers[worker].word.post())
     }
 
-    /// Posts the first worker that waits, of those from `next` on.
+    /// Posts the first waiting worker from number `next` on.
     fn release(&self, next: &mut usize) -> Option<Op> {
         while let Some(worker) = self.workers.get(*next) {
             *next += 1;
@@ -92,15 +93,15 @@ impl Team {
     }
 }
 
-/// What all threads see.
+/// State that all threads share.
 struct Shared {
     teams: Vec<Team>,
     stopping: Cell<bool>,
     wakeups: RefCell<Latencies>,
     requests: RefCell<Latencies>,
-    /// Requests that were served.
+    /// How many requests have been served.
     served: Cell<u64>,
-    /// Who holds each CPU's lock.
+    /// Whether each CPU's lock is held.
     locked: RefCell<Vec<bool>>,
 }
 
@@ -121,7 +122,7 @@ impl Shared {
         })
     }
 
-    /// A thread runs again after it has waited: how long its wakeup took.
+    /// Records how long the wakeup of a thread took that runs again after it waited.
     fn woken(&self, thread: &Thread, now: Ns) {
         self.wakeups.borrow_mut().add(thread.wake_time.get(), now);
     }
@@ -132,7 +133,7 @@ fn thread(comm: &str, working_set: u64, program: impl Program + 'static) -> Op {
     Op::Fork(Box::new(TaskSpec { memory: AddressSpace::Parent, working_set, ..TaskSpec::new(comm, program) }))
 }
 
-/// One whose work goes through so many bytes again and again.
+/// A thread whose work goes through `data` bytes again and again.
 fn thread_on_data(comm: &str, data: u64, program: impl Program + 'static) -> Op {
     let spec = TaskSpec { memory: AddressSpace::Parent, working_set: data, data, ..TaskSpec::new(comm, program) };
     Op::Fork(Box::new(spec))

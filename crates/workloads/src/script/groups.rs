@@ -1,4 +1,4 @@
-//! The task groups of a script: lines that make them, tasks that are started in them or enter them.
+//! The task groups of a script: lines that create them, and tasks that start in them or enter them.
 
 use super::parse::excerpt;
 use super::reader::Reader;
@@ -39,7 +39,7 @@ pub(super) fn group(reader: &mut Reader, script: &mut Script) -> Result<(), Scri
     Ok(())
 }
 
-/// The place of a group among the script's, which it joins if it is new; `None` for the root.
+/// The index of a group among the script's; a new group is added. `None` for the root.
 pub(super) fn named_group(reader: &Reader, path: &str, script: &mut Script) -> Result<Option<u32>, ScriptError> {
     if path == "/" {
         return Ok(None);
@@ -56,7 +56,8 @@ pub(super) fn named_group(reader: &Reader, path: &str, script: &mut Script) -> R
     Ok(Some(place as u32))
 }
 
-/// The same of a group that is made where it is named, as by mkdir -p: by its own line, or by who starts a task in it.
+/// The same for a group that is created where it is named, as by mkdir -p: by its own line, or by a task that starts in
+/// it.
 pub(super) fn made_group(reader: &Reader, path: &str, script: &mut Script) -> Result<Option<u32>, ScriptError> {
     let place = named_group(reader, path, script)?;
     if let Some(place) = place {
@@ -65,7 +66,8 @@ pub(super) fn made_group(reader: &Reader, path: &str, script: &mut Script) -> Re
     Ok(place)
 }
 
-/// A task can enter what is there only: opening a file of another group fails. Groups above one that is made are made too.
+/// A task can only enter a group that exists: opening a file of any other group fails. Creating a group creates its
+/// ancestors too.
 pub(super) fn all_are_made(script: &Script) -> Result<(), ScriptError> {
     let made = || script.groups.iter().filter(|group| group.made).map(|group| group.path.as_str());
     let above = |path: &str, below: &str| below.strip_prefix(path).is_some_and(|rest| rest.starts_with('/'));
@@ -105,7 +107,7 @@ mod tests {
     #[test]
     fn what_is_entered_must_be_there() {
         let parsed = |text: &str| Script::parse(text, 1).map(|_| ()).map_err(|error| error.to_string());
-        // Made later in the text, by who is started there, or because one below it is.
+        // The group is created later in the text, by a task that starts in it, or because a group below it is.
         assert_eq!(parsed("task a: enter /web\ngroup /web: cpu.weight 300"), Ok(()));
         assert_eq!(parsed("task a: enter /web\ntask b group=/web: run 1ms"), Ok(()));
         assert_eq!(parsed("task a group=/web/js: enter /web"), Ok(()));

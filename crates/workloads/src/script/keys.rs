@@ -1,4 +1,4 @@
-//! What stands before a task's colon.
+//! The part of a task's line before the colon.
 
 use super::groups::made_group;
 use super::parse::ScriptError;
@@ -10,12 +10,13 @@ use sim::program::AddressSpace;
 use std::collections::BTreeSet;
 use units::CpuId;
 
-/// A `key=value`, `word`, of which there was one before.
+/// The error for a `key=value`, `word`, whose key was given before.
 pub(super) fn twice(reader: &Reader, key: &str, word: &str) -> ScriptError {
     reader.wrong_at(word, format!("`{key}` for the second time"), "each key once")
 }
 
-/// The set of a task that fetches lines: what it says, or all that it touches. `lines` is where it says that it does.
+/// The working set of a task that fetches lines: the size it gives, or all memory that it touches. `lines` is where it
+/// asks for the lines.
 pub(super) fn lines_of_a_set(
     reader: &Reader,
     lines: &str,
@@ -40,7 +41,7 @@ pub(super) fn lines_of_a_set(
     Err(reader.wrong_at(lines, format!("`{lines}` of nothing"), expected))
 }
 
-/// One `key=value` of a task: its key, and all of it.
+/// One `key=value` of a task, read into the task; returns the key and the whole word.
 pub(super) fn attribute<'a>(
     reader: &mut Reader<'a>,
     script: &mut Script,
@@ -58,7 +59,7 @@ pub(super) fn attribute<'a>(
         "nice" => task.attr.sched_nice = reader.number(value, -20, 19)? as i32,
         "policy" => {
             let asked = reader.policy(value, task.attr.sched_nice)?;
-            // A slice that was asked for before stays, but for a policy with a runtime of its own.
+            // A slice that was asked for before stays, unless the policy has a runtime of its own.
             let slice = if asked.sched_runtime == 0 { task.attr.sched_runtime } else { asked.sched_runtime };
             task.attr = SchedAttr { sched_runtime: slice, ..asked };
         }
@@ -105,13 +106,13 @@ pub(super) fn attribute<'a>(
     Ok((key, word))
 }
 
-/// What the word `value` stands for.
+/// The meaning of the word `value`.
 fn one_of<T: Copy>(reader: &Reader, value: &str, words: &[(&str, T)], expected: &str) -> Result<T, ScriptError> {
     let known = words.iter().find(|(word, _)| *word == value).map(|(_, meaning)| *meaning);
     known.ok_or_else(|| reader.wrong_at(value, format!("`{value}`"), expected))
 }
 
-/// The number of the process of that name.
+/// The number of the process with that name.
 fn process(reader: &Reader, name: &str, script: &mut Script) -> Result<u32, ScriptError> {
     if name.is_empty() {
         return Err(reader.wrong_at(name, "no process".to_string(), "a process's name"));
@@ -124,7 +125,7 @@ fn process(reader: &Reader, name: &str, script: &mut Script) -> Result<u32, Scri
     Ok(place as u32)
 }
 
-/// A list of CPUs, of which there must be some.
+/// A non-empty list of CPUs.
 pub(super) fn affinity(reader: &Reader, list: &str) -> Result<Affinity, ScriptError> {
     let cpus =
         machine::topology::parse_list(list).map_err(|error| reader.wrong_at(list, error.found, &error.expected))?;
@@ -147,7 +148,7 @@ mod tests {
         assert_eq!(task.steps[..], [Step::Work(Ns::from_ms(5))]);
         let set = |text: &str| Script::parse(text, 1).unwrap().tasks[0].working_set;
         assert_eq!([set("task a set=8KB: work 5ms"), set("task a lines=0: work 5ms")], [8 << 10, 0]);
-        // Lines of all that it touches, where nothing else is said.
+        // Without `set=` the lines are of all memory that the task touches.
         let heaps = "memory a 3MB\nmemory b 5MB\nmemory c 1GB\n";
         let touching = "touch a 1GB/s; 3 x (touch b 1GB/s; work 5ms; touch b 2MB/s); leave c";
         assert_eq!(set(&format!("{heaps}task t lines=5: {touching}")), 8 << 20);

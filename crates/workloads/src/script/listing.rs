@@ -1,4 +1,5 @@
-//! A script as a list, for a program that plays it on a real kernel: loops counted, names resolved, a line for each task and step.
+//! A script as a list for a program that plays it on a real kernel: loops are counted, names resolved, and each task
+//! and step has a line.
 //!
 //! ```text
 //! pipes 2
@@ -6,10 +7,10 @@
 //! step spin 10100000000
 //! ```
 //!
-//! After `task`: name, time in ns, CPUs (`-`: any), group and session (`-`: none), then its attributes as sched_setattr() takes them:
-//! policy, nice, priority, flags, runtime, deadline, period in ns, lower and upper clamp. A line `process NAME` behind it makes it one of
-//! that process's threads. Steps are those of the script; `again TO TIMES`
-//! ends a loop that begins with the task's step TO; pipes are numbers.
+//! After `task` come its name, time in ns, CPUs (`-`: any), group and session (`-`: none), then its attributes as
+//! sched_setattr() takes them: policy, nice, priority, flags, runtime, deadline, period in ns, lower and upper clamp. A
+//! line `process NAME` after it makes the task a thread of that process. Steps are those of the script; `again TO
+//! TIMES` ends a loop that begins with the task's step TO; pipes are numbers.
 
 use super::{Script, Step, Task};
 use sched::attr::{ClampRequest, SchedAttr};
@@ -28,8 +29,8 @@ impl Script {
     /// The list.
     ///
     /// # Errors
-    /// The line and name of a task that does what no program can: what only the kernel does, touching memory at a rate, or taking a mutex, which
-    /// the program that plays scripts does not.
+    /// The line and name of a task that does what a user-space player cannot: what only the kernel does, touching
+    /// memory at a rate, or taking a mutex (the player of scripts does not).
     pub fn listing(&self) -> Result<String, (u32, String)> {
         let mut text = format!("pipes {}\n", self.pipes.len());
         for task in &self.tasks {
@@ -76,7 +77,7 @@ impl Script {
                 Step::Read(pipe) => writeln!(text, "step read {pipe}"),
                 Step::Write(pipe) => writeln!(text, "step write {pipe}"),
                 Step::Again { to, times } => writeln!(text, "step again {to} {times}"),
-                // How long that takes says the machine, and an emulated one has no speed of its own.
+                // The machine decides how long such work takes, and an emulated machine has no speed of its own.
                 Step::Work(_) => return Err("which works at a core's speed"),
                 Step::Io(_) => return Err("which reads a block device"),
                 Step::CondResched | Step::MightSleep => return Err("which does what only the kernel does"),
@@ -87,7 +88,7 @@ impl Script {
         Ok(())
     }
 
-    /// Whether a thread begins when and where the first task of its process does, which makes it.
+    /// Whether a thread begins when and where the first task of its process does; that task creates it.
     fn begins_with_its_process(&self, task: &Task) -> bool {
         let first = self.tasks.iter().find(|other| other.memory == task.memory).expect("a task of the script");
         (task.at, &task.group, task.session) == (first.at, &first.group, first.session)

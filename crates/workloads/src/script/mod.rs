@@ -1,4 +1,5 @@
-//! Scripts: tasks in a few lines of text, for cases that no benchmark has. Scenarios and fidelity cases are written in it.
+//! Scripts: tasks described in a few lines of text, for cases that no benchmark has. Scenarios and fidelity cases are
+//! written in it.
 //!
 //! ```text
 //! group /above: cpu.weight 300; cpu.max 50000 100000
@@ -33,22 +34,27 @@
 //! | `leave M` | touches it no longer |
 //! | `N x (...)` | the steps in the parentheses, N times |
 //!
-//! Times are whole numbers with `ns`, `us`, `ms` or `s`. A task is a process of its own or, with `kind=kthread`, a kernel
-//! thread. `at=` is when it is forked (from the start), `on=` on which CPU (0 where nothing is said; for scenarios that place their tasks), `count=N` makes N of it, named
-//! `hog0`, `hog1`, and so on. `policy=` is `normal`, `batch`, `idle`, or `fifo/N` or `rr/N` with a priority from 1 to 99, or
-//! `deadline/RUNTIME/DEADLINE/PERIOD` (no period: the deadline), or `reclaim/...` for the same with SCHED_FLAG_RECLAIM. `group=` is
-//! the task group it begins in, `work=memory` says that its work waits for memory most of the time, `set=8MB lines=20` that it uses so much
-//! again and again and fetches so many lines of it from beyond its core's caches in 1000 cycles (without `set=` of all that it touches), `session=` the session of that name, which the first task of it begins as `setsid` does.
+//! Times are whole numbers with `ns`, `us`, `ms` or `s`. A task is a process of its own or, with `kind=kthread`, a
+//! kernel thread. `at=` is when it is forked (from the start). `on=` is the CPU that forks it (0 by default; only
+//! scenarios, which place their tasks, use it). `count=N` makes N such tasks, named `hog0`, `hog1`, and so on.
+//! `policy=` is `normal`, `batch`, `idle`, or `fifo/N` or `rr/N` with a priority from 1 to 99, or
+//! `deadline/RUNTIME/DEADLINE/PERIOD` (no period: the deadline), or `reclaim/...` for the same with SCHED_FLAG_RECLAIM.
+//! `group=` is the task group it starts in. `work=memory` says that its work mostly waits for memory. `set=8MB
+//! lines=20` says that it uses 8 MB again and again, and fetches 20 lines of it from beyond its core's caches in 1000
+//! cycles (without `set=`: of all that it touches). `session=` is the session of that name; its first task begins the
+//! session, as `setsid` does.
 //!
-//! A `memory NAME SIZE` line is memory that tasks touch. Its pages lie where they were touched first, or with `node=N` on that node
-//! from the start; `pinned`: they cannot be moved. `process=NAME` makes tasks threads of one process; memory that several processes
-//! touch is shared between them. Sizes are whole numbers with `KB`, `MB` or `GB`, rates the same with `/s`.
+//! A `memory NAME SIZE` line declares memory that tasks touch. Its pages lie where they were touched first, or with
+//! `node=N` on that node from the start; `pinned` pages cannot be moved. `process=NAME` makes tasks threads of one
+//! process; memory that several processes touch is shared between them. Sizes are whole numbers with `KB`, `MB` or
+//! `GB`, rates the same with `/s`.
 //!
-//! A `mutex NAME` line is a mutex that tasks share; with `inherit` its waiters lend their priority to whoever holds it, as
-//! PTHREAD_PRIO_INHERIT has it (a deadline task lends nothing).
+//! A `mutex NAME` line declares a mutex that tasks share. With `inherit` its waiters lend their priority to the owner,
+//! as with PTHREAD_PRIO_INHERIT (a deadline task lends nothing).
 //!
-//! A `group` line writes into a group's files, as `echo 300 > cpu.weight` does; who starts a task with `group=` makes
-//! that group if it is not there. A task can `enter` only what is made in one of these ways, or lies above it.
+//! A `group` line writes into a group's files, as `echo 300 > cpu.weight` does, and creates the group. Starting a task
+//! with `group=` creates that group too, if it does not exist. A task can `enter` only a group that was created in one
+//! of these ways, or an ancestor of one.
 
 mod groups;
 mod keys;
@@ -77,7 +83,7 @@ use units::{CpuId, CpuMask, Ns};
 /// A parsed script.
 #[derive(Clone, Debug, PartialEq, Eq, Default)]
 pub struct Script {
-    /// In the order of the text; a line with `count=` stands for as many.
+    /// The tasks in the order of the text; a line with `count=` stands for that many.
     pub tasks: Vec<Task>,
     /// Names of the pipes, in the order of their first mention.
     pub pipes: Vec<String>,
@@ -89,11 +95,11 @@ pub struct Script {
     pub processes: Vec<String>,
     pub memory: Vec<Region>,
     pub mutexes: Vec<Mutex>,
-    /// What steps allow, each as it stands in the text.
+    /// The CPU lists of steps, each as it stands in the text.
     pub affinities: Vec<Affinity>,
 }
 
-/// The CPUs of a step, and where it stands in the script: line and column, both from 1.
+/// The CPUs of a step, and the position in the script: line and column, both from 1.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Affinity {
     pub cpus: CpuMask,
@@ -105,7 +111,7 @@ pub struct Affinity {
 pub struct Region {
     pub name: String,
     pub spec: RegionSpec,
-    /// Where its node stands in the script, or else its name: line and column, both from 1.
+    /// The position of its node in the script, or else of its name: line and column, both from 1.
     pub place: (u32, u32),
 }
 
@@ -122,13 +128,13 @@ pub struct Mutex {
 pub struct Group {
     pub path: String,
     pub files: Vec<GroupLine>,
-    /// By a line of its own, or because a task is started in it; otherwise it is only entered.
+    /// Whether a line of its own creates it, or a task that starts in it; otherwise tasks only enter it.
     pub made: bool,
     pub line: u32,
     pub column: u32,
 }
 
-/// What is written into a file of a group, and where it stands in the script.
+/// A text to write into a file of a group, and its position in the script.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct GroupLine {
     pub file: GroupFile,
@@ -141,25 +147,26 @@ pub struct GroupLine {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Task {
     pub name: String,
-    /// Policy, nice level, and the slice it asks for.
+    /// Policy, nice level, and the slice that it asks for.
     pub attr: SchedAttr,
     /// `None`: all CPUs.
     pub cpus: Option<CpuMask>,
-    /// Where its first line stands in the script, or its CPUs where it names some: line and column, both from 1.
+    /// The position of its first line in the script, or of its CPUs if it names some: line and column, both from 1.
     pub place: (u32, u32),
-    /// The CPU that forks it, where the reader of the script places tasks.
+    /// The CPU that forks it, if the reader of the script places tasks.
     pub on: CpuId,
-    /// From the start.
+    /// When it is forked, from the start.
     pub at: Ns,
-    /// The task group it is started in; `/` is the root. `None`: the one that the script is started in.
+    /// The task group it starts in; `/` is the root. `None`: the group that the script is started in.
     pub group: Option<String>,
-    /// The session it joins, a place among the script's; `None`: the one that the script is started in.
+    /// The session it joins, an index into the script's; `None`: the session that the script is started in.
     pub session: Option<u32>,
     /// A process of its own, a thread of one with several tasks, or a kernel thread.
     pub memory: AddressSpace,
     /// What its work mostly does.
     pub kind: WorkKind,
-    /// Bytes that it uses again and again, and lines of them that it fetches from beyond its core's caches in 1000 cycles of work.
+    /// Bytes that it uses again and again, and how many lines of them it fetches from beyond its core's caches in 1000
+    /// cycles.
     pub working_set: u64,
     pub lines: u32,
     steps: Arc<[Step]>,
@@ -182,23 +189,23 @@ enum Step {
     Setsid,
     Exec,
     Autogroup(i32),
-    /// A place among the script's groups; `None` is the root.
+    /// Index of a group in the script; `None` is the root.
     Enter(Option<u32>),
     /// A policy, or clamps.
     Attr(SchedAttr),
-    /// A place among the script's affinities.
+    /// Index of a CPU list in the script.
     Cpus(u32),
     Read(u32),
     Write(u32),
-    /// Places among the script's mutexes.
+    /// Indices of mutexes in the script.
     Lock(u32),
     Unlock(u32),
-    /// A place among the script's memory, and bytes in each second.
+    /// Index of a memory in the script, and bytes touched in each second.
     Touch {
         region: u32,
         rate: u64,
     },
-    /// Goes back to the step at `to` until the steps from there on were done `times` times.
+    /// Goes back to the step at `to` until the loop has run `times` times.
     Again {
         to: u32,
         times: u32,
@@ -219,7 +226,7 @@ pub struct Shared {
     nr_tasks: u32,
 }
 
-/// What the script calls that which its tasks may wait for.
+/// The script's names for what its tasks may wait for.
 #[derive(Debug)]
 struct Names {
     tasks: Vec<String>,
@@ -233,8 +240,8 @@ impl Script {
         parse::parse(text, first_line)
     }
 
-    /// Creates what the tasks share. `start` is the moment that `until`, `spin` and `at=` count from.
-    /// `groups` are the ids of [`Script::groups`].
+    /// Creates what the tasks share. `until`, `spin` and `at=` count from the moment `start`. `groups` are the ids of
+    /// [`Script::groups`].
     pub fn share(&self, os: &mut Os, groups: Vec<TgId>, start: Ns) -> Shared {
         let pipes = self.pipes.iter().map(|_| os.create_pipe()).collect();
         Shared {
@@ -261,7 +268,7 @@ impl Script {
         self.mutexes.iter().map(|mutex| if mutex.inherit { os.create_pi_mutex() } else { os.create_mutex() }).collect()
     }
 
-    /// The script's groups, without those above them that it does not name.
+    /// The script's groups, without ancestors that it does not name.
     pub fn group_specs(&self) -> impl Iterator<Item = GroupSpec> + '_ {
         self.groups.iter().map(|group| GroupSpec {
             path: group.path.clone(),
@@ -269,7 +276,8 @@ impl Script {
         })
     }
 
-    /// Where the script writes what the kernel refused: line and column, both from 1, and the file of the group.
+    /// The position in the script of what the kernel refused (line and column, both from 1), and the line for the
+    /// group's file.
     pub fn place_of(&self, error: &GroupError) -> Option<(u32, u32, Option<&GroupLine>)> {
         let path = &with_those_above(self.group_specs()).swap_remove(error.group).path;
         let group = self.groups.iter().find(|group| group.path == *path)?;
@@ -279,7 +287,7 @@ impl Script {
 }
 
 impl Task {
-    /// The task, ready to be forked into `group`. Its number in the script is the series that it reports to.
+    /// The task, ready to be forked into `group`. It reports to the series with its number in the script.
     pub fn spec(&self, number: usize, group: Option<TgId>, shared: &Shared) -> TaskSpec {
         let playing = Playing::new(number as u32, self, shared.clone());
         TaskSpec {

@@ -1,4 +1,4 @@
-//! The text of a script.
+//! The parser for a script's text.
 
 use super::groups::{all_are_made, group, named_group};
 use super::keys::{affinity, attribute, lines_of_a_set, twice};
@@ -14,16 +14,16 @@ use std::fmt;
 use std::sync::Arc;
 use units::{CpuId, Ns};
 
-/// Most steps of one task, loops counted once, and most tasks of a script.
+/// The most steps of one task (loops counted once), and the most tasks of a script.
 const MOST: usize = 100_000;
-/// Groups, memories and mutexes, of each.
+/// The most groups, memories and mutexes (each).
 const MOST_DECLARED: usize = 10_000;
-/// Loops in loops.
+/// The deepest nesting of loops.
 const DEEPEST: u32 = 32;
-/// As many bytes of a name as the kernel keeps (TASK_COMM_LEN without the end).
+/// The bytes of a name that the kernel keeps (TASK_COMM_LEN without the terminator).
 const LONGEST_NAME: usize = 15;
 
-/// A script that cannot be run: where, counted from 1 in characters, what was found and what would be right.
+/// A script that cannot be run: the position (counted from 1 in characters), what was found, and what would be right.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ScriptError {
     pub line: u32,
@@ -84,7 +84,8 @@ pub(super) fn parse(text: &str, first_line: u32) -> Result<Script, ScriptError> 
     Ok(script)
 }
 
-/// Tasks of one name would have rows that nobody could tell apart. `names` are those of the lines above, and where they stand.
+/// Refuses a second task of the same name: nobody could tell their rows apart. `names` maps the names so far to their
+/// positions.
 fn each_name_once(tasks: &[Task], at: (u32, u32), names: &mut BTreeMap<String, (u32, u32)>) -> Result<(), ScriptError> {
     for task in tasks {
         if let Some((line, column)) = names.insert(task.name.clone(), at) {
@@ -196,14 +197,14 @@ fn mutex(reader: &mut Reader, script: &mut Script) -> Result<(), ScriptError> {
     Err(reader.wrong_at(name, excerpt(name), expected))
 }
 
-/// `touch MEMORY RATE` or `leave MEMORY`, of which `word` has been read.
+/// `touch MEMORY RATE` or `leave MEMORY`; `word`, the first word, has been read.
 fn touch(reader: &mut Reader, word: &str, script: &Script) -> Result<Step, ScriptError> {
     let region = declared(reader, script.memory.iter().map(|region| &region.name[..]), "memory NAME SIZE")?;
     let rate = if word == "leave" { 0 } else { reader.rate()? };
     Ok(Step::Touch { region, rate })
 }
 
-/// The place of that name among those that lines like `line` declare.
+/// The index of the name that comes next, among those that lines like `line` declare.
 fn declared<'a>(
     reader: &mut Reader,
     mut names: impl Iterator<Item = &'a str> + Clone,
@@ -220,7 +221,7 @@ fn declared<'a>(
     Err(reader.wrong_at(name, excerpt(name), &expected))
 }
 
-/// The place of a pipe among the script's, which it joins if it is new.
+/// The index of a pipe among the script's; a new name is added.
 fn named_pipe(reader: &mut Reader, word: &str, script: &mut Script) -> Result<u32, ScriptError> {
     let name = reader.word();
     if name.is_empty() {
@@ -237,22 +238,24 @@ pub(super) fn excerpt(text: &str) -> String {
     if text.is_empty() { "the end of the line".to_string() } else { format!("`{text}`") }
 }
 
-/// What a task may do, as messages list it.
+/// The steps of a task, as messages list them.
 const STEPS: &str = "run T, work T, spin T, sleep T, io T, until T, every T, yield, cond_resched, might_sleep, policy P, clamp MIN MAX, cpus LIST, read PIPE, write PIPE, \
     lock MUTEX, unlock MUTEX, enter GROUP, exec, setsid, autogroup NICE, touch MEMORY RATE, leave MEMORY, or N x (steps)";
 
 fn unknown_step(reader: &Reader, word: &str) -> ScriptError {
-    // No word is there where one of the letters stands that end words.
+    // The word is empty where a character stands that ends words; the message then shows that character.
     let found = excerpt(if word.is_empty() { reader.rest.get(..1).unwrap_or_default() } else { word });
     let names = STEPS.split(", ").filter_map(|step| step.split(' ').next()).filter(|name| *name != "or");
     let near = nearest_name(word, names).map(|name| format!("`{name}`, perhaps; or one of "));
     reader.wrong_at(word, found, &(near.unwrap_or_default() + STEPS))
 }
 
-/// A step, and the byte of the line where it begins; of the step that ends a loop, where the next one does.
+/// A step, and the byte offset in the line where it begins. For the step that ends a loop, the offset where the next
+/// one begins.
 type Placed = (Step, usize);
 
-/// One step, or a loop of them, up to the semicolon after it, the parenthesis that closes the loop around it, or the line's end.
+/// Reads one step or loop, up to the semicolon after it, the closing parenthesis of the loop around it, or the end of
+/// the line.
 fn step(reader: &mut Reader, steps: &mut Vec<Placed>, script: &mut Script, depth: u32) -> Result<(), ScriptError> {
     if steps.len() >= MOST {
         return Err(reader.wrong(format!("more than {MOST} steps"), "fewer; N x (...) repeats"));
@@ -331,7 +334,7 @@ fn end_of_step(reader: &mut Reader) -> Result<(), ScriptError> {
     Ok(())
 }
 
-/// `N x (steps)`, of which `N` has been read.
+/// `N x (steps)`; `N` has been read.
 fn repetition(
     reader: &mut Reader,
     times: &str,

@@ -5,12 +5,12 @@ use sched::attr::{ClampRequest, SchedAttr, SchedFlags};
 use sched::sched::Policy;
 use units::Ns;
 
-/// Longest time: an hour.
+/// The longest time: an hour.
 const LONGEST: Ns = Ns(3_600_000_000_000);
-/// Most bytes of memory, and touched in a second.
+/// The most bytes of memory, and the most bytes touched in a second.
 pub(super) const MOST_MEMORY: u64 = 1 << 40;
 
-/// A line, and how far it was read.
+/// A line, and how far it has been read.
 pub(super) struct Reader<'a> {
     pub whole: &'a str,
     pub rest: &'a str,
@@ -30,18 +30,18 @@ impl<'a> Reader<'a> {
         self.rest = self.rest[bytes..].trim_start();
     }
 
-    /// Where `piece` of the line stands, counted from 1.
+    /// The column of `piece`, a part of the line, counted from 1.
     pub fn column(&self, piece: &str) -> u32 {
         self.columns(&[self.offset(piece)])[0]
     }
 
-    /// The same in bytes from 0.
+    /// The same in bytes, counted from 0.
     pub fn offset(&self, piece: &str) -> usize {
-        // Every piece is a part of the line.
+        // Every piece is a slice of the line.
         (piece.as_ptr() as usize).saturating_sub(self.whole.as_ptr() as usize).min(self.whole.len())
     }
 
-    /// The columns of such offsets, which grow: a line of many steps is gone through once.
+    /// The columns of ascending byte offsets, in one pass: a line may have many steps.
     pub fn columns(&self, offsets: &[usize]) -> Vec<u32> {
         let (mut reached, mut column) = (0, 1);
         let column_of = |&offset: &usize| {
@@ -52,13 +52,13 @@ impl<'a> Reader<'a> {
         offsets.iter().map(column_of).collect()
     }
 
-    /// A mistake at `piece` of the line.
+    /// An error at `piece` of the line.
     pub fn wrong_at(&self, piece: &str, found: String, expected: &str) -> ScriptError {
         let column = self.column(piece);
         ScriptError { line: self.line, column, found, expected: expected.to_string() }
     }
 
-    /// A mistake where reading has come to.
+    /// An error at the place that reading has reached.
     pub fn wrong(&self, found: String, expected: &str) -> ScriptError {
         self.wrong_at(self.rest, found, expected)
     }
@@ -70,7 +70,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// A number that the kernel looks at too.
+    /// A number whose range the kernel checks too.
     pub fn or_einval(&self, text: &str, low: i64, high: i64) -> Result<i64, ScriptError> {
         self.number(text, low, high).map_err(|error| {
             let expected = format!("{}: the kernel answers EINVAL to others", error.expected);
@@ -84,7 +84,7 @@ impl<'a> Reader<'a> {
         self.bytes(rate, "/s")
     }
 
-    /// `512MB`, with `behind` after it.
+    /// `512MB`, with the suffix `behind`.
     pub fn bytes(&self, text: &str, behind: &str) -> Result<u64, ScriptError> {
         let (digits, unit) = text.split_at(text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len()));
         let scale = match unit.strip_suffix(behind) {
@@ -144,7 +144,7 @@ impl<'a> Reader<'a> {
         Ok(attr)
     }
 
-    /// `2ms/8ms/10ms`: runtime, deadline and, where it is another one, period.
+    /// `2ms/8ms/10ms`: runtime, deadline and, if it differs from the deadline, period.
     pub fn deadline(&self, text: &'a str, times: &'a str, reclaim: bool) -> Result<SchedAttr, ScriptError> {
         let wrong = || {
             let expected = "RUNTIME/DEADLINE or RUNTIME/DEADLINE/PERIOD behind the policy's name";

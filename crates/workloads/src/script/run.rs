@@ -15,23 +15,23 @@ use sim::program::{Op, Outcome, Program, Standing, TaskSpec};
 use std::sync::Arc;
 use units::Ns;
 
-/// Between two looks of a spinning task at the clock.
+/// The time between a spinning task's looks at the clock.
 const LOOK: Ns = Ns::from_ms(1);
 
-/// How far a task is in its steps.
+/// A task's progress through its steps.
 pub struct Playing {
     series: u32,
     steps: Arc<[Step]>,
     places: Arc<[(u32, u32)]>,
     shared: Shared,
     at: usize,
-    /// How often the loop that ends at a step has come round, for each step.
+    /// For each step that ends a loop, how often the loop has run.
     rounds: Vec<u32>,
     born: Option<Ns>,
     /// When its last period ended.
     period: Ns,
     reported: bool,
-    /// The last operation may have been refused.
+    /// The last operation may have been refused, so its result must be checked.
     answer_counts: bool,
 }
 
@@ -52,7 +52,7 @@ impl Playing {
         }
     }
 
-    /// The next step that takes time; loops are followed on the way.
+    /// The next step that is an operation; loops are followed on the way.
     fn step(&mut self) -> Option<Step> {
         loop {
             let step = *self.steps.get(self.at)?;
@@ -69,7 +69,7 @@ impl Playing {
 }
 
 impl Program for Playing {
-    /// A task reports its life, from its first step to its last, in nanoseconds.
+    /// Each task reports its lifetime, from its first step to its last, in nanoseconds.
     fn next(&mut self, last: Outcome) -> Op {
         let born = *self.born.get_or_insert_with(|| {
             self.period = last.now;
@@ -77,7 +77,7 @@ impl Program for Playing {
         });
         let answer = last.value.cast_signed();
         if std::mem::replace(&mut self.answer_counts, false) && answer < 0 {
-            // Refused: whoever asks for one cannot do without.
+            // The request was refused; a task cannot go on without what it asked for.
             let step = self.at - 1;
             self.at = self.steps.len();
             return Op::Report { series: self.shared.nr_tasks + self.series, value: refusal(answer, Some(step)) };
@@ -138,7 +138,7 @@ impl Program for Playing {
         }
     }
 
-    /// It has counted the step under way as done. Only these can last for good.
+    /// `at` is already past the step under way. Only these steps can wait for ever.
     fn stands(&self) -> Option<Standing> {
         let at = self.at.checked_sub(1)?;
         let names = &self.shared.names;
@@ -158,11 +158,11 @@ impl Program for Playing {
 struct Main {
     script: Script,
     shared: Shared,
-    /// Numbers of the tasks still to be forked, the last first.
+    /// Numbers of the tasks that are still to be forked, in reverse order.
     order: Vec<usize>,
     start: Option<Ns>,
     waited: bool,
-    /// The task that was just forked, or was to be.
+    /// The task that was just forked, or whose fork was refused.
     forked: Option<usize>,
 }
 
@@ -189,8 +189,8 @@ impl Program for Main {
     }
 }
 
-/// What a refused request reports, in a series of its own for each task after those of their lives: the number of the error, and above
-/// it the step, from 1.
+/// The report of a refused request: the error number, and above it the step, from 1. Each task has a series of its own
+/// for it; these follow the series of the lifetimes.
 fn refusal(answer: i64, step: Option<usize>) -> u64 {
     step.map_or(0, |step| step as u64 + 1) << 32 | answer.unsigned_abs()
 }
@@ -200,18 +200,18 @@ fn refusal(answer: i64, step: Option<usize>) -> u64 {
 pub struct Refused {
     pub task: usize,
     pub at: Ns,
-    /// `None`: what the task was to begin with, so that it never lived.
+    /// `None`: the task could not begin with its attributes, so it never lived.
     pub step: Option<usize>,
-    /// As a user calls it: "policy".
+    /// The user's word for it: "policy".
     pub request: &'static str,
     pub errno: Errno,
-    /// Words for what the kernel looks at there.
+    /// What the kernel checks there, in words.
     pub why: &'static str,
 }
 
 impl Task {
-    /// What may have been refused there, and the attributes that were asked for; `None` is what the task was to begin with: its policy,
-    /// or else its CPUs.
+    /// The request that may have been refused at this step, with its attributes. `None` stands for what the task should
+    /// begin with: its policy, or else its CPUs.
     fn asked(&self, step: Option<usize>) -> (Asked, SchedAttr) {
         match step.map(|step| self.steps[step]) {
             Some(Step::Attr(attr)) => (Asked::of_attr(&attr), attr),
@@ -222,7 +222,7 @@ impl Task {
 }
 
 impl Script {
-    /// What the kernel refused of each task, in the order of time. Who was refused something does not go on.
+    /// What the kernel refused of each task, in the order of time. A task does not go on after a refusal.
     pub fn refused<'a>(&'a self, kernel: &'a Kernel, reported: &'a [Sample]) -> impl Iterator<Item = Refused> + 'a {
         reported.iter().filter_map(|sample| {
             let task = (sample.series as usize).checked_sub(self.tasks.len())?;
@@ -240,14 +240,14 @@ impl Script {
         })
     }
 
-    /// The id of the group of that path, `groups` being the ids of [`Script::groups`].
+    /// The id of the group at that path; `groups` are the ids of [`Script::groups`].
     pub fn group_id(&self, path: &str, groups: &[TgId]) -> TgId {
         self.groups.iter().position(|group| group.path == path).map_or(ROOT_TASK_GROUP, |at| groups[at])
     }
 }
 
-/// One process forks the tasks in the order of their times, then of the text; `on=` is not heeded. Each task reports its life
-/// in nanoseconds.
+/// One process forks the tasks in the order of their times, then of the text; it ignores `on=`. Each task reports its
+/// lifetime in nanoseconds.
 impl Instance for Script {
     fn groups(&self) -> Vec<GroupSpec> {
         with_those_above(self.group_specs())
@@ -258,7 +258,7 @@ impl Instance for Script {
     }
 
     fn start_in(&self, os: &mut Os, groups: &[TgId]) -> Vec<TaskSpec> {
-        // Among them are those above that nobody named.
+        // These include ancestors that the script does not name.
         let specs = Instance::groups(self);
         let id = |path: &str| specs.iter().position(|spec| spec.path == path).expect("every group was asked for");
         let groups = self.groups.iter().map(|group| groups[id(&group.path)]).collect();
@@ -266,7 +266,7 @@ impl Instance for Script {
         order.sort_by_key(|&number| self.tasks[number].at);
         order.reverse();
         let main = Main {
-            // They count from its own first step.
+            // Times count from Main's own first step.
             shared: self.share(os, groups, Ns::ZERO),
             order,
             start: None,

@@ -1,4 +1,4 @@
-//! The threads of a virtual machine's pools: workers of a backend's tiers, and those that decode messages.
+//! The threads of a virtual machine's pools: workers of a backend's tiers, and threads that decode messages.
 
 use super::jvm::Pool;
 use super::{Bench, Job, MINES, MINING, PARTS, Pace, Request, RequestId, Task, TasksAtOnce, post, wait};
@@ -8,16 +8,17 @@ use std::collections::VecDeque;
 use std::rc::Rc;
 use units::{Cycles, Ns, Prng};
 
-/// How a task's work spreads: most between a third and three times the mean (guess).
+/// Spread of a task's work, the logarithm's standard deviation in thousandths: most tasks take between a third and
+/// three times the mean (guess).
 const SIGMA_PERMILLE: u64 = 800;
 
 enum State {
     Next,
-    /// Its pool has been scanned for a task.
+    /// It has scanned its pool for a task.
     Scanned,
     Woken,
     Stop,
-    /// Of `own`, so many are done when this work ends.
+    /// This work completes so many tasks of `own`.
     Run(usize),
 }
 
@@ -28,15 +29,15 @@ pub struct Worker {
     pool: usize,
     number: usize,
     chance: Prng,
-    /// What it does before anything else: threads to wake, messages to write.
+    /// Operations that come before anything else: threads to wake, messages to write.
     outbox: VecDeque<Op>,
-    /// What it goes on with before it looks into the queue: it has begun it, or taken it with others.
+    /// Tasks that it does before it looks into the queue: it has begun a request with them, or taken several at once.
     own: TasksAtOnce,
     state: State,
 }
 
 impl Worker {
-    /// `place`: a virtual machine, and which of its pools.
+    /// `place` is a virtual machine, and the index of one of its pools.
     pub fn new(bench: Rc<Bench>, place: (usize, usize), number: usize, chance: Prng) -> Worker {
         let (jvm, pool) = place;
         let (outbox, own) = (VecDeque::new(), TasksAtOnce::new());
@@ -50,12 +51,12 @@ impl Worker {
             Task::Do(_) => 1,
         };
         let mean = self.bench.rules.costs.task.0;
-        // 10 to 500 us, where the mean is 35.
+        // 10 to 500 us, if the mean is 35.
         let (least, most) = (mean * 10 / 35, mean * 500 / 35);
         (0..messages).map(|_| lognormal(&mut self.chance, mean, SIGMA_PERMILLE).clamp(least, most)).sum()
     }
 
-    /// Takes a task, begins to look for one, or stops.
+    /// Takes a task, starts to look for one, or stops.
     fn next_task(&mut self) -> Option<Op> {
         let bench = self.bench.clone();
         let mut jvm = bench.jvms[self.jvm].borrow_mut();
@@ -85,7 +86,7 @@ impl Worker {
         Some(Op::Work(Cycles(work)))
     }
 
-    /// Has looked for a task: sleeps, where there is nothing to do.
+    /// It has looked for a task; if there is nothing to do, it sleeps.
     fn park(&mut self) -> Option<Op> {
         let bench = self.bench.clone();
         let mut jvm = bench.jvms[self.jvm].borrow_mut();
@@ -103,7 +104,7 @@ impl Worker {
         Some(wait(own))
     }
 
-    /// Hands a job to a backend's tier: its own backend's at once, another one's by a message.
+    /// Hands a job to a tier of a backend: directly to its own backend, to another one by a message.
     fn hand(&mut self, group: usize, job: Job) {
         if group != self.jvm {
             return self.send(group, job);
@@ -130,7 +131,8 @@ impl Worker {
                 let home = request.home;
                 if request.parts_left == 0 {
                     drop(requests);
-                    // Who completes a request goes on with its reply, where that is its own group's.
+                    // The worker that completes a request goes on with the reply itself, if the request belongs to its
+                    // own group.
                     match home == self.jvm {
                         true => self.own.push_back(Task::Do(Job::Reply(id))),
                         false => self.send(home, Job::Reply(id)),
@@ -139,7 +141,7 @@ impl Worker {
             }
             Task::Do(Job::Reply(id)) => {
                 self.send(bench.groups() + self.jvm, Job::Answer(id));
-                // While there is a curve the controller says when there is a collection.
+                // While the controller measures a curve, it decides when a collection happens.
                 if let Pace::Preset { .. } = bench.rules.pace {
                     bench.jvms[self.jvm].borrow_mut().allocate(&bench.rules.costs);
                 }
@@ -148,13 +150,13 @@ impl Worker {
         }
     }
 
-    /// Forks what a request asks for.
+    /// Forks the parts of a request.
     fn fork(&mut self, request: RequestId) {
         let mined = (self.chance.below(MINES.0) == 0).then_some(MINES.1);
         self.bench.requests.borrow_mut().all[request as usize].parts_left = PARTS + mined.unwrap_or(0);
         let group = self.group_of_part();
         let parts = Job::Parts { request, tier: 0, parts: PARTS };
-        // Who forks keeps what is its own group's.
+        // The worker keeps the parts that stay in its own group.
         match group == self.jvm {
             true => self.own.push_back(Task::Do(parts)),
             false => self.hand(group, parts),

@@ -1,4 +1,4 @@
-//! The threads that collect a virtual machine's garbage.
+//! The garbage collector's threads of a virtual machine.
 
 use super::jvm::Collection;
 use super::{Bench, post, wait};

@@ -6,7 +6,7 @@ use std::collections::VecDeque;
 use std::rc::Rc;
 use units::{Cycles, Ns};
 
-/// Bytes that it asks for at a time: all that waits.
+/// Bytes that it asks for at a time: enough for everything that has arrived.
 const READ: u32 = 1 << 20;
 
 enum State {
@@ -14,20 +14,20 @@ enum State {
     Select,
     /// A read has returned.
     Read,
-    /// So many messages have been found.
+    /// It has found so many messages.
     Hand(usize),
-    /// Stopped for a collection.
+    /// It has stopped for a collection.
     Stopped,
-    /// At the end of one.
+    /// The collection has ended.
     Released,
 }
 
-/// A thread that sleeps until a message has arrived at its connection, and decodes what has arrived, or hands it to the pool that does.
+/// A thread that sleeps until messages arrive at its connection. It decodes them, or hands them to the pool that does.
 pub struct Selector {
     bench: Rc<Bench>,
     jvm: usize,
     number: usize,
-    /// Bytes of a message that has not arrived whole.
+    /// Bytes of a message that has arrived only in part.
     bytes: u64,
     outbox: VecDeque<Op>,
     state: State,
@@ -38,7 +38,7 @@ impl Selector {
         Selector { bench, jvm, number, bytes: 0, outbox: VecDeque::new(), state: State::Select }
     }
 
-    /// Waits for messages: whatever else there is need not wait for it meanwhile.
+    /// Waits for messages. While it waits, a collection need not wait for it.
     fn select(&mut self) -> Op {
         let mut jvm = self.bench.jvms[self.jvm].borrow_mut();
         jvm.running -= 1;
@@ -46,7 +46,7 @@ impl Selector {
         Op::Receive { socket: jvm.inboxes[self.number].reader, bytes: READ, how: Default::default() }
     }
 
-    /// Stops for a collection, if there is one.
+    /// Stops for a collection, if one is due.
     fn stop(&mut self) -> bool {
         let mut jvm = self.bench.jvms[self.jvm].borrow_mut();
         if !jvm.stops() || self.bench.control.stopping.get() {
@@ -57,7 +57,7 @@ impl Selector {
         true
     }
 
-    /// Hands `count` messages on, decoded or to those who decode them.
+    /// Passes `count` messages on, decoded, or to the pool that decodes them.
     fn hand(&mut self, count: usize, now: Ns) {
         let bench = self.bench.clone();
         for _ in 0..count {

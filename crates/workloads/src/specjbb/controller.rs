@@ -1,7 +1,9 @@
-//! The controller: starts everything, raises the rate of requests step by step, and draws the figures from the curve of response times.
+//! The controller: starts all threads, raises the rate of requests step by step, and derives the figures from the curve
+//! of response times.
 //!
-//! A step settles first, then counts. It fails when, twice, fewer than [`SETTLED_PERMILLE`] of the requests that were issued in it, or
-//! ought to have been, were answered in it. After each step the rate is nothing until all requests are answered.
+//! A step first settles, then counts. It compares the requests that were issued in it, or should have been, with those
+//! that were answered in it. If fewer than [`SETTLED_PERMILLE`] were answered, the step is tried once more, and then it
+//! fails. After each step the rate is zero until all requests are answered.
 //!
 //! ```text
 //! the search      doubles the rate until it fails, then halves what lies between: the highest rate that settles, the curve's 100%
@@ -9,14 +11,15 @@
 //! its last stride halved until it is one per cent: the last step that passes is max-jOPS
 //! ```
 //!
-//! SPECjbb2015 walks the curve by one per cent and goes on for three failing steps; what lies within a stride here it would pass through,
-//! and what comes after the first failure decides nothing.
+//! SPECjbb2015 walks the curve by one per cent at a time, and goes on for three failing steps. Here a stride passes
+//! over rates that it would visit; what comes after the first failure does not affect the figures.
 //!
-//! Its steps last a minute and more, and see every group collect again and again. A step here is shorter than it takes from one collection to
-//! the next: what it would see was chance. So no group collects by itself while there is a curve. A step sees the time between collections,
-//! then one group's collection and what comes of it, [`PAUSES_SEEN`] times the pause long, and how many answers came too late is put together from
-//! both, as many collections to the time between as there are at that rate. A pause is what the machine file says, or several times that,
-//! where collectors wait for CPUs. What pauses take of the highest rate is reckoned likewise.
+//! SPECjbb2015's steps last a minute and more, so that every group collects many times in each. A step here is shorter
+//! than the time between two collections: how many it sees would be chance. So no group collects by itself while the
+//! controller measures a curve. A step watches the time between collections, then one group's collection and its
+//! consequences, for [`PAUSES_SEEN`] times the pause. The share of late answers is combined from both, weighted by how
+//! many collections there are at that rate. A pause is what the machine file says, or a multiple of that where
+//! collectors wait for CPUs. The loss that pauses cause at the highest rate is computed likewise.
 
 use super::{Bench, LIMITS_US, Pace, injector, post};
 use crate::MEASURED;
@@ -26,37 +29,37 @@ use units::Ns;
 
 /// Share of a step's requests that must be answered in it.
 const SETTLED_PERMILLE: u64 = 980;
-/// The rate at which the search begins, for each group.
+/// The rate for each group at which the search begins.
 const FIRST_RATE: u64 = 8_000;
-/// Halvings of the interval in which the highest settled rate lies.
+/// How often the search halves the interval that holds the highest settled rate.
 const HALVINGS: u32 = 3;
-/// Steps of the search are so much shorter.
+/// Steps of the search are shorter by this factor.
 const SEARCH_PART: u64 = 2;
-/// A step's part of the rate that the next one adds.
+/// The next step adds the rate divided by this.
 const STRIDE: u64 = 4;
-/// What a collection holds up is looked at for so many times the pause: itself, and while its group catches up.
+/// A collection is watched for this many pauses: the pause itself, and the time its group needs to catch up.
 const PAUSES_SEEN: u64 = 2;
 /// Shares are counted in millionths.
 const WHOLE: u64 = 1_000_000;
-/// What may be answered later than a bound that is met: its 99th percentile is within it.
+/// The share of answers that may miss a bound which still counts as met: the bound applies to the 99th percentile.
 const MAY_BE_LATE: u64 = WHOLE / 100;
-/// Between two looks at whether all requests are answered.
+/// Time between two checks whether all requests are answered.
 const DRAIN: Ns = Ns(5_000_000);
 /// Rate of the warm-up, in per cent of the highest.
 const WARM_UP_PERCENT: u64 = 10;
 
-/// What one step came to.
+/// The result of one step.
 #[derive(Clone, Copy, Default)]
 struct Point {
     rate: u64,
     settled: bool,
-    /// The share of requests that were answered later than each bound.
+    /// For each bound the share of requests that were answered later than it.
     late: [u64; LIMITS_US.len()],
 }
 
 enum Plan {
     Preset,
-    /// Doubles the rate until it does not settle, then halves what lies between.
+    /// Doubles the rate until a step does not settle, then halves the interval.
     Search {
         settled: u64,
         failed: Option<u64>,
@@ -65,7 +68,7 @@ enum Plan {
     WarmUp {
         highest: u64,
     },
-    /// In per cent of the highest: this step, the last that passed, and the first that failed.
+    /// In per cent of the highest rate: this step, the last that passed, and the first that failed.
     Curve {
         highest: u64,
         percent: u64,
@@ -94,29 +97,29 @@ enum State {
 pub struct Controller {
     bench: Rc<Bench>,
     starts: std::vec::IntoIter<TaskSpec>,
-    /// Threads that are left, those of selectors aside, which read up to the end of their connections.
+    /// Threads that have not exited, without the selectors, which read until their connections end.
     writers: usize,
     plan: Plan,
     rate: u64,
-    /// The step is a failed one's second try.
+    /// This step repeats a failed one.
     again: bool,
-    /// Requests that were late to be issued when it began to count.
+    /// Requests that were already late to be issued when counting began.
     overdue: u64,
-    /// What this step has come to so far.
+    /// The result of this step so far.
     point: Point,
-    /// For how long this step's collection has been looked at.
+    /// How long this step's collection has been watched.
     seen: Ns,
-    /// How long the last collection took: so many times what each of its threads works, rounded.
+    /// How long the last collection took, as a rounded multiple of the work of each of its threads.
     pauses: u64,
     curve: Vec<Point>,
-    /// Requests a second that were answered at a preset rate.
+    /// Requests a second that were answered at the preset rate.
     answered: u64,
     outbox: Vec<Op>,
     state: State,
 }
 
 impl Controller {
-    /// `selectors` of those that it starts are that.
+    /// `selectors` is the number of selectors among `starts`.
     pub fn new(bench: Rc<Bench>, starts: Vec<TaskSpec>, selectors: usize) -> Controller {
         let groups = bench.groups() as u64;
         let writers = starts.len() - selectors;
@@ -143,7 +146,7 @@ impl Controller {
         }
     }
 
-    /// How long the step settles and counts.
+    /// How long the step settles, and how long it counts.
     fn times(&self) -> (Ns, Ns) {
         let rules = &self.bench.rules;
         match self.plan {
@@ -159,7 +162,7 @@ impl Controller {
         control.arrivals.borrow_mut().fill(None);
     }
 
-    /// Requests that should have been issued by now, but for those that injectors have not looked for yet.
+    /// Requests that should have been issued by now, except those that are due since the injectors' last look.
     fn overdue(&self, now: Ns) -> u64 {
         let arrivals = self.bench.control.arrivals.borrow();
         let late: u64 = arrivals.iter().flatten().map(|due| now.0.saturating_sub(due.0 + injector::SLEEP.0)).sum();
@@ -177,7 +180,7 @@ impl Controller {
         control.response_times.take();
     }
 
-    /// What was counted.
+    /// The result of the counting.
     fn counted(&self, now: Ns) -> Point {
         let control = &self.bench.control;
         let response_times = control.response_times.borrow();
@@ -189,12 +192,13 @@ impl Controller {
         }
     }
 
-    /// Whether it matters what a collection does to this step: it has settled, and some bound has not been missed at a lower rate.
+    /// Whether a collection matters to this step: it has settled, and every lower rate has met at least the loosest
+    /// bound.
     fn asks_for_a_collection(&self) -> bool {
         matches!(self.plan, Plan::Curve { .. }) && self.point.settled && may_meet_a_bound(&self.curve, self.rate)
     }
 
-    /// One group is to collect, each in its turn.
+    /// Makes one group collect; the groups take turns.
     fn collect(&mut self, now: Ns) {
         self.begin_to_count(now);
         self.seen = Ns::ZERO;
@@ -207,7 +211,7 @@ impl Controller {
         self.curve.len() % self.bench.groups()
     }
 
-    /// For how much longer what a collection does is to be looked at.
+    /// How much longer the effect of a collection must be watched.
     fn unseen(&mut self) -> Option<Ns> {
         let pause = self.bench.rules.costs.pause.ns();
         let jvm = self.bench.jvms[self.collects()].borrow();
@@ -225,18 +229,18 @@ impl Controller {
         (more > 0).then_some(Ns(more))
     }
 
-    /// The share of the time at this rate that is like that after a collection began: of one group, whichever it is.
+    /// The share of time, at this rate, for which some group is in a collection or its aftermath.
     fn collecting(&self) -> u64 {
         let costs = &self.bench.rules.costs;
         let bytes = u128::from(self.rate) * u128::from(costs.allocation) * u128::from(self.seen.0) / 1_000_000_000;
         (bytes * u128::from(WHOLE) / u128::from(costs.young.max(1))).min(u128::from(WHOLE)) as u64
     }
 
-    /// The step that ends here. The next rate follows from it; `None`: that was the last.
+    /// Judges the step that ends here, and returns the next rate; `None` after the last step.
     fn judge(&mut self, now: Ns) -> Option<u64> {
         let control = &self.bench.control;
         let point = self.point;
-        // A short step may end when many requests have just come: once more, before it counts as failed.
+        // A short step may fail because many requests came just before its end: it gets a second try.
         self.again = !point.settled && !self.again && !matches!(self.plan, Plan::Preset);
         if self.again {
             return Some(self.rate);
@@ -257,7 +261,7 @@ impl Controller {
                 match *failed {
                     None => return Some(point.rate * 2),
                     Some(failed) if *halvings < HALVINGS && failed - *settled > 1 => {
-                        // Until something settles it only comes down from a first rate that was too high.
+                        // Halvings are not counted until some rate has settled: the first rate was too high.
                         *halvings += u32::from(*settled > 0);
                         return Some(*settled + (failed - *settled) / 2);
                     }
@@ -288,7 +292,7 @@ impl Controller {
         }
     }
 
-    /// A step has been seen between collections and in one: how late its answers are in the long run.
+    /// The step has been seen between collections and in one: computes how late its answers are in the long run.
     fn put_together(&mut self, now: Ns) {
         let (share, seen) = (self.collecting(), self.counted(now));
         for (late, then) in self.point.late.iter_mut().zip(seen.late) {
@@ -296,7 +300,7 @@ impl Controller {
         }
     }
 
-    /// The mark behind what a preset rate's profile covers.
+    /// Reports the mark that ends what a preset rate's profile covers.
     fn end_step(&mut self, now: Ns) -> Option<Op> {
         if let State::Collected = self.state {
             self.put_together(now);
@@ -311,7 +315,7 @@ impl Controller {
         matches!(self.plan, Plan::Preset).then_some(Op::Report { series: MEASURED, value: 0 })
     }
 
-    /// Everybody is to exit.
+    /// Makes every thread exit.
     fn stop(&mut self) {
         self.state = State::Join;
         self.bench.control.stopping.set(true);
@@ -323,7 +327,7 @@ impl Controller {
         }
     }
 
-    /// What is served in the long run, pauses with it, where the time between them serves `rate`.
+    /// The rate served in the long run, pauses included, if `rate` is served between pauses.
     fn through_pauses(&self, rate: u64) -> u64 {
         let costs = &self.bench.rules.costs;
         let of_group = u128::from(rate / self.bench.groups() as u64);
@@ -333,7 +337,7 @@ impl Controller {
         (u128::from(rate) * young / (young + bytes_in_a_pause)) as u64
     }
 
-    /// A thread has ended. When nobody is left who writes, the connections close.
+    /// A thread has exited. Once no thread is left that writes, the connections are closed.
     fn joined(&mut self) {
         let last = self.writers == 1;
         self.writers = self.writers.saturating_sub(1);
@@ -348,7 +352,7 @@ impl Controller {
         if let Plan::Preset = self.plan {
             return vec![self.answered];
         }
-        // A failed stride is halved: steps come out of order.
+        // Steps come out of order, because a failed stride is halved.
         let mut curve = self.curve.clone();
         curve.sort_by_key(|point| point.rate);
         let max =
@@ -358,13 +362,15 @@ impl Controller {
     }
 }
 
-/// Whether no lower rate has missed the loosest bound. Higher ones may have: steps come out of order when a stride is halved.
+/// Whether no lower rate has missed the loosest bound. Higher rates may have missed it: a failed stride is halved, so
+/// steps come out of order.
 fn may_meet_a_bound(curve: &[Point], rate: u64) -> bool {
     curve.iter().all(|point| point.rate >= rate || point.late[LIMITS_US.len() - 1] <= MAY_BE_LATE)
 }
 
-/// The rate up to which the 99th percentile stays within the `bound`th limit: between the last step that is late in few enough cases and the
-/// first that is not, as a straight line has their share; the last step, where the next one does not settle.
+/// The rate up to which the 99th percentile stays within limit number `bound`. It is interpolated linearly, by the
+/// share of late answers, between the last step that meets the bound and the first that does not. If that one does not
+/// settle, it is the last step that meets the bound.
 fn rate_within(curve: &[Point], bound: usize) -> u64 {
     let good = curve.iter().take_while(|point| point.settled && point.late[bound] <= MAY_BE_LATE).count();
     let last = good.checked_sub(1).map_or(Point::default(), |last| curve[last]);
@@ -377,7 +383,7 @@ fn rate_within(curve: &[Point], bound: usize) -> u64 {
     }
 }
 
-/// The fifth root of the product of five, rounded down.
+/// The fifth root of the product of five rates, rounded down.
 fn geometric_mean(rates: &[u64]) -> u64 {
     let product: u128 = rates.iter().map(|&rate| u128::from(rate)).product();
     let count = rates.len() as u32;
@@ -396,7 +402,7 @@ impl Program for Controller {
                 return op;
             }
             match self.state {
-                // Whoever starts it has a terminal of his own.
+                // The user who starts the benchmark has a terminal, and with it a session, of his own.
                 State::Setsid => {
                     self.state = State::Start;
                     return Op::Setsid;
@@ -477,9 +483,9 @@ mod tests {
         let curve = [point(100, 2_000), point(200, 6_000), point(300, 26_000), point(400, 8_000)];
         assert_eq!(rate_within(&curve, 0), 220);
         assert_eq!(rate_within(&curve[2..], 0), 115);
-        // No step is beyond: the last one.
+        // No step misses the bound: the last one counts.
         assert_eq!(rate_within(&curve, 1), 400);
-        // A step that does not settle ends it where the one before stands.
+        // A step that does not settle ends the curve at the step before.
         let failed = Point { settled: false, ..point(300, 7_000) };
         assert_eq!(rate_within(&[curve[0], curve[1], failed], 0), 200);
     }

@@ -7,14 +7,14 @@ use std::collections::VecDeque;
 use std::rc::Rc;
 use units::{Cycles, Ns, Prng};
 
-/// Requests that are due together are issued together, so many at most.
+/// Requests that are due together are issued together, at most this many.
 const AT_ONCE: u64 = 16;
-/// Threads sleep for so long, or several times that: `java.lang.Thread.sleep()` takes milliseconds.
+/// Threads sleep for this long or a multiple of it: `java.lang.Thread.sleep()` takes milliseconds.
 pub const SLEEP: Ns = Ns(1_000_000);
 
 enum State {
     Wait,
-    /// The requests in `due` have been prepared.
+    /// The requests in `due` have been prepared, and can be sent.
     Issue,
 }
 
@@ -22,23 +22,23 @@ pub struct Injector {
     bench: Rc<Bench>,
     group: usize,
     number: usize,
-    /// Among all injectors.
+    /// Its index among all injectors.
     place: usize,
     /// Threads that issue requests, all groups together.
     threads: u64,
     chance: Prng,
-    /// The rate's number when `arrival` was drawn.
+    /// The number of the rate (`Control::epoch`) that `arrival` was drawn for.
     epoch: u64,
     /// When the next request is due.
     arrival: Ns,
-    /// When those were due that are being issued.
+    /// The due times of the requests that are being issued.
     due: Vec<Ns>,
     outbox: VecDeque<Op>,
     state: State,
 }
 
 impl Injector {
-    /// The `number`th of so many in its group.
+    /// Injector `number` of `of` in its group.
     pub fn new(bench: Rc<Bench>, group: usize, (number, of): (usize, usize), chance: Prng) -> Injector {
         let threads = (bench.groups() * of) as u64;
         let mut arrivals = bench.control.arrivals.borrow_mut();
@@ -60,7 +60,7 @@ impl Injector {
         }
     }
 
-    /// Nanoseconds to the next of this thread's requests.
+    /// Time from one of this thread's requests to the next.
     fn interval(&mut self, rate: u64) -> Ns {
         Ns(exponential(&mut self.chance, self.threads * 1_000_000_000 / rate))
     }

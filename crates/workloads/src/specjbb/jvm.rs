@@ -8,15 +8,15 @@ use os::sync::SemaphoreId;
 use std::collections::VecDeque;
 use units::Ns;
 
-/// A backend's pools: its tiers, then the threads of its connections. An injector's has these alone.
+/// A backend has this many tier pools, then the pool of its connections. An injector has only the latter.
 const TIERS: usize = 3;
 
-/// In which order threads that wait are woken.
+/// The order in which waiting threads are woken.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Waiters {
     /// A stack, as `ForkJoinPool` keeps them.
     LastFirst,
-    /// A condition's queue, as `ThreadPoolExecutor` has.
+    /// A queue on a condition, as in `ThreadPoolExecutor`.
     FirstFirst,
 }
 
@@ -37,12 +37,13 @@ impl Pool {
         Pool { threads, queue: VecDeque::new(), parked: VecDeque::new(), looking: 0, waiters }
     }
 
-    /// A worker of it looks for a task before it sleeps.
+    /// Whether its workers look for a task before they sleep.
     pub fn scans(&self) -> bool {
         self.waiters == Waiters::LastFirst
     }
 
-    /// Adds a task; whom to wake for it. What was forked goes before what came from outside: requests that are begun are ended first.
+    /// Adds a task, and returns the thread to wake for it. Forked tasks go to the front of the queue and outside
+    /// requests to its end, so that requests which have begun are finished first.
     pub fn push(&mut self, task: Task) -> Option<SemaphoreId> {
         match task {
             Task::Do(Job::Parts { .. } | Job::Reply(_)) => self.queue.push_front(task),
@@ -58,12 +59,12 @@ impl Pool {
     }
 }
 
-/// A connection that ends in a selector: messages are written to its near end, in the order of the queue.
+/// A connection that a selector reads. Messages are written to the writer's end, in the order of the queue.
 pub struct Inbox {
     pub writer: Socket,
     pub reader: Socket,
     pub messages: VecDeque<Job>,
-    /// Where its selector waits for the end of a collection.
+    /// Where the selector waits for the end of a collection.
     pub selector: SemaphoreId,
 }
 
@@ -71,9 +72,9 @@ pub struct Jvm {
     pub pools: Vec<Pool>,
     pub inboxes: Vec<Inbox>,
     pub collectors: Vec<SemaphoreId>,
-    /// Threads that must stop before there can be a collection: those that neither sleep nor wait for a message.
+    /// Threads that must stop before a collection can begin: those that neither sleep nor wait for a message.
     pub running: usize,
-    /// Bytes since the last collection.
+    /// Bytes allocated since the last collection.
     pub allocated: u64,
     pub collection: Collection,
     /// When the last collection ended.
@@ -85,18 +86,18 @@ pub struct Jvm {
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Collection {
     None,
-    /// Threads are to stop.
+    /// Threads must stop.
     Wanted,
-    /// So many collector threads are at work.
+    /// So many collector threads are still working.
     UnderWay(usize),
 }
 
 /// How many threads of each kind.
 #[derive(Clone, Copy)]
 pub struct Threads {
-    /// Of each tier.
+    /// The workers of each tier.
     pub workers: usize,
-    /// That decode messages.
+    /// The threads that decode messages.
     pub connection: usize,
     pub selectors: usize,
     pub injectors: usize,
@@ -110,12 +111,12 @@ impl Jvm {
         Jvm { collectors, allocated, ..Jvm::of(os, threads, pools) }
     }
 
-    /// The virtual machine of a transaction injector, which is never seen to collect.
+    /// The virtual machine of a transaction injector, whose collections are not modelled.
     pub fn injector(os: &mut Os, threads: Threads) -> Jvm {
         Jvm::of(os, threads, Vec::new())
     }
 
-    /// With `pools`, and that of its connections behind them.
+    /// A virtual machine with `pools`, and after them the pool of its connections.
     fn of(os: &mut Os, threads: Threads, mut pools: Vec<Pool>) -> Jvm {
         pools.push(Pool::new(os, threads.connection, Waiters::FirstFirst));
         let inboxes: Vec<Inbox> = (0..threads.selectors).map(|_| Inbox::new(os)).collect();
@@ -136,7 +137,7 @@ impl Jvm {
         self.pools.last_mut().expect("every virtual machine has connections")
     }
 
-    /// A request has been answered: its garbage may be the last that there is room for.
+    /// A request has been answered. Its garbage may fill the young generation, which asks for a collection.
     pub fn allocate(&mut self, costs: &Java) {
         self.allocated += costs.allocation;
         if self.allocated >= costs.young && self.collection == Collection::None {
@@ -144,7 +145,7 @@ impl Jvm {
         }
     }
 
-    /// There is to be a collection; whom to wake for it, where no thread has to stop first.
+    /// Asks for a collection. Returns the threads to wake, if no thread has to stop first.
     pub fn collect(&mut self) -> Vec<SemaphoreId> {
         if self.collection == Collection::None {
             self.collection = Collection::Wanted;
@@ -152,7 +153,7 @@ impl Jvm {
         self.begin_collection()
     }
 
-    /// The collectors, if all threads have stopped.
+    /// Begins a collection if all threads have stopped, and returns the collectors.
     fn begin_collection(&mut self) -> Vec<SemaphoreId> {
         if self.collection != Collection::Wanted || self.running > 0 {
             return Vec::new();
@@ -161,12 +162,13 @@ impl Jvm {
         self.collectors.clone()
     }
 
-    /// Whether threads must stop where they are.
+    /// Whether threads must stop.
     pub fn stops(&self) -> bool {
         self.collection != Collection::None
     }
 
-    /// A thread that runs stops for the collection, and will wait there; whom it wakes first.
+    /// A running thread stops for the collection, and is going to wait on `thread`. Returns the threads that it must
+    /// wake first.
     pub fn stop(&mut self, thread: SemaphoreId) -> Vec<SemaphoreId> {
         self.running -= 1;
         self.stopped.push(thread);

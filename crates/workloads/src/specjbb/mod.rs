@@ -1,14 +1,19 @@
-//! SPECjbb2015's shape: how many requests a second a machine serves, and how many within a bound on the response time.
+//! SPECjbb2015's shape: how many requests a second a machine serves, and how many it serves within a bound on the
+//! response time.
 //!
-//! Groups of two Java virtual machines, as its MultiJVM runs have them: one injects requests, the other, the backend, serves them; a
-//! controller raises the rate of requests in steps. Between virtual machines messages travel through TCP: whoever has one writes it to a
-//! connection; a selector thread of the other side, asleep until something has arrived, takes whatever has and decodes it, or hands each
-//! message to a pool of threads that do (`connection`). A backend works in three fork-join pools, its tiers. An injector's threads look every
-//! millisecond, the shortest that `Thread.sleep()` sleeps, for what is due at random times, and issue it, whatever becomes of the earlier ones. A request
-//! is a task of the first tier; it forks [`PARTS`] more, which go through the same worker's hands, as a fork-join pool's tasks do that nobody
-//! steals, or in another group's backend. One in some asks for data to be mined besides ([`MINES`]), which is the third tier's work; the second
-//! tier has none. Whoever ends the last part goes on with the reply, or hands it to the first group. So one request is 15 messages on average: public
-//! logs show 15.4 processed for each one injected.
+//! There are groups of two Java virtual machines, as in MultiJVM runs: one injects requests, and the other, the
+//! backend, serves them. A controller raises the rate of requests in steps. Messages between virtual machines travel
+//! through TCP. The sender writes a message to a connection; on the other side a selector thread sleeps until something
+//! has arrived, takes all of it and decodes it, or hands each message to a pool of threads that do (`connection`). A
+//! backend works in three fork-join pools, its tiers. An injector's threads check every millisecond, the shortest
+//! `Thread.sleep()`, which requests have become due (at random times), and issue them, whatever has become of the
+//! earlier ones.
+//!
+//! A request is a task of the first tier. It forks [`PARTS`] more, all of which one worker does: the same worker, as
+//! with a fork-join pool's tasks that nobody steals, or one in another group's backend. One request in sixteen
+//! ([`MINES`]) asks for data mining besides, which is the third tier's work; the second tier has none. The worker that
+//! ends the last part goes on with the reply, or hands it to the first group. So a request is 15 messages on average:
+//! public logs show 15.4 processed for each request injected.
 //!
 //! ```text
 //! injector ═▶ selector ─▶ First ─┬─▶ forker ─┐
@@ -16,25 +21,29 @@
 //!  response ◀─ selector ◀═ Reply ◀───────────┘
 //! ```
 //!
-//! A tier's worker without a task scans its pool once and parks (`ForkJoinPool` of OpenJDK 8 spins no longer than that); who adds a task
-//! wakes one that is parked, the last to park first, unless somebody is scanning. Threads that decode wait on a condition, the
-//! longest first. A wakeup is a futex wake. Where a tier's queue is longer than there are workers, each takes its share of it at once,
-//! which is what they would do one by one without sleeping in between. When a backend's young generation is full, every thread of it stops
-//! at the end of its task, collector threads work for the length of the pause, and all go on.
+//! A tier's worker without a task scans its pool once and parks (`ForkJoinPool` of OpenJDK 8 spins no longer than
+//! that). A thread that adds a task wakes the worker that parked last, unless some worker is scanning. Threads that
+//! decode wait on a condition, and the one that has waited longest is woken. A wakeup is a futex wake. When a tier's
+//! queue is longer than the number of its workers, each takes its share of the queue at once; one by one they would
+//! take the same, without sleeping in between. When a backend's young generation is full, every thread of it stops at
+//! the end of its task, collector threads work for the length of the pause, and all go on.
 //!
-//! The controller ([`controller`]) searches the highest rate that settles, then walks up towards it, and says when a group collects, so that
-//! each step knows what a collection does to response times. max-jOPS is the last rate before the first failed step; critical-jOPS is the
-//! geometric mean of the rates up to which the 99th percentile of response times stays below 10, 25, 50, 75 and 100 ms.
-//! `specjbb-preset` keeps one rate instead (`specjbb.controller.type=PRESET`), for looking at a machine under a load that does not move:
-//! it marks its steady time as [`MEASURED`], and prints what was served in it.
+//! The controller ([`controller`]) searches the highest rate that settles, then walks up towards it. It decides when a
+//! group collects, so that each step knows what a collection does to response times. max-jOPS is the last rate before
+//! the first failed step. critical-jOPS is the geometric mean of the rates up to which the 99th percentile of response
+//! times stays below 10, 25, 50, 75 and 100 ms. `specjbb-preset` keeps one rate instead
+//! (`specjbb.controller.type=PRESET`), to study a machine under a constant load: it marks its steady time as
+//! [`MEASURED`], and prints the rate served in it.
 //!
-//! What SPECjbb2015 publishes stands in the figures above: components, pools and their default sizes, connections and selectors. What
-//! its work takes stands in `[java]` of the machine file; the spread of tasks and the share that goes to other groups are guessed. That few threads
-//! are woken for a request, by selectors that decode and requests that stay in one worker's hands, is inferred from the load_avg study's column
-//! before (docs/studies/load-avg-line.md). Modelled
-//! coarsely: each selector has one connection instead of many, so its call stands for `epoll_wait()` and a read; steps last a second instead of
-//! a minute; the collector's work is its pause. Absent: locks inside the backend, which are said to be fought over by nobody; the injectors'
-//! collections, the just-in-time compiler, old collections, the controller's own messages.
+//! The components, pools and their default sizes, connections and selectors are what SPECjbb2015 publishes. How long
+//! its work takes comes from `[java]` of the machine file; the spread of tasks and the share that goes to other groups
+//! are guesses. That a request wakes few threads, because selectors decode and requests stay with one worker, is
+//! inferred from the column before the change in the load_avg study (docs/studies/load-avg-line.md).
+//!
+//! Modelled coarsely: each selector has one connection instead of many, so its call stands for `epoll_wait()` and a
+//! read; steps last a second instead of a minute; the collector's work is its pause. Absent: locks inside the backend,
+//! which are said to be uncontended; the injectors' collections, the just-in-time compiler, old collections, and the
+//! controller's own messages.
 
 mod backend;
 mod collector;
@@ -58,11 +67,11 @@ use std::collections::VecDeque;
 use std::rc::Rc;
 use units::{CpuMask, Cycles, Ns, Ps};
 
-/// Messages between a request's first and its reply, mined data aside, which go through one worker's hands.
+/// Messages between a request's first and its reply, not counting data mining; one worker does all of them.
 const PARTS: u32 = 11;
-/// One request in so many asks for data to be mined (guess: a few per cent do): so many messages, in the hands of one worker of the third
-/// tier. So that tier has a seventh of the work: tuned results have 80 to 180 workers in the first, one in the second and 16 to 22 in the
-/// third.
+/// One request in so many asks for data mining (guess: a few per cent do), and how many messages that is; one worker of
+/// the third tier does them all. This gives the third tier a seventh of the work. Tuned results have 80 to 180 workers
+/// in the first tier, one in the second, and 16 to 22 in the third.
 const MINES: (u64, u32) = (16, 32);
 /// The third tier, counted from 0.
 const MINING: usize = 2;
@@ -245,19 +254,19 @@ struct Rules {
     costs: Java,
     at_once: usize,
     remote_percent: u64,
-    /// And not a pool of threads behind them.
+    /// Selectors decode messages themselves, instead of handing them to a pool of threads.
     selectors_decode: bool,
     pace: Pace,
     settle: Ns,
     steady: Ns,
 }
 
-/// What becomes of the rate.
+/// How the rate changes.
 #[derive(Clone, Copy)]
 enum Pace {
-    /// It rises, in steps of at least so many per cent of the highest.
+    /// The rate rises in steps of at least this many per cent of the highest.
     Curve { step_percent: u64 },
-    /// So many requests a second for each group.
+    /// A constant number of requests a second for each group.
     Preset { rate: u64 },
 }
 
@@ -273,7 +282,7 @@ struct SpecJbb {
     steady: Ns,
 }
 
-/// In what the server is to differ from the machine's.
+/// How the server should differ from the machine's.
 struct Differs {
     task: Option<Cycles>,
     /// Bytes.
@@ -323,7 +332,7 @@ impl SpecJbb {
         }
     }
 
-    /// Collector threads of a group's virtual machine.
+    /// The number of collector threads of a group's virtual machine.
     fn collectors(&self, nodes: &[CpuMask], group: usize) -> usize {
         let cpus = match self.bind {
             true => nodes.get(group % nodes.len().max(1)).map_or(0, CpuMask::weight),
@@ -340,7 +349,7 @@ impl SpecJbb {
         let groups = self.groups as u64;
         let backend = |group: u64| {
             let threads = Threads { collectors: self.collectors(&os.node_cpus, group as usize), ..self.threads };
-            // The first collections are spread evenly.
+            // The virtual machines start with evenly spread allocations, and so do their first collections.
             RefCell::new(Jvm::backend(os, threads, young * group / groups))
         };
         let mut jvms: Vec<_> = (0..groups).map(backend).collect();
@@ -355,7 +364,7 @@ impl Instance for SpecJbb {
     }
 
     /// # Panics
-    /// If nobody knows what Java takes here.
+    /// If the machine does not say what Java's work takes.
     fn start_with(&self, os: &mut Os, _groups: &[TgId], java: Option<Java>) -> Vec<TaskSpec> {
         let costs = self.differs.over(java.expect("the machine says what a Java server's work takes"));
         let SpecJbb { at_once, remote_percent, pace, settle, steady, .. } = *self;
@@ -403,7 +412,7 @@ impl Instance for SpecJbb {
     }
 }
 
-/// ParallelGCThreads, as HotSpot chooses them where it may use so many CPUs (nof_parallel_worker_threads(5, 8, 8)).
+/// ParallelGCThreads as HotSpot chooses it for this many usable CPUs (nof_parallel_worker_threads(5, 8, 8)).
 fn parallel_gc_threads(cpus: usize) -> usize {
     cpus.clamp(1, 8) + cpus.saturating_sub(8) * 5 / 8
 }
@@ -417,7 +426,8 @@ struct Starts<'a> {
 }
 
 impl Starts<'_> {
-    /// A thread of a virtual machine, which stays on its group's node where there are nodes to stay on.
+    /// Adds a thread of a virtual machine. If the machine has several nodes to bind to, the thread stays on its group's
+    /// node.
     fn add(&mut self, jvm: usize, program: impl Program + 'static) {
         let node = jvm % self.groups % self.nodes.len().max(1);
         self.specs.push(TaskSpec {
@@ -430,10 +440,10 @@ impl Starts<'_> {
     }
 }
 
-/// What all threads see.
+/// State that all threads share.
 struct Bench {
     rules: Rules,
-    /// Backends, then as many injectors' virtual machines.
+    /// The backends, then as many virtual machines of injectors.
     jvms: Vec<RefCell<Jvm>>,
     requests: RefCell<Requests>,
     control: Control,
@@ -453,7 +463,7 @@ impl Bench {
         Op::Send { socket: inbox.writer, bytes: self.rules.costs.message as u32 }
     }
 
-    /// A message to a virtual machine has been decoded: whom to wake for it.
+    /// A message to a virtual machine has been decoded. Returns the thread to wake for it.
     fn decoded(&self, jvm: usize, message: Job, now: Ns) -> Option<SemaphoreId> {
         if let Job::Answer(id) = message {
             self.answered(id, now);
@@ -462,7 +472,7 @@ impl Bench {
         self.jvms[jvm].borrow_mut().pools[message.tier()].push(Task::Do(message))
     }
 
-    /// A request's answer has come home.
+    /// A request's answer has arrived at its injector.
     fn answered(&self, id: RequestId, now: Ns) {
         let mut requests = self.requests.borrow_mut();
         let issued = requests.all[id as usize].issued;
@@ -474,14 +484,14 @@ impl Bench {
     }
 }
 
-/// What the controller tells the others, and hears of them.
+/// What the controller tells the other threads, and learns from them.
 #[derive(Default)]
 struct Control {
-    /// Requests a second, all groups together.
+    /// Requests a second, over all groups.
     rate: Cell<u64>,
     /// Counts changes of the rate.
     epoch: Cell<u64>,
-    /// When each injector has its next request due, once it knows the rate.
+    /// When each injector's next request is due; `None` until it knows the current rate.
     arrivals: RefCell<Vec<Option<Ns>>>,
     stopping: Cell<bool>,
     injected: Cell<u64>,
@@ -495,19 +505,19 @@ struct Control {
 #[derive(Clone, Copy)]
 enum Job {
     First(RequestId),
-    /// So many messages that go through one worker's hands.
+    /// So many messages of work for one worker.
     Parts {
         request: RequestId,
         tier: usize,
         parts: u32,
     },
     Reply(RequestId),
-    /// The reply, when it is back where the request was issued.
+    /// The reply's message back to the injector that issued the request.
     Answer(RequestId),
 }
 
 impl Job {
-    /// Whose work it is in a backend.
+    /// The tier of a backend that does the job.
     fn tier(self) -> usize {
         match self {
             Job::Parts { tier, .. } => tier,
@@ -516,20 +526,20 @@ impl Job {
     }
 }
 
-/// What waits in a pool's queue.
+/// An entry of a pool's queue.
 #[derive(Clone, Copy)]
 enum Task {
-    /// A message that has arrived.
+    /// Decode a message that has arrived.
     Decode(Job),
     Do(Job),
 }
 
-/// Tasks in one worker's hands, in the order of their work.
+/// The tasks that one worker holds, in the order it does them.
 type TasksAtOnce = VecDeque<Task>;
 
 type RequestId = u32;
 
-/// Requests that are not answered yet.
+/// Requests that have not been answered yet.
 #[derive(Default)]
 struct Requests {
     all: Vec<Request>,

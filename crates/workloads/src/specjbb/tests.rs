@@ -1,10 +1,11 @@
 use crate::fixture::{Ran, run};
 
-/// Short steps on four CPUs of 1 GHz, without collections: 15 messages of 54 us, the issue of 6 us, and twice 6 us for a message through a connection
-/// keep a CPU for 828 us, so 4831 requests a second fill the machine, but for what scans take.
+/// Short steps on four CPUs of 1 GHz, without collections. A request takes 828 us of a CPU: 15 messages of 54 us, the
+/// issue of 6 us, and twice 6 us for a message through a connection. So 4831 requests a second fill the machine, apart
+/// from the cost of scans.
 const SHORT: [(&str, u64); 6] =
     [("workers", 8), ("gc_threads", 4), ("settle", 100), ("steady", 400), ("step", 10), ("young_mib", 1_000_000)];
-/// The same at one rate.
+/// The same at one constant rate.
 const PRESET: [(&str, u64); 5] =
     [("workers", 8), ("gc_threads", 4), ("settle", 100), ("steady", 2_000), ("young_mib", 1_000_000)];
 
@@ -25,22 +26,23 @@ fn the_highest_rate_is_what_the_cpus_can_do() {
 
 #[test]
 fn pauses_cost_the_tight_bounds_most() {
-    // 16 MiB hold 819 requests: at 4000 a second all stops for 30 ms five times a second.
+    // 16 MiB hold 819 requests: at 4000 a second everything stops for 30 ms five times a second.
     let paused = [("young_mib", 16), ("gc_pause", 30)];
     let without = figures(&run("specjbb", 4, &SHORT));
     let with = figures(&run("specjbb", 4, &[&SHORT[..], &paused].concat()));
-    // Within 10 ms is what no pause touches a hundredth of.
+    // The 10 ms bound is met only at rates where pauses delay less than a hundredth of the requests.
     assert!(with[2] * 2 < without[2], "{with:?} instead of {without:?}");
     assert!(with[6] * 2 > without[6], "{with:?} instead of {without:?}");
 }
 
 #[test]
 fn a_bound_below_the_pause_is_met_until_collections_hold_up_a_hundredth() {
-    // 352 MiB hold 18022 requests, of which 180 may be late. A collection stops all for 100 ms, and at 1420 requests a second, 29% of what the
-    // CPUs can do, what came meanwhile is served 40 ms later: whoever comes in the first 126 of these 140 ms waits longer than 10 ms.
+    // 352 MiB hold 18022 requests, of which 180 may be late. A collection stops everything for 100 ms. At 1420 requests
+    // a second, 29% of what the CPUs can do, it takes another 40 ms to serve the requests that came in the pause.
+    // Requests that come in the first 126 of these 140 ms wait longer than 10 ms.
     let figures = figures(&run("specjbb", 4, &[&SHORT[..], &[("young_mib", 352), ("gc_pause", 100)]].concat()));
     assert!((1_420 * 85 / 100..1_420 * 115 / 100).contains(&figures[2]), "{figures:?}");
-    // Nobody waits for 100 ms but whoever came when the pause began.
+    // Only requests that came when the pause began wait for 100 ms.
     assert!(figures[6] > 2 * figures[2], "{figures:?}");
 }
 
@@ -48,7 +50,7 @@ fn a_bound_below_the_pause_is_met_until_collections_hold_up_a_hundredth() {
 fn a_collection_with_more_threads_than_cpus_lasts_longer_and_is_seen_to_its_end() {
     let young = ("young_mib", 64);
     let with = |more: &[(&str, u64)]| figures(&run("specjbb", 4, &[&SHORT[..], &[young], more].concat()));
-    // 16 threads on four CPUs work for 30 ms each: four threads that work for 120.
+    // 16 threads on four CPUs work for 30 ms each, which takes as long as four threads that work for 120.
     let (many, few) = (with(&[("gc_pause", 30), ("gc_threads", 16)]), with(&[("gc_pause", 120)]));
     assert!(many.iter().zip(&few).all(|(many, few)| *many < 2 * few && *few < 2 * many), "{many:?} and {few:?}");
     let short = with(&[("gc_pause", 30)]);
@@ -66,7 +68,7 @@ fn there_are_as_many_collectors_as_hotspot_has_for_the_cpus() {
 
 #[test]
 fn a_rate_that_injectors_do_not_keep_up_with_does_not_settle() {
-    // One thread that takes 6 us to issue a request, and much that could serve more.
+    // One injector needs 6 us to issue a request; the backend could serve more than that allows.
     let short = [("settle", 20), ("steady", 40), ("step", 20), ("young_mib", 1_000_000)];
     let more = [("injectors", 1), ("task_cycles", 1), ("workers", 8), ("selectors", 8)];
     let max = figures(&run("specjbb", 24, &[&short[..], &more].concat()))[0];
@@ -85,7 +87,7 @@ fn a_preset_rate_is_served_up_to_what_the_cpus_can_do() {
         let ran = run("specjbb-preset", 4, &[&PRESET[..], &[("rate", rate)]].concat());
         let [answered] = figures(&ran)[..] else { panic!("one row") };
         assert!(answered.abs_diff(served) < served * 4 / 100, "{answered} of {rate}");
-        // When what counts began and ended, for profiles.
+        // The beginning and end of what is measured, for profiles.
         let marks: Vec<(u64, u64)> =
             ran.sim.samples.iter().filter(|it| it.series == crate::MEASURED).map(|it| (it.value, it.at.0)).collect();
         let [(1, began), (0, ended)] = marks[..] else { panic!("{marks:?}") };
@@ -93,7 +95,7 @@ fn a_preset_rate_is_served_up_to_what_the_cpus_can_do() {
     }
 }
 
-/// Wakeups for a hundred requests that are answered, threads' beginnings and ends aside.
+/// Wakeups for a hundred answered requests. The difference of two runs leaves out threads' beginnings and ends.
 fn wakeups_per_hundred(rate: u64, more: &[(&str, u64)]) -> u64 {
     let ran = |seconds: u64| {
         let parameters = [&PRESET[..], &[("rate", rate), ("steady", seconds * 1_000)], more].concat();
@@ -106,21 +108,24 @@ fn wakeups_per_hundred(rate: u64, more: &[(&str, u64)]) -> u64 {
 
 #[test]
 fn a_request_on_an_idle_machine_wakes_four_threads() {
-    // 50 a second: each finds everybody asleep. Its injector wakes by timer; the backend's selector, a worker for the first task, which goes on
-    // with the rest and the reply; the injector's selector. For one in sixteen a worker of the third tier, too.
+    // At 50 requests a second each finds every thread asleep. It wakes four: its injector, by a timer; the backend's
+    // selector; a worker for the first task, which goes on with the rest and the reply; and the injector's selector.
+    // One request in sixteen also wakes a worker of the third tier.
     let alone = wakeups_per_hundred(50, &[("injectors", 1)]);
     assert!((395..=420).contains(&alone), "{alone}");
-    // Where a pool decodes, a thread of it for each of the two messages.
+    // If a pool decodes, one of its threads wakes for each of the two messages.
     let decoders = wakeups_per_hundred(50, &[("injectors", 1), ("connection", 8)]);
     assert!((595..=620).contains(&decoders), "{decoders}");
-    // Its parts go to the other group: that one's selector and a worker; and the reply comes home by selector and worker.
+    // The request's parts go to the other group, which wakes a selector and a worker there; its reply comes back
+    // through a selector and a worker.
     let apart = wakeups_per_hundred(50, &[("injectors", 1), ("groups", 2), ("remote", 100)]);
     assert!((795..=850).contains(&apart), "{apart}");
 }
 
 #[test]
 fn a_busy_machine_wakes_fewer_but_its_threads_sleep_all_the_same() {
-    // 16 CPUs can do 19300 a second: at 95% of it selectors find several messages, and whoever ends a task finds another.
+    // 16 CPUs can serve 19300 a second. At 95% of that, selectors find several messages at once, and a worker that ends
+    // a task finds another.
     let busy = wakeups_per_hundred(18_300, &[("workers", 32)]);
     assert!((100..=300).contains(&busy), "{busy}");
 }
@@ -135,7 +140,8 @@ fn a_request_is_fifteen_messages_on_average_and_a_seventh_of_them_is_mined() {
 
 #[test]
 fn every_thread_ends_with_requests_under_way() {
-    // Twice as many as can be served, with collections: messages wait in sockets, writers before them, when the controller has seen enough.
+    // The rate is twice what can be served, with collections: when the controller stops, messages wait in sockets, and
+    // threads wait to write more.
     let more = [("rate", 9_000), ("young_mib", 16), ("gc_pause", 30), ("groups", 3), ("remote", 30)];
     let ran = run("specjbb-preset", 4, &[&PRESET[..], &more].concat());
     assert_eq!(figures(&ran).len(), 1);
@@ -154,7 +160,7 @@ fn tasks_that_are_taken_together_are_no_more_and_no_less_work() {
 
 #[test]
 fn groups_that_are_bound_stay_on_their_nodes() {
-    // The fixture's machine is one node: two groups share it, and nobody is kept off it.
+    // The fixture's machine is one node: both groups share it, and no thread is kept off it.
     let more = [("rate", 1_000), ("groups", 2), ("bind", 1)];
     let [answered] = figures(&run("specjbb-preset", 4, &[&PRESET[..], &more].concat()))[..] else { panic!("one row") };
     assert!(answered.abs_diff(2_000) < 80, "{answered}");

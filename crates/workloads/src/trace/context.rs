@@ -1,24 +1,25 @@
-//! On whose behalf each event passed: by the handlers that are under way on its CPU, else by its flags.
+//! On whose behalf each event happened: the handlers under way on its CPU tell, or else its flags.
 
 use super::event::{Context, Event, Handler, Recorded, What};
 use std::collections::BTreeMap;
 
-/// interrupt.h: TIMER_SOFTIRQ, SCHED_SOFTIRQ, HRTIMER_SOFTIRQ and RCU_SOFTIRQ, which no task raises for what it does itself.
+/// interrupt.h: TIMER_SOFTIRQ, SCHED_SOFTIRQ, HRTIMER_SOFTIRQ and RCU_SOFTIRQ, which no task raises on its own behalf.
 const NEVER_A_TASKS: [u32; 4] = [1, 7, 8, 9];
 
 /// What is under way on a CPU.
 #[derive(Default)]
 struct Cpu {
-    /// Handlers of hardware's interrupts.
+    /// How many hardware interrupt handlers are under way.
     handlers: u32,
-    /// A softirq, as far as it is known on whose behalf.
+    /// The softirq under way, by what is known of its originator.
     softirq: Option<Context>,
-    /// Vectors that wait for their softirq, on whose behalf they were raised first, and who ran then.
+    /// Vectors raised and not yet run: on whose behalf they were first raised, and which task ran then.
     raised: BTreeMap<u32, (Context, Option<u32>)>,
 }
 
 impl Cpu {
-    /// What executes, by an event's flags where no handler is under way. A handler that no event tells of may interrupt a softirq.
+    /// The context that executes; the event's flags decide if no handler is under way. A softirq may be interrupted by
+    /// a handler that no event reports.
     fn context(&self, flags: Context) -> Context {
         match self.softirq {
             _ if self.handlers > 0 || flags == Context::Interrupt => Context::Interrupt,
@@ -34,21 +35,23 @@ impl Cpu {
                 self.handlers = self.handlers.saturating_sub(1);
             }
             What::Raise(vec) => {
-                // One that waits already is on behalf of who raised it first.
+                // If the vector is already pending, it stays on behalf of its first raiser.
                 let context = self.context(event.context);
                 self.raised.entry(vec).or_insert((context, event.running));
             }
             What::Handler { of: Handler::Softirq(vec), begins: true } => {
                 self.softirq = Some(match self.raised.remove(&vec) {
                     _ if NEVER_A_TASKS.contains(&vec) => Context::Interrupt,
-                    // Of another task than its softirq interrupts: not of this one's doing, for all that is known.
+                    // Raised by another task than the one it interrupts. As far as is known, it is not that one's
+                    // doing.
                     Some((Context::Task, by)) if by != event.running => Context::Softirq,
                     Some((context, _)) => context,
                     None => Context::Softirq,
                 });
             }
             What::Handler { of: Handler::Softirq(_), begins: false } => self.softirq = None,
-            // Nobody switches within a handler, but where softirqs are threads: the end of one was not recorded, or is another's.
+            // Tasks do not switch within a handler, unless softirqs run in threads. So a handler's end was not
+            // recorded, or is another CPU's.
             What::Switch { .. } => (self.handlers, self.softirq) = (0, None),
             What::Lost(_) => *self = Cpu::default(),
             _ => {}

@@ -1,23 +1,23 @@
-//! What a recording says, whatever its format: the scheduler's events in the order of time.
+//! The content of a recording, in whatever format: the scheduler's events in the order of time.
 
 use std::collections::BTreeMap;
 use units::Ns;
 
-/// A recording as it was read.
+/// A recording as read.
 #[derive(Clone, Debug)]
 pub(super) struct Recorded {
     pub events: Vec<Event>,
     names: Vec<String>,
     numbers: BTreeMap<String, u32>,
-    /// Thread ids and the processes that they belong to, where the recording says so.
+    /// The process of each thread id, where the recording gives it.
     pub processes: BTreeMap<u32, u32>,
-    /// Events that nothing is made of, by name.
+    /// Events that the scripts do not use, by name.
     pub skipped: BTreeMap<String, u64>,
-    /// Lines, or packets, that are no event.
+    /// Lines or packets that are not events.
     pub unreadable: u64,
-    /// Losses before the first event, and how many events they were.
+    /// Losses before the first event, and how many events were lost.
     pub lost_first: (u64, u64),
-    /// By CPU: the time of its newest event.
+    /// The time of each CPU's newest event.
     newest: BTreeMap<u32, Ns>,
     /// Whether events carry flags that tell interrupts from tasks.
     pub flags: bool,
@@ -31,9 +31,9 @@ pub(super) struct Recorded {
 pub(super) struct Event {
     pub time: Ns,
     pub cpu: u32,
-    /// The thread that ran there; 0 is idle, `None` is not told.
+    /// The thread that ran there; 0 is idle, `None` is unknown.
     pub running: Option<u32>,
-    /// Its name, where that is told.
+    /// The thread's name, if it is given.
     pub running_name: u32,
     pub context: Context,
     pub what: What,
@@ -42,9 +42,9 @@ pub(super) struct Event {
 /// On whose behalf the CPU executed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Context {
-    /// The running task's, as far as is known.
+    /// The running task, as far as is known.
     Task,
-    /// A softirq: of an interrupt, or of the task itself, as of one that sends to the loopback device.
+    /// A softirq: for an interrupt, or for the task itself, as when the task sends to the loopback device.
     Softirq,
     Interrupt,
 }
@@ -52,7 +52,7 @@ pub(super) enum Context {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum What {
     Switch {
-        /// `None` where the format leaves out who leaves.
+        /// `None` if the format does not name the task that leaves.
         prev: Option<Who>,
         left: Left,
         next: Who,
@@ -62,28 +62,28 @@ pub(super) enum What {
     WakeupNew(Who),
     Fork {
         child: Who,
-        /// A thread of its parent's process.
+        /// Whether the child is a thread of its parent's process.
         thread: bool,
     },
-    /// A handler begins (true) or ends on that CPU.
+    /// A handler begins (true) or ends (false) on that CPU.
     Handler {
         of: Handler,
         begins: bool,
     },
-    /// The softirq of that vector is to run there.
+    /// The softirq of that vector has been raised there.
     Raise(u32),
-    /// So many events of that CPU are missing here; 0 where their number is not told.
+    /// Number of events of that CPU that are missing here; 0 if the number is unknown.
     Lost(u64),
 }
 
-/// Of an interrupt by hardware, or the action of a softirq's vector.
+/// The handler of a hardware interrupt, or the action of a softirq's vector.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Handler {
     Interrupt,
     Softirq(u32),
 }
 
-/// A vector that is none, or not told.
+/// No vector, or an unknown one.
 pub(super) const NO_VECTOR: u32 = u32::MAX;
 
 /// A thread as an event names it. `prio` is the kernel's: 120 is nice 0, below 100 real-time, -1 deadline.
@@ -92,14 +92,14 @@ pub(super) struct Who {
     pub pid: u32,
     pub name: u32,
     pub prio: Option<i32>,
-    /// Of a wakeup: the CPU where it slept (`sched_waking`), or wakes.
+    /// For a wakeup: the CPU where it slept (`sched_waking`), or where it wakes.
     pub cpu: Option<u32>,
 }
 
 /// How a task left its CPU.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Left {
-    /// It would have gone on.
+    /// It was preempted, and could have gone on.
     Runnable,
     Asleep,
     /// In state D.
@@ -107,10 +107,10 @@ pub(super) enum Left {
     Dead,
 }
 
-/// A longer name is cut; the kernel's have at most 15 characters, those of worker threads a few more.
+/// Longer names are cut. The kernel's names have at most 15 characters, those of worker threads a few more.
 const LONGEST_NAME: usize = 48;
 
-/// The number of no name.
+/// The number that stands for a missing name.
 pub(super) const UNNAMED: u32 = 0;
 
 impl Recorded {
@@ -130,12 +130,12 @@ impl Recorded {
         }
     }
 
-    /// There are events of handlers whose names have that in them.
+    /// Notes that the recording has events of handlers with this name.
     pub fn tells_of_handler(&mut self, name: &str) {
         self.timers |= name.to_ascii_lowercase().contains("timer");
     }
 
-    /// The number of a name, without what a terminal or a line of text would stumble over.
+    /// The number of a name. Characters that would disturb a terminal or a line of text are removed.
     pub fn name(&mut self, name: &str) -> u32 {
         if let Some(&number) = self.numbers.get(name) {
             return number;
@@ -151,7 +151,7 @@ impl Recorded {
         &self.names[number as usize]
     }
 
-    /// An event of that CPU and time; the time of the one before it, where that was later.
+    /// Records an event of that CPU and time. Fails with the time of the CPU's previous event if that is later.
     pub fn passes(&mut self, cpu: u32, time: Ns) -> Result<(), Ns> {
         let newest = self.newest.entry(cpu).or_insert(time);
         if time < *newest {
@@ -169,18 +169,19 @@ impl Recorded {
     }
 }
 
-/// The letters of `sched_switch` in text, as of every kernel since v4.5: `R`, `S`, `D|K`, `R+`, `x`.
+/// The state letters of `sched_switch` in text, for every kernel since v4.5: `R`, `S`, `D|K`, `R+`, `x`.
 pub(super) fn left_by_letters(letters: &str) -> Left {
     match letters.chars().next() {
         Some('R' | 'W' | 'N' | '0') | None => Left::Runnable,
         Some('D') => Left::Uninterruptible,
         Some('X' | 'x' | 'Z') => Left::Dead,
-        // Stopped, traced, parked and idle kernel threads sleep, too.
+        // Stopped, traced, parked tasks and idle kernel threads sleep, too.
         Some(_) => Left::Asleep,
     }
 }
 
-/// The bits of `prev_state`. Above the states that can be seen stand how it was preempted and older kernels' inner states.
+/// The bits of `prev_state`. Above the visible states there is a bit for preemption, and older kernels' internal
+/// states.
 pub(super) fn left_by_bits(bits: i64) -> Left {
     match bits & 0xff {
         0 => Left::Runnable,

@@ -1,8 +1,9 @@
-//! Replay of a recorded trace: what tasks of a real machine (or of a simulation) did, under another scheduler.
+//! Replay of a recorded trace: the work that tasks did on a real machine (or in a simulation) runs under another
+//! scheduler.
 //!
-//! A recording is read ([`read`]) in one of three formats: text as `/sys/kernel/tracing/trace`, `trace-cmd report` and `perf script` print
-//! it; Perfetto's (`.pftrace`); or the scripts that an earlier reading made of one, which is how a record of a run carries it. Of the
-//! scheduler's events each task becomes a script ([`Step`]):
+//! A recording is read ([`read`]) in one of three formats: text as `/sys/kernel/tracing/trace`, `trace-cmd report` and
+//! `perf script` print it; Perfetto's (`.pftrace`); or scripts made from a recording earlier, which is how a run's
+//! record carries one. The scheduler's events of each task become a script ([`Step`]):
 //!
 //! | in the recording | in the script |
 //! |---|---|
@@ -13,26 +14,29 @@
 //! | forked | fork, from where its script begins |
 //! | another priority | the same policy (SCHED_NORMAL or SCHED_FIFO) and priority |
 //!
-//! A wake is a futex's: whether the recorded one had the sync hint a recording does not tell. Two tasks have a semaphore to each direction, so that a
-//! wakeup that comes early is not lost, and a task waits for the very one that woke it.
+//! A wake is a futex's; a recording does not tell whether the recorded one had the sync hint. For each direction, two
+//! tasks have a semaphore of their own. So an early wakeup is not lost, and a task waits for exactly the task that woke
+//! it.
 //!
-//! Tasks that were there before the recording begins are started on the CPU where they are first seen, and all begin at one moment.
-//! A script ends with the recording, whatever its task would have done next; then the task exits.
+//! Tasks that existed before the recording begins are started on the CPU where they are first seen, and all begin at
+//! the same moment. A script ends with the recording, whatever its task would have done next; then the task exits.
 //!
-//! Who woke is told by `sched_waking`; where only `sched_wakeup` was recorded, that of another CPU is told from there, and counts as
-//! an interrupt's. Interrupts are known by the flags of the events (`h` and `s` in text), by the events of handlers ([`context`]), or by
-//! the idle task; where a recording has neither flags nor the events of both timers and devices (or softirqs), a task that idle woke more
-//! often than the task in whose context it is woken is taken to be woken by a timer. A softirq is on behalf of who raised it, if that one
-//! still runs; those of timers, of RCU and of balancing are no task's. Where another one runs, or `softirq_raise` was not recorded, it is
-//! taken as its task's doing unless it woke the same task out of idle too: loopback traffic is the sender's doing, a network card's is not.
+//! `sched_waking` tells who woke a task. If only `sched_wakeup` was recorded, the wakeup of a task on another CPU is
+//! reported by that CPU, and counts as an interrupt's. Interrupts are recognised by the events' flags (`h` and `s` in
+//! text), by the events of handlers ([`context`]), or by the idle task. A recording may have neither flags nor the
+//! events of both timers and devices (or softirqs): then a timer is assumed to wake a task, if the task is woken out of
+//! idle more often than by the task in whose context it is woken. A softirq acts on behalf of the task that raised it,
+//! if that task still runs; the softirqs of timers, RCU and balancing act for no task. If another task runs, or
+//! `softirq_raise` was not recorded, the wakeup counts as the running task's doing, unless softirqs also woke the same
+//! task out of idle: loopback traffic is the sender's doing, a network card's is not.
 //!
-//! A wait that came to no sleep, because what it waits for was there, is in no recording, and so in no script: where tasks were preempted
-//! between a request and the wait for its answer, the replay runs ahead.
+//! Some waits did not sleep, because what they wait for was already there. They are in no recording, and so in no
+//! script. Where tasks were preempted between a request and the wait for its answer, the replay therefore runs ahead.
 //!
-//! Not modelled: CPU sets and policies that events do not show (SCHED_BATCH, SCHED_IDLE, SCHED_RR, deadline parameters, groups);
-//! the work of interrupts and of `migration/N`, which the simulated kernel has of its own; the time of a task's work at another
-//! frequency or beside another sibling: run time is CPU time, as recorded. Sleeps are relative, so a period drifts by what its task
-//! is late.
+//! Not modelled: CPU sets, and policies that events do not show (SCHED_BATCH, SCHED_IDLE, SCHED_RR, deadline
+//! parameters, groups); the work of interrupts and of `migration/N`, because the simulated kernel has its own; the
+//! effect of another frequency or another sibling on a task's work, because run time is CPU time as recorded. Sleeps
+//! are relative, so a period drifts by how late its task is.
 
 mod build;
 mod context;
@@ -52,21 +56,21 @@ use units::Ns;
 
 pub use program::{Playback, Row};
 
-/// CPUs that an event may name.
+/// The most CPUs that a recording may name.
 pub const MOST_CPUS: usize = 8_192;
-/// Tasks of a recording.
+/// The most tasks of a recording.
 pub const MOST_TASKS: usize = 100_000;
 /// The longest recording: a day.
 pub const LONGEST: Ns = Ns(24 * 3_600 * 1_000_000_000);
 
-/// What became of a recording: a script for each task.
+/// The result of reading a recording: a script for each task.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Replay {
-    /// Those who fork stand before those whom they fork.
+    /// The tasks; parents come before their children.
     pub tasks: Vec<Task>,
-    /// How long it was recorded.
+    /// The length of the recording.
     pub end: Ns,
-    /// What was odd; not stored.
+    /// Oddities of the recording; not stored.
     pub notice: Notice,
 }
 
@@ -76,9 +80,9 @@ pub struct Task {
     pub name: String,
     /// The kernel's: 100 to 139 are nice -20 to 19, 0 to 98 real-time 99 to 1, -1 deadline.
     pub prio: i32,
-    /// Where it is first seen.
+    /// The CPU where the task is first seen.
     pub cpu: u32,
-    /// Its name says that it stays there.
+    /// Whether its name says that it is bound to that CPU.
     pub bound: bool,
     pub kernel: bool,
     /// Tasks with the same number share memory.
@@ -90,44 +94,44 @@ pub struct Task {
 /// How a script begins.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Begin {
-    /// So long after the start of the recording it was there, or ended its sleep.
+    /// It existed, or ended its sleep, this long after the start of the recording.
     At(Ns),
     /// Its first step is a wait.
     Waiting,
-    /// Another task's step.
+    /// Another task's step forks it.
     Forked,
 }
 
-/// What a task does next. Tasks are named by their place.
+/// What a task does next. Tasks are named by their index.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Step {
-    /// So much more CPU time.
+    /// Use so much more CPU time.
     Run(Ns),
     Wake(u32),
     /// Sleep until that task wakes it.
     Wait(u32),
     Sleep(Ns),
-    /// Wait for a device.
+    /// Wait for a device for so long.
     Io(Ns),
-    /// Another priority, as of [`Task::prio`].
+    /// Change the priority, as in [`Task::prio`].
     Prio(i32),
     Fork(u32),
 }
 
-/// What was odd about a recording.
+/// Oddities of a recording.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Notice {
-    /// Events that nothing is made of.
+    /// Events that the scripts do not use.
     pub skipped: BTreeMap<String, u64>,
     pub unreadable: u64,
     /// Places where the recorder lost events, and how many it says they were.
     pub losses: u64,
     pub lost: u64,
-    /// Switches that must have been there, because another task ran than came last.
+    /// Switches that are missing: another task ran than the one that came last.
     pub gaps: u64,
-    /// Sleeps whose end nothing tells.
+    /// Sleeps whose end no event explains.
     pub unexplained: u64,
-    /// Tasks that the simulated kernel has of its own.
+    /// Tasks that are left out because the simulated kernel has its own.
     pub ignored: u64,
     pub deadline: u64,
     /// No wakeup was recorded: time in run queues cannot be told from sleep.
@@ -139,7 +143,7 @@ pub struct Notice {
 /// A recording that cannot be read.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct TraceError {
-    /// From 1; `None` where it is the whole, or no text.
+    /// Counted from 1; `None` if it concerns the whole recording, or the format is not text.
     pub place: Option<(u32, u32)>,
     pub found: String,
     pub expected: String,
@@ -158,7 +162,7 @@ impl TraceError {
 /// Reads a recording in any of its formats.
 ///
 /// # Errors
-/// What is no recording, or one that cannot be: what was found, where, and what would be right.
+/// If the bytes are no recording, or an impossible one: what was found, where, and what would be right.
 pub fn read(bytes: &[u8]) -> Result<Replay, TraceError> {
     if let Some(text) = bytes.strip_prefix(stored::MAGIC.as_bytes()) {
         let text = std::str::from_utf8(text).map_err(|_| TraceError::whole("scripts that are no text", "UTF-8"))?;
@@ -185,7 +189,7 @@ pub fn read(bytes: &[u8]) -> Result<Replay, TraceError> {
     build::build(&recorded)
 }
 
-/// Line and column, both from 1, where a recording in text first has that task on that CPU.
+/// The line and column, both from 1, where a text recording first shows that task on that CPU.
 pub fn place_of_cpu(bytes: &[u8], cpu: u32, task: &str) -> Option<(u32, u32)> {
     matches!(kind(bytes), Ok(Kind::Text)).then(|| text::place_of_cpu(&String::from_utf8_lossy(bytes), cpu, task))?
 }
@@ -196,19 +200,19 @@ impl Replay {
         stored::text(self)
     }
 
-    /// CPUs that its machine must have: the highest that it names, and one.
+    /// The number of CPUs that the machine must have: the highest number named, plus one.
     pub fn nr_cpus(&self) -> usize {
         self.tasks.iter().map(|task| task.cpu as usize + 1).max().unwrap_or(1)
     }
 
-    /// Steps of a kind.
+    /// How many steps satisfy `kind`.
     pub fn count(&self, kind: impl Fn(&Step) -> bool) -> usize {
         self.tasks.iter().flat_map(|task| &task.steps).filter(|&step| kind(step)).count()
     }
 }
 
 impl Notice {
-    /// All in one line; `None` where nothing is odd.
+    /// All oddities in one line; `None` if there are none.
     pub fn line(&self) -> Option<String> {
         let mut parts: Vec<String> = Vec::new();
         let mut count = |number: u64, one: &str, several: &str, what: &str| {
@@ -248,7 +252,7 @@ enum Kind {
     Perfetto,
 }
 
-/// What a file is by its first bytes.
+/// The format of a file, from its first bytes.
 fn kind(bytes: &[u8]) -> Result<Kind, TraceError> {
     let others: [(&[u8], &str, &str); 5] = [
         (b"\x17\x08\x44tracing", "a trace.dat", "the text that trace-cmd report prints of it"),
@@ -284,7 +288,7 @@ fn backwards(cpu: u32, from: Ns, to: Ns) -> TraceError {
     TraceError::whole(found, "each CPU's events in the order of time, by one clock")
 }
 
-/// The beginning of a text, on one line.
+/// The beginning of a text, cut to one line.
 fn excerpt(text: &str) -> String {
     let mut kept: String = text.chars().map(|c| if c.is_control() { '?' } else { c }).take(60).collect();
     if text.chars().nth(60).is_some() {

@@ -1,6 +1,6 @@
-//! Recordings by Perfetto (`.pftrace`): packets with the kernel's events in bundles of one CPU each, whole or in the compact form that
-//! takes one number of a column for each switch and waking. Names and tags are those of Perfetto's published schema
-//! (protos/perfetto/trace, as of v52).
+//! Recordings by Perfetto (`.pftrace`): packets carry the kernel's events in bundles of one CPU each. Events are whole,
+//! or in the compact form, where each switch and waking takes one number in each of several columns. Names and tags are
+//! those of Perfetto's published schema (protos/perfetto/trace, as of v52).
 
 use super::event::{Context, Event, Handler, NO_VECTOR, Recorded, UNNAMED, What, Who, context_by_bits, left_by_bits};
 use super::wire::{Broken, Fields, packed};
@@ -10,7 +10,7 @@ use units::Ns;
 /// task.h: CLONE_THREAD.
 const CLONE_THREAD: u64 = 0x1_0000;
 
-/// Reads all packets; a last one that was cut is left out.
+/// Reads all packets; a truncated last one is left out.
 pub(super) fn read(bytes: &[u8], recorded: &mut Recorded) -> Result<(), TraceError> {
     let mut trace = Fields::of(bytes);
     loop {
@@ -19,7 +19,7 @@ pub(super) fn read(bytes: &[u8], recorded: &mut Recorded) -> Result<(), TraceErr
             Ok(None) => return Ok(()),
             Ok(Some((1, packet))) => self::packet(packet.bytes(), recorded).map_err(|error| error.at_byte(at))?,
             Ok(Some(_)) => recorded.unreadable += 1,
-            // The end of what was written, if it began well.
+            // The file ends within a packet. If it began well, this is where writing stopped.
             Err(Broken) if !recorded.events.is_empty() => {
                 recorded.unreadable += 1;
                 return Ok(());
@@ -74,7 +74,7 @@ fn packet(bytes: &[u8], recorded: &mut Recorded) -> Result<(), Odd> {
     Ok(())
 }
 
-/// Which threads are of one process.
+/// Reads which threads belong to one process.
 fn process_tree(bytes: &[u8], recorded: &mut Recorded) -> Result<(), Odd> {
     let mut fields = Fields::of(bytes);
     while let Some((number, value)) = fields.next()? {
@@ -102,7 +102,7 @@ fn bundle(bytes: &[u8], recorded: &mut Recorded) -> Result<(), Odd> {
     let mut cpu = 0;
     let mut lost = false;
     let mut fields = Fields::of(bytes);
-    // The CPU may stand behind its events.
+    // The CPU's number may come after its events.
     while let Some((number, value)) = fields.next()? {
         match number {
             1 => cpu = u32::try_from(value.number()).unwrap_or(u32::MAX),
@@ -119,13 +119,13 @@ fn bundle(bytes: &[u8], recorded: &mut Recorded) -> Result<(), Odd> {
             _ => {}
         }
     }
-    // Whole events stand beside compact ones.
+    // A bundle may have both whole and compact events.
     recorded.events[first..].sort_by_key(|event| event.time);
     for at in first..recorded.events.len() {
         let to = recorded.events[at].time;
         recorded.passes(cpu, to).map_err(|from| Odd::Backwards { cpu, from, to })?;
     }
-    // What was lost was lost before the bundle's first event.
+    // Events were lost before the bundle's first event.
     if lost && let Some(event) = recorded.events.get(first).copied() {
         recorded.events.insert(first, Event { running: None, what: What::Lost(0), ..event });
     }
@@ -171,7 +171,8 @@ fn event(bytes: &[u8], cpu: u32, recorded: &mut Recorded) -> Result<(), Odd> {
     Ok(())
 }
 
-/// An event that is not read, by the number of its message in ftrace_event.proto: the kernel's name of those that a recording of the scheduler has.
+/// The name of an event that is not read, by the number of its message in ftrace_event.proto. Events that recordings of
+/// the scheduler contain have the kernel's name.
 fn name_of(number: u64) -> String {
     let name = match number {
         11 => "cpu_frequency",
@@ -198,7 +199,7 @@ fn softirq(event: u64, bytes: &[u8]) -> Result<What, Broken> {
     Ok(if event == 26 { What::Raise(vec) } else { What::Handler { of, begins: event == 24 } })
 }
 
-/// A handler with a name, of a line or an interrupt between CPUs, in field `name`.
+/// Notes a handler named in field `name`: of an interrupt line, or of an interrupt between CPUs.
 fn tells_of_handler(bytes: &[u8], name: u64, recorded: &mut Recorded) -> Result<(), Broken> {
     let mut fields = Fields::of(bytes);
     while let Some((number, value)) = fields.next()? {
@@ -275,7 +276,8 @@ fn fork(bytes: &[u8], recorded: &mut Recorded) -> Result<What, Broken> {
     Ok(What::Fork { child, thread: false })
 }
 
-/// FtraceEventBundle.CompactSched: columns of switches (1 to 4 and 6) and of wakings (7 to 12); times are differences.
+/// FtraceEventBundle.CompactSched: columns of switches (1 to 4 and 6) and of wakings (7 to 12). Times are differences
+/// from the previous.
 fn compact(bytes: &[u8], cpu: u32, recorded: &mut Recorded) -> Result<(), Odd> {
     let mut names = Vec::new();
     let mut columns: [Vec<u64>; 13] = std::array::from_fn(|_| Vec::new());
@@ -309,7 +311,7 @@ fn compact(bytes: &[u8], cpu: u32, recorded: &mut Recorded) -> Result<(), Odd> {
         recorded.flags |= !columns[12].is_empty();
         events.push(Event { time: Ns(time), cpu, running: None, running_name: UNNAMED, context, what });
     }
-    // A waking at the time of a switch came before it.
+    // At equal times, a waking comes before the switch.
     events.sort_by_key(|event| (event.time, matches!(event.what, What::Switch { .. })));
     recorded.events.append(&mut events);
     Ok(())

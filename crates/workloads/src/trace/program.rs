@@ -1,4 +1,4 @@
-//! Scripts as programs, and what is measured of them.
+//! Scripts as programs, and the figures of a replay.
 
 use super::{Begin, Replay, Step, Task};
 use crate::Instance;
@@ -13,14 +13,14 @@ use std::collections::{BTreeMap, VecDeque};
 use std::rc::Rc;
 use units::{CpuId, CpuMask, Ns};
 
-/// Tasks with rows of their own: those with the most run time.
+/// The number of tasks with rows of their own: those with the most run time.
 const MOST_ROWS: usize = 16;
-/// The slack of a normal task's timers, which a recorded sleep has in it already.
+/// The timer slack of a normal task. A recorded sleep already contains it.
 const SLACK: Ns = Ns(50_000);
-/// From the first task's start to the moment that the recording begins again: so long, and for each task so much more.
+/// The time from the first task's start until the replay of the recording begins, and the time that each task adds.
 const GRACE: Ns = Ns::from_ms(5);
 const GRACE_EACH: Ns = Ns(50_000);
-/// Longer CPU times of a task than any machine has while it runs.
+/// More CPU time than a task can get on any machine.
 const MOST_CPU_TIME: u64 = 1 << 50;
 
 /// One row of a replay's table.
@@ -31,16 +31,17 @@ pub struct Row {
     series: u32,
 }
 
-/// Rows of all tasks together, in the order of their series.
+/// The rows for all tasks together, in the order of their series.
 const TOTALS: [&str; 7] = ["makespan", "run", "wait", "lat-50.0th", "lat-90.0th", "lat-99.0th", "lat-max"];
 /// Thousandths of the latencies' rows.
 const PERMILLE: [u64; 4] = [500, 900, 990, 1_000];
-/// Rows of one task.
+/// The rows for one task.
 const OWN: [&str; 3] = ["run", "wait", "lat-99.0th"];
 
 impl Replay {
-    /// What is measured: of all tasks the time to the last one's end, their CPU time, what is neither that nor sleep, and percentiles of wakeup
-    /// latencies (from a wakeup, or the end of a sleep, to the task's next step); of those with the most run time the same.
+    /// The rows. For all tasks together: the time until the last one's end, their CPU time, the time that is neither
+    /// that nor sleep, and percentiles of wakeup latencies (from a wakeup, or the end of a sleep, to the task's next
+    /// step). For those with the most run time, the same for each alone.
     pub fn table(&self) -> Vec<Row> {
         let totals = TOTALS.iter().zip(0..).map(|(label, series)| Row { label: label.to_string(), series });
         let own = OWN.iter().enumerate().flat_map(|(kind, label)| {
@@ -61,7 +62,7 @@ impl Replay {
         busiest.into_iter().map(|(_, task)| task).take(MOST_ROWS).collect()
     }
 
-    /// The task's name; with its place where several have that name.
+    /// The task's name, with its index if several tasks have that name.
     fn label(&self, task: u32) -> String {
         let name = &self.tasks[task as usize].name;
         let alone = self.tasks.iter().filter(|other| other.name == *name).count() == 1;
@@ -74,7 +75,7 @@ fn own_series(at: usize, kind: usize) -> u32 {
 }
 
 impl Task {
-    /// CPU time of its script.
+    /// The CPU time of its script.
     pub fn run_time(&self) -> Ns {
         let run = |step: &Step| if let Step::Run(time) = *step { time.0 } else { 0 };
         Ns(self.steps.iter().map(run).fold(0, u64::saturating_add))
@@ -124,7 +125,7 @@ impl Instance for Playback {
 /// The wakeups of one task by another.
 struct Pair {
     semaphore: SemaphoreId,
-    /// When those were made that have yet to be waited for.
+    /// The times of the wakeups that nobody has waited for yet.
     made: VecDeque<Ns>,
 }
 
@@ -135,14 +136,14 @@ struct Shared {
     /// Waker and wakee of each pair, in order.
     pairs: Vec<(u32, u32)>,
     made: RefCell<Vec<Pair>>,
-    /// By task: which of the rows are its own.
+    /// By task: the index of its own rows.
     own_rows: BTreeMap<u32, usize>,
     measured: RefCell<Measured>,
 }
 
 #[derive(Default)]
 struct Measured {
-    /// When the recording begins again.
+    /// When the replay of the recording begins.
     start: Option<Ns>,
     latencies: Vec<u64>,
     run: u64,
@@ -187,7 +188,7 @@ impl Shared {
     }
 }
 
-/// What a recorded priority says of the policy.
+/// The attributes that a recorded priority stands for.
 fn attr(prio: i32) -> SchedAttr {
     if prio >= 100 {
         return SchedAttr::fair(Policy::Normal, prio.min(139) - 120);
@@ -198,7 +199,7 @@ fn attr(prio: i32) -> SchedAttr {
 
 #[derive(Clone, Copy)]
 enum Stage {
-    /// It goes where it was recorded first,
+    /// The task goes to the CPU where it was first recorded,
     Place,
     /// may leave from there,
     Unbind,
@@ -207,7 +208,7 @@ enum Stage {
     Ask,
     Asked,
     Steps,
-    /// A wait of the pair, asleep since.
+    /// It waits for the pair's wakeup, and has slept since then.
     Waiting {
         pair: usize,
         since: Ns,
@@ -217,7 +218,7 @@ enum Stage {
         length: Ns,
     },
     Total,
-    /// So many figures are still to be reported.
+    /// Figures are still to be reported.
     Report,
 }
 
@@ -228,7 +229,7 @@ struct Player {
     stage: Stage,
     prio: i32,
     born: Ns,
-    /// CPU time that it had when its script began, and that its script has asked for.
+    /// The task's CPU time when its script began, and the CPU time that the script has asked for.
     base: u64,
     asked: u64,
     slept: u64,
@@ -259,7 +260,7 @@ impl Player {
         &self.shared.replay.tasks[self.me as usize]
     }
 
-    /// When the recording begins again; the first to ask decides.
+    /// When the replay of the recording begins; the first caller determines it.
     fn start(&self, now: Ns) -> Ns {
         let tasks = self.shared.replay.tasks.len() as u64;
         let start = &mut self.shared.measured.borrow_mut().start;
@@ -302,18 +303,19 @@ impl Player {
         })
     }
 
-    /// It was woken at `woken`, having slept since `since`, and is back.
+    /// The task, asleep since `since`, was woken at `woken` and runs again.
     fn woke(&mut self, since: Ns, woken: Ns, now: Ns) {
-        // A wakeup that came before it slept is none.
+        // A wakeup before the sleep does not count.
         if woken > since {
             self.slept += (woken - since).0;
             self.latencies.push(now.saturating_sub(woken).0);
         }
     }
 
-    /// All that is known at its end, and after the last task's of all.
+    /// Reports the task's figures at its end; after the last task also the totals.
     fn total(&mut self, run: u64, now: Ns) {
-        // Time in run queues, on the way there (the interrupt, the end of the CPU's idling), and whatever else is no CPU time of the task's.
+        // This is time in run queues, time on the way there (the interrupt, the end of the CPU's idling), and whatever
+        // else is not the task's CPU time.
         let wait = (now - self.born).0.saturating_sub(run).saturating_sub(self.slept);
         if let Some(&row) = self.shared.own_rows.get(&self.me) {
             let own = [Some(run), Some(wait), percentile(&mut self.latencies, 990)];
@@ -334,7 +336,7 @@ impl Player {
     }
 }
 
-/// The smallest value that so many thousandths do not exceed; `None` of none.
+/// The smallest value that at least so many thousandths of the values do not exceed; `None` if there are none.
 fn percentile(values: &mut [u64], permille: u64) -> Option<u64> {
     values.sort_unstable();
     let rank = (values.len() as u64 * permille).div_ceil(1_000).max(1);

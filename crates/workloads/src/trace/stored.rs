@@ -1,4 +1,4 @@
-//! Scripts as text: what a record carries of a recording.
+//! Scripts as text: how a record carries a recording.
 //!
 //! ```text
 //! fairground trace 1
@@ -7,8 +7,9 @@
 //! r120000 w1 b1 s5000 i80000 p100 f2
 //! ```
 //!
-//! Each task has two lines. `bound` and `kernel` are words of their own; it begins `at=`, `waiting` or `forked`. Steps are a letter and a number: run, wake (a
-//! task, by its place from 0), wait for a wakeup (`b`), sleep, wait for a device (`i`), another priority, fork.
+//! Each task has two lines. `bound` and `kernel` are words of their own; a task begins `at=`, `waiting` or `forked`.
+//! Steps are a letter and a number: run, wake (a task, by its index from 0), wait for a wakeup (`b`), sleep, wait for a
+//! device (`i`), another priority (`p`), fork.
 
 use super::{Begin, LONGEST, MOST_CPUS, MOST_TASKS, Notice, Replay, Step, Task, TraceError, excerpt};
 use std::collections::BTreeMap;
@@ -53,7 +54,7 @@ pub(super) fn text(replay: &Replay) -> String {
     text
 }
 
-/// What follows [`MAGIC`].
+/// Reads what follows [`MAGIC`].
 pub(super) fn read(text: &str) -> Result<Replay, TraceError> {
     let mut lines = text.lines().zip(FIRST_LINE..);
     let Some((line, number)) = lines.next() else {
@@ -138,7 +139,7 @@ fn step(word: &str) -> Option<Step> {
     })
 }
 
-/// Every wait has its wakeup, and every task that is forked is so once, by one before it.
+/// Checks that every wait has its wakeup, and that every forked task is forked once, by a task before it.
 fn check(replay: &Replay, places: &[u32]) -> Result<(), TraceError> {
     let mut pairs: BTreeMap<(u32, u32), (i64, u32)> = BTreeMap::new();
     let mut forks = vec![0_u32; replay.tasks.len()];

@@ -20,7 +20,7 @@ fn task<'a>(replay: &'a Replay, name: &str) -> &'a Task {
     replay.tasks.iter().find(|task| task.name == name).unwrap_or_else(|| panic!("{name} in {replay:?}"))
 }
 
-/// The steps of a task as they are stored, without what stands around them.
+/// The steps of a task as stored, without the rest of its lines.
 fn script(replay: &Replay, name: &str) -> String {
     let text = replay.text();
     let mut lines = text.lines().skip_while(|line| !line.ends_with(&format!("name={name}")));
@@ -44,7 +44,7 @@ const PING: &str = "\
                b-2     [001] d..2.     1.000200: sched_switch: prev_comm=b prev_pid=2 prev_prio=120 prev_state=S ==> next_comm=swapper/1 next_pid=0 next_prio=120
 ";
 
-/// The same lines as another program prints them: each event's fields in turn.
+/// The same lines as another program prints them; `head` writes each line's beginning.
 fn rewritten(head: impl Fn(&str, &str, &str) -> String) -> String {
     let line = |line: &str| {
         let (who, rest) = line.split_once('[').expect("a CPU");
@@ -59,7 +59,7 @@ fn rewritten(head: impl Fn(&str, &str, &str) -> String) -> String {
 fn run_sleep_and_wake_are_told_from_waiting_and_preemption() {
     let replay = of(PING);
     assert_eq!(replay.end, Ns(200_000));
-    // 20 us, of which none before the wakeup; woken by b; 100 us.
+    // 20 us, none of it before the wakeup; woken by b; 100 us.
     assert_eq!(script(&replay, "a"), "w1 r20000 b1 r100000");
     // 12 us and 10 us around the preemption; woken by a; a device's 100 us in state D; 35 us.
     assert_eq!(script(&replay, "b"), "b0 r22000 w0 r1000 i100000 r35000");
@@ -80,7 +80,7 @@ fn every_program_prints_the_same_recording() {
         let (comm, pid) = who.rsplit_once('-').expect("a pid");
         format!("{comm:>16} {pid:>7} [{cpu}] {}", event.replacen(": ", ": sched:", 1))
     };
-    // Without flags the wakeup of c counts as its work in whose context it was.
+    // Without flags the wakeup of c counts as the work of the task in whose context it happened.
     let perf = rewritten(perf);
     assert_eq!(script(&of(&perf), "a"), script(&expected, "a"));
     assert_eq!(script(&of(&perf), "b"), script(&expected, "b").replace("r22000", "r10000 w2 r12000"));
@@ -107,7 +107,8 @@ fn every_program_prints_the_same_recording() {
 
 #[test]
 fn a_wakeup_may_pass_before_the_switch_that_it_ends() {
-    // As kernels do when the waker is faster than who goes to sleep; and a wakeup of who has not gone to sleep is none.
+    // Kernels emit this order when the waker is faster than the task that goes to sleep. Waking a task that has not
+    // gone to sleep does not count.
     let text = "\
         a-1 [000] 1.000000: sched_waking: comm=b pid=2 prio=120 target_cpu=001\n\
         b-2 [001] 1.000001: sched_switch: prev_comm=b prev_pid=2 prev_prio=120 prev_state=S ==> next_comm=b2 next_pid=9 next_prio=120\n\
@@ -137,7 +138,7 @@ fn forks_and_priorities_and_bound_threads_are_kept() {
     assert!(!task(&replay, "sh").bound);
 }
 
-/// `a` runs, and what interrupts it wakes the others. A line may have flags before a bar.
+/// `a` runs, and the interrupts during its run wake the others. A line may have flags before a bar.
 fn woken_within(lines: &[&str]) -> Replay {
     let switch = |time: &str, prev: &str, state: &str, next: &str| {
         let of = |task: &str| match task {
@@ -173,7 +174,7 @@ fn handlers_tell_interrupts_from_what_they_interrupt() {
         (&["local_timer_entry: vector=236", WAKING, "local_timer_exit: vector=236"], slept),
         (&["irq_handler_entry: irq=3 name=eth0", WAKING, "irq_handler_exit: irq=3 ret=handled"], slept),
         (&["reschedule_entry: vector=253", "reschedule_exit: vector=253", WAKING], waited),
-        // Nobody has told who raised it: nothing says that it was a device.
+        // Nothing tells who raised the softirq, so nothing says that it was a device.
         (&["softirq_entry: vec=3 [action=NET_RX]", WAKING, "softirq_exit: vec=3 [action=NET_RX]"], waited),
         (&["softirq_entry: vec=1 [action=TIMER]", WAKING], slept),
         (&["softirq_raise: vec=3 [action=NET_RX]", "softirq_entry: vec=3 [action=NET_RX]", WAKING], waited),
@@ -187,7 +188,7 @@ fn handlers_tell_interrupts_from_what_they_interrupt() {
             ],
             slept,
         ),
-        // What runs at the end of another one was raised by that.
+        // A softirq raised another one, which runs at its end.
         (
             &[
                 "softirq_entry: vec=1 [action=TIMER]",
@@ -199,7 +200,7 @@ fn handlers_tell_interrupts_from_what_they_interrupt() {
             slept,
         ),
         (&["softirq_entry: vec=1 [action=TIMER]", "softirq_exit: vec=1 [action=TIMER]", WAKING], waited),
-        // Handlers that no event tells of, in the middle of a softirq and of a raise.
+        // Handlers that no event reports, in the middle of a softirq and of a raise.
         (&["softirq_raise: vec=3 [action=NET_RX]", "softirq_entry: vec=3 [action=NET_RX]", FLAGGED], slept),
         (
             &[
@@ -209,7 +210,7 @@ fn handlers_tell_interrupts_from_what_they_interrupt() {
             ],
             slept,
         ),
-        // What is no vector, or no number, is a softirq that nobody knows.
+        // An invalid vector or number is a softirq of unknown kind.
         (&["softirq_raise: vec=257 [action=X]", "softirq_entry: vec=257 [action=X]", WAKING], waited),
         (&["softirq_entry: vec=-1 [action=X]", WAKING], waited),
         (&["softirq_entry: vec=4294967297 [action=X]", WAKING], waited),
@@ -220,7 +221,8 @@ fn handlers_tell_interrupts_from_what_they_interrupt() {
         assert_eq!(script(&replay, "b"), expected, "{lines:?}");
         assert_eq!(replay.notice.line(), None, "{lines:?}");
     }
-    // Raised by another task than it interrupts: as if nobody had told, and that one is woken so out of idle too.
+    // It was raised by another task than it interrupts: it is treated as if the raiser were unknown, and the wakee is
+    // woken that way out of idle too.
     let of_another = "\
         x-2 [000] 1.000000: sched_switch: prev_comm=b prev_pid=2 prev_prio=120 prev_state=S ==> next_comm=c next_pid=3 next_prio=120\n\
         c-3 [000] 1.000001: softirq_raise: vec=3 [action=NET_RX]\n\
@@ -240,7 +242,7 @@ fn handlers_tell_interrupts_from_what_they_interrupt() {
     let of_its_own = of_another.replace(&format!("c-3 [000] 1.000001: {raise}"), "");
     let of_its_own = of_its_own.replace(entry, &format!("a-1 [000] 1.000009: {raise}{entry}"));
     assert!(script(&of(&of_its_own), "b").starts_with('b'), "{of_its_own}");
-    // An end that was not recorded is over with the next switch.
+    // A handler whose end was not recorded ends at the next switch.
     let text = "\
         x-2 [000] 1.000000: sched_switch: prev_comm=b prev_pid=2 prev_prio=120 prev_state=S ==> next_comm=c next_pid=3 next_prio=120\n\
         c-3 [000] 1.000001: local_timer_entry: vector=236\n\
@@ -253,7 +255,7 @@ fn handlers_tell_interrupts_from_what_they_interrupt() {
 
 #[test]
 fn what_was_lost_is_not_made_up() {
-    // b leaves CPU 1 and comes back while nobody looks.
+    // b leaves CPU 1 and comes back, and no event shows it.
     let (before, after) = PING.split_once("               b-2     [001] d.h4.").expect("b is there");
     let lost = format!(
         "{before}CPU:1 [LOST 3 EVENTS]\n{}",
@@ -357,7 +359,7 @@ fn perfettos_compact_columns_say_the_same() {
     assert_eq!((task(&replay, "b").begin, task(&replay, "c").begin), (Begin::At(Ns(0)), Begin::At(Ns(10))));
 }
 
-/// A listener that is still there when the machine is not.
+/// A listener that outlives the machine.
 struct Shared<T>(Rc<RefCell<Option<T>>>);
 
 impl<T: Sink> Sink for Shared<T> {
@@ -374,7 +376,7 @@ impl<T: Sink> Sink for Shared<T> {
     }
 }
 
-/// A listener for the machine, and what gives it back afterwards.
+/// A listener for the machine, and a function that returns it afterwards.
 fn shared<T: Sink + 'static>(sink: T) -> (Box<dyn Sink>, impl FnOnce() -> T) {
     let shared = Rc::new(RefCell::new(Some(sink)));
     let taken = shared.clone();
@@ -436,7 +438,7 @@ fn assert_near(what: &str, ours: u64, recorded: u64, percent: u64, slack: u64) {
     assert!(ours.abs_diff(recorded) <= recorded * percent / 100 + slack, "{what}: {ours}, recorded {recorded}");
 }
 
-/// Two that wake each other, one that a timer wakes, and one that is in their way.
+/// Two tasks that wake each other, one that a timer wakes, and one that gets in their way.
 const TASKS: &str = "\
     task a: 200 x (run 300us; write there; read back)\n\
     task b: 200 x (read there; run 150us; write back)\n\
@@ -464,14 +466,14 @@ fn what_is_left_out_is_told_by_the_kernels_names() {
     }
 }
 
-/// Where each task finds a free CPU all waits come to sleep, and are recorded.
+/// If every task finds a free CPU, all waits sleep, and so are recorded.
 #[test]
 fn a_replay_of_a_recording_wakes_and_runs_and_waits_as_recorded() {
     let (first, bytes) = recording_of(TASKS, 4, false);
     let (ran, bytes_again) = replayed(&first, 4, V4_15);
     let second = read(&bytes_again).expect("our own trace");
     let (wakes, run) = totals(&first);
-    // Each of the two 200 times, and the parent by each who ends but the last.
+    // The two wake each other 200 times each; every task that ends, except the last, wakes the parent.
     assert_eq!(wakes, 403);
     assert_eq!(totals(&second).0, wakes);
     let sleeps =
@@ -479,7 +481,7 @@ fn a_replay_of_a_recording_wakes_and_runs_and_waits_as_recorded() {
     assert_eq!((sleeps(&first), sleeps(&second)), (80, 80), "timers wake as timers");
     for name in ["a", "b", "timer", "hog"] {
         let label = format!("run-{name}");
-        // Ticks of some 2 us each may meet another task than in the recording: a few of them.
+        // Ticks of some 2 us each may hit other tasks than in the recording, a few of them.
         assert_near(&label, row(&ran, &first, &label), task(&first, name).run_time().0, 0, 10_000);
     }
     assert_near("makespan", row(&ran, &first, "makespan"), first.end.0, 1, 0);
@@ -496,8 +498,8 @@ fn a_replay_of_a_recording_wakes_and_runs_and_waits_as_recorded() {
     assert_near("run of a in text", task(&text, "a").run_time().0, task(&first, "a").run_time().0, 1, 0);
 }
 
-/// Each `a` waits for the answer before it writes again, and each `b` gives one: also where the recording has no sleep, because `a` had
-/// not come to its read yet.
+/// Each `a` waits for the answer before it writes again, and each `b` gives one. This restores waits that the recording
+/// lacks because `a` had not yet come to its read.
 fn with_all_waits(replay: &Replay) -> Replay {
     let of = |name: &str| replay.tasks.iter().position(|task| task.name == name).expect("it is there");
     let (a, b) = (of("a"), of("b"));
@@ -527,7 +529,8 @@ fn with_all_waits(replay: &Replay) -> Replay {
     whole
 }
 
-/// On two CPUs `a` is preempted by whom it has woken, and finds the answer there: such waits leave no event, so a replay runs ahead.
+/// On two CPUs, the task that `a` wakes preempts `a`, which then finds the answer ready. Such waits leave no event, so
+/// a replay runs ahead.
 #[test]
 fn waits_that_come_to_no_sleep_are_missing_and_nothing_else_is() {
     let (first, _) = recording_of(TASKS, 2, false);
@@ -544,7 +547,7 @@ fn waits_that_come_to_no_sleep_are_missing_and_nothing_else_is() {
     assert!((first.end.0 * 9 / 10..first.end.0).contains(&makespan), "{makespan} of {}", first.end.0);
     let (ran, _) = replayed(&first, 2, V6_12);
     assert_near("run", row(&ran, &first, "run"), run.iter().map(|(_, time)| time.0).sum(), 0, 20_000);
-    // With them it lies within what the program itself gives where its times are up to 2 us others.
+    // With these waits restored, the replay lies within what the program itself gives if its times vary by up to 2 us.
     let whole = with_all_waits(&first);
     let (ran, bytes) = replayed(&whole, 2, V4_15);
     let mut given: Vec<(u64, usize)> = Vec::new();

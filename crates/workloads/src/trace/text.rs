@@ -6,17 +6,17 @@
 //!     CPU:N [LOST M EVENTS]
 //! ```
 //!
-//! Fields are the kernel's own print format, or that of trace-cmd's plugins: `ping:101 [120] S ==> pong:102 [120]`.
+//! Fields have the kernel's own print format, or that of trace-cmd's plugins: `ping:101 [120] S ==> pong:102 [120]`.
 
 use super::event::{Context, Event, Handler, NO_VECTOR, Recorded, UNNAMED, What, Who, left_by_letters};
 use super::{TraceError, backwards};
 use units::Ns;
 
-/// Lines of which more than every second one is no event, in this many, are no trace.
+/// After this many lines: if more than half of them are no events, the text is no trace.
 const LOOKED_AT: u64 = 50;
 
-/// Reads all lines. What is no event is counted; an event of the scheduler without its fields is a mistake, but at the very end, where
-/// a recording may have been cut.
+/// Reads all lines. Lines that are no event are counted. A scheduler event without its fields is an error, except at
+/// the very end, where a recording may have been cut.
 pub(super) fn read(text: &str, recorded: &mut Recorded) -> Result<(), TraceError> {
     let mut lines = text.lines().zip(1..).peekable();
     let mut first_odd = None;
@@ -70,7 +70,8 @@ pub(super) fn read(text: &str, recorded: &mut Recorded) -> Result<(), TraceError
 
 const EXPECTED: &str = "lines as trace-cmd report or perf script print them, `TASK-PID [CPU] SECONDS: EVENT: FIELDS`";
 
-/// The first line of that CPU that names the task, or else the first of that CPU; its column is that of the CPU.
+/// The position of the first line of that CPU that names the task, or else of the CPU's first line; the column is that
+/// of the CPU.
 pub(super) fn place_of_cpu(text: &str, cpu: u32, task: &str) -> Option<(u32, u32)> {
     let of_cpu = || text.lines().zip(1..).filter(|(line, _)| head(line).is_some_and(|head| head.cpu == cpu));
     let (line, number) = of_cpu().find(|(line, _)| line.contains(task)).or_else(|| of_cpu().next())?;
@@ -78,7 +79,7 @@ pub(super) fn place_of_cpu(text: &str, cpu: u32, task: &str) -> Option<(u32, u32
     Some((number, line[..bracket].chars().count() as u32 + 2))
 }
 
-/// What trace-cmd says before the first event.
+/// Whether it is a line that trace-cmd prints before the first event.
 fn is_preamble(line: &str) -> bool {
     let begins = |word: &str| line.starts_with(word);
     begins("cpus=") || begins("version =") || begins("CPU ") || begins("trace-cmd") || begins("Overriding")
@@ -93,7 +94,7 @@ fn lost_events(line: &str) -> Option<(u32, u64)> {
     known.then_some((cpu.trim().parse().ok()?, number))
 }
 
-/// A line up to its fields.
+/// The part of a line before its fields.
 struct Head<'a> {
     name: &'a str,
     pid: u32,
@@ -102,7 +103,7 @@ struct Head<'a> {
     time: Ns,
     event: &'a str,
     fields: &'a str,
-    /// Where the event's name stands, from 1.
+    /// The column of the event's name, from 1.
     column: u32,
 }
 
@@ -125,7 +126,7 @@ fn head_from(line: &str, bracket: usize) -> Option<Head<'_>> {
     let time = time(word.strip_suffix(':')?)?;
     let (mut word, mut rest) = next_word(rest)?;
     if word.bytes().all(|byte| byte.is_ascii_digit()) {
-        // perf's period.
+        // perf prints its sample period here.
         (word, rest) = next_word(rest)?;
     }
     let column = word.as_ptr() as usize - line.as_ptr() as usize;
@@ -141,7 +142,7 @@ fn next_word(text: &str) -> Option<(&str, &str)> {
     (end > 0).then(|| text.split_at(end))
 }
 
-/// Name and number of `TASK-PID`, `TASK PID`, `TASK PID/TID` or `TASK-PID ( TGID)`.
+/// The name and number in `TASK-PID`, `TASK PID`, `TASK PID/TID` or `TASK-PID ( TGID)`.
 fn task(before: &str) -> Option<(&str, u32)> {
     let mut before = before.trim();
     if let Some(rest) = before.strip_suffix(')') {
@@ -167,7 +168,7 @@ fn time(text: &str) -> Option<Ns> {
     Some(Ns(seconds.checked_mul(1_000_000_000)?.checked_add(fraction.parse::<u64>().ok()? * scale)?))
 }
 
-/// Interrupts' letters: `h`, `H` (a hard one in a soft one), `s`, `z` and `Z` (NMI).
+/// The flag letters of interrupts: `h`, `H` (a hard one within a soft one), `s`, `z` and `Z` (NMI).
 fn context(flags: Option<&str>, recorded: &mut Recorded) -> Context {
     let Some(flags) = flags else { return Context::Task };
     let found = match flags.chars().find(|c| "hHsZz".contains(*c)) {
@@ -179,7 +180,7 @@ fn context(flags: Option<&str>, recorded: &mut Recorded) -> Context {
     found
 }
 
-/// What is missing: what was found, and what was expected.
+/// A missing field: what was found, and what was expected.
 struct Missing(String, &'static str);
 
 fn event(head: &Head, recorded: &mut Recorded) -> Result<(), Missing> {
@@ -219,7 +220,7 @@ fn event(head: &Head, recorded: &mut Recorded) -> Result<(), Missing> {
     Ok(())
 }
 
-/// Whether an event is the beginning (true) or the end of an interrupt's handler.
+/// Whether an event begins (true) or ends (false) an interrupt handler; `None` if it does neither.
 fn interrupt(event: &str) -> Option<bool> {
     const HANDLERS: [&str; 13] = [
         "irq_handler",

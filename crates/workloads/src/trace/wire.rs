@@ -1,11 +1,11 @@
-//! Protocol buffers on the wire: the fields of a message, one after the other. Unknown ones are passed over.
+//! Protocol buffers on the wire: the fields of a message, one after the other. Unknown fields are skipped.
 
 /// A field's value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Value<'a> {
     Varint(u64),
     Bytes(&'a [u8]),
-    /// Fixed32 and fixed64, which no message here has.
+    /// Fixed32 and fixed64, which no message here uses.
     Fixed,
 }
 
@@ -29,13 +29,13 @@ impl<'a> Value<'a> {
     }
 }
 
-/// The bytes of a message from some place on.
+/// The rest of a message, from some place on.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Fields<'a> {
     rest: &'a [u8],
 }
 
-/// A message that ends in the middle of a field, or is none.
+/// A message that ends within a field, or bytes that are no message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Broken;
 
@@ -44,7 +44,7 @@ impl<'a> Fields<'a> {
         Fields { rest: message }
     }
 
-    /// Bytes that are still to be read.
+    /// The number of bytes still to be read.
     pub fn left(&self) -> usize {
         self.rest.len()
     }

@@ -1,7 +1,8 @@
-//! schbench as it is now on the real kernel: workers that sleep, take the lock of their CPU and multiply matrices.
+//! The current schbench on the real kernel: workers sleep, take the lock of their CPU and multiply matrices.
 //!
-//! Threads, futexes, locks and the moments at which times are taken are those of the simulated `schbench` and `schbench-rps`. The matrices are
-//! real: what a multiplication takes is this computer's doing, where the simulation counts its cycles.
+//! Threads, futexes, locks and the points at which times are taken are those of the simulated `schbench` and
+//! `schbench-rps`. The matrices are real: this computer decides how long a multiplication takes, where the simulation
+//! counts its cycles.
 
 use super::{Sleeper, Team, locked, percentile, start};
 use crate::Error;
@@ -15,7 +16,7 @@ use std::time::{Duration, Instant};
 
 /// Requests that may wait for one worker.
 const BATCH: usize = 128;
-/// What a message thread sleeps when a worker has as many.
+/// How long a message thread sleeps when a worker already has that many.
 const FULL_SLEEP: Duration = Duration::from_micros(100);
 const SECOND: Duration = Duration::from_secs(1);
 /// CPUs that have a lock; those beyond share them.
@@ -31,7 +32,7 @@ pub const LATENCIES: Benchmark =
 pub const REQUESTS: Benchmark =
     Benchmark { name: "schbench-rps", differs: DIFFERS, run: |request| Ok(run(request)?.rates()) };
 
-/// What a run printed: for each interval the percentiles of wakeups, of requests, and of the requests in a second.
+/// What a run printed for each interval: the percentiles of wakeups, of requests, and of the requests in a second.
 struct Printed(Vec<[Vec<u64>; 3]>);
 
 impl Printed {
@@ -53,10 +54,10 @@ impl Printed {
 #[derive(Default)]
 struct Worker {
     sleeper: Sleeper,
-    /// Requests that wait for it, where they come at a rate.
+    /// How many requests wait for it, if they come at a rate.
     pending: AtomicUsize,
     served: AtomicU64,
-    /// Microseconds since the last interval: of wakeups and of requests.
+    /// Microseconds measured since the last interval: of wakeups, and of requests.
     taken: [Mutex<Vec<u64>>; 2],
 }
 
@@ -74,10 +75,10 @@ struct Shared {
     began: Instant,
     sleep: Duration,
     operations: u64,
-    /// Of a matrix.
+    /// The side of a matrix.
     side: usize,
     locking: bool,
-    /// Requests a second of each message thread; 0 for as many as go.
+    /// Requests a second of each message thread; 0 for as many as possible.
     rate: u64,
 }
 
@@ -112,7 +113,7 @@ impl Shared {
         self.workers().map(|worker| worker.served.load(Ordering::Relaxed)).sum()
     }
 
-    /// What was taken since the last call, in order.
+    /// What was measured since the last call, in ascending order.
     fn taken(&self, kind: usize) -> Vec<u64> {
         let mut all: Vec<u64> =
             self.workers().flat_map(|worker| std::mem::take(&mut *locked(&worker.taken[kind]))).collect();
@@ -148,7 +149,7 @@ fn run(request: &Request) -> Result<Printed, Error> {
     failed.map_or(Ok(printed), Err)
 }
 
-/// What an interval of so many seconds comes to.
+/// The figures of an interval of so many seconds.
 fn printed(shared: &Shared, seconds: u64) -> [Vec<u64>; 3] {
     let mut rates = Vec::new();
     for _ in 0..seconds {
@@ -164,7 +165,7 @@ fn printed(shared: &Shared, seconds: u64) -> [Vec<u64>; 3] {
     [of(&shared.taken(0), &PERMILLE), of(&shared.taken(1), &PERMILLE), of(&rates, &RATE_PERMILLE)]
 }
 
-/// A message thread: starts its workers, then answers those who ask, or hands out requests at a rate.
+/// A message thread: starts its workers, then answers those that ask, or hands out requests at a rate.
 fn messenger(shared: &Arc<Shared>, number: usize) -> Result<(), Error> {
     let team = &shared.teams[number];
     let mut workers = Vec::new();
@@ -188,11 +189,11 @@ fn messenger(shared: &Arc<Shared>, number: usize) -> Result<(), Error> {
             team.messenger.wait();
         }
     }
-    // Where a thread could not be started, the others shall not go on for ever.
+    // If a thread could not be started, the others must not go on for ever.
     if failed.is_some() {
         shared.stopping.store(true, Ordering::SeqCst);
     }
-    // Everybody who waits, or is about to, is posted until he has gone.
+    // Every worker that waits, or is about to, is posted until it has exited.
     for (place, thread) in workers.into_iter().enumerate() {
         while !thread.is_finished() {
             team.workers[place].sleeper.word.post();
@@ -203,7 +204,7 @@ fn messenger(shared: &Arc<Shared>, number: usize) -> Result<(), Error> {
     failed.map_or(Ok(()), Err)
 }
 
-/// The requests of one second, from the worker `next` on; returns whose turn it is then.
+/// Hands out the requests of one second, from the worker `next` on. Returns the worker whose turn is next.
 fn hand_out(shared: &Shared, team: &Team<Worker>, mut next: usize) -> usize {
     let second = Instant::now();
     for _ in 0..shared.rate {
@@ -221,7 +222,7 @@ fn hand_out(shared: &Shared, team: &Team<Worker>, mut next: usize) -> usize {
         worker.sleeper.word.post();
     }
     while !shared.stopping() && second.elapsed() < SECOND {
-        // In pieces, so that an end is heard.
+        // Sleeps in pieces, to notice the end.
         thread::sleep(SECOND.saturating_sub(second.elapsed()).min(Duration::from_millis(50)));
     }
     next
@@ -256,7 +257,7 @@ fn worker(shared: &Shared, (team, place): (usize, usize)) {
     }
 }
 
-/// Notes how long something took since that moment, in whole microseconds; what is below one is left out.
+/// Records the time since that moment in whole microseconds; times below one are not recorded.
 fn took(shared: &Shared, worker: &Worker, kind: usize, since: u64) {
     let us = shared.now().saturating_sub(since) / 1_000;
     if us > 0 {
@@ -276,7 +277,7 @@ fn serve(shared: &Shared, matrices: &mut Matrices) {
     }
 }
 
-/// Takes the lock of the CPU that it is on, and is still on when it has it.
+/// Takes the lock of its CPU, and makes sure that it is still on that CPU when it has the lock.
 fn lock(locks: &[AtomicBool]) -> &AtomicBool {
     loop {
         let cpu = sched_getcpu();
@@ -348,7 +349,7 @@ mod tests {
         let printed = printed_with(0);
         assert_eq!((printed.latencies().len(), printed.rates().len()), (8, 3));
         assert!(printed.latencies().iter().all(|row| row.len() == 1), "one interval");
-        // A request sleeps for a tenth of a millisecond.
+        // A request includes a sleep of a tenth of a millisecond.
         assert!(printed.latencies()[4..].iter().all(|row| row[0] >= 100), "{:?}", printed.latencies());
         assert!(printed.rates().iter().all(|row| row[0] > 0), "{:?}", printed.rates());
     }
@@ -356,7 +357,7 @@ mod tests {
     #[test]
     fn requests_come_at_the_rate_that_is_asked_for() {
         let rate = printed_with(200).rates()[1][0];
-        // Fewer where others keep the computer busy; never more than were handed out.
+        // There are fewer if others keep the computer busy, but never more than were handed out.
         assert!((1..=260).contains(&rate), "{rate}");
     }
 

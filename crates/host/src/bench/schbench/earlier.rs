@@ -1,7 +1,7 @@
 //! schbench of 2016 to 2018 on the real kernel: message threads that wake their workers.
 //!
-//! The threads, the order of their futexes and the moments at which times are taken are those of the simulated `schbench-2016`. What a
-//! worker spins, it spins by the clock.
+//! The threads, the order of their futexes and the points at which times are taken are those of the simulated
+//! `schbench-2016`. Workers spin by the clock.
 
 use super::{Sleeper, Team, percentile, start};
 use crate::Error;
@@ -100,7 +100,7 @@ fn messenger(shared: &Arc<Shared>, number: usize) -> Result<Vec<u64>, Error> {
             thread::sleep(shared.sleep + Duration::from_micros(jitter));
         }
     }
-    // Everybody who waits, or is about to, is posted until he has gone.
+    // Every worker that waits, or is about to, is posted until it has exited.
     let mut latencies = Vec::new();
     for (place, thread) in workers.into_iter().enumerate() {
         while !thread.is_finished() {

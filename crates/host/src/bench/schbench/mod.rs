@@ -1,4 +1,4 @@
-//! schbench on the real kernel: as it was from 2016 to 2018 ([`earlier`]) and as it is now ([`current`]).
+//! schbench on the real kernel: as it was from 2016 to 2018 ([`earlier`]), and as it is now ([`current`]).
 
 pub mod current;
 pub mod earlier;
@@ -27,7 +27,7 @@ impl Word {
 
     fn post(&self) {
         if self.0.swap(RUNNING, Ordering::SeqCst) == BLOCKED {
-            // There is nothing to do about an error: the word is ours and aligned.
+            // An error cannot be handled here, and cannot occur: the word is ours and aligned.
             let _ = futex::wake(&self.0, futex::Flags::PRIVATE, 1);
         }
     }
@@ -39,11 +39,11 @@ impl Word {
     }
 }
 
-/// What a worker waits by.
+/// What a worker waits on.
 #[derive(Default)]
 struct Sleeper {
     word: Word,
-    /// Nanoseconds at which its waker took the time, before it woke anybody.
+    /// The waker's time stamp in nanoseconds, taken before it woke anybody.
     wake_time: AtomicU64,
 }
 
@@ -62,7 +62,7 @@ struct Team<W> {
 }
 
 impl<W: AsRef<Sleeper> + Default> Team<W> {
-    /// As many as were asked for.
+    /// As many teams as the request asks for.
     fn all(request: &Request) -> Vec<Team<W>> {
         let team = |_| Team {
             messenger: Word::default(),
@@ -78,7 +78,7 @@ impl<W: AsRef<Sleeper> + Default> Team<W> {
         self.messenger.post();
     }
 
-    /// Wakes whoever has sent a message by now.
+    /// Wakes the workers that have sent a message by now.
     fn answer(&self, now: u64) {
         let answering = std::mem::take(&mut *locked(&self.list));
         let sleepers = || answering.iter().rev().map(|&worker| self.workers[worker].as_ref());
@@ -87,7 +87,7 @@ impl<W: AsRef<Sleeper> + Default> Team<W> {
     }
 }
 
-/// Nobody breaks off while he holds one of these.
+/// No thread panics while it holds one of these.
 fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
@@ -97,8 +97,8 @@ fn start<T: Send + 'static>(body: impl FnOnce() -> T + Send + 'static) -> Result
     started.map_err(|error| Error::of_system("starting a thread of schbench", error))
 }
 
-/// Of an ascending list, as schbench's histogram gives it: exact below 512, above it the middle of one of the 256 parts of a power of
-/// two. 0 of nothing.
+/// A percentile of an ascending list, as schbench's histogram gives it: exact below 512, above that the middle of one
+/// of the 256 parts of a power of two. 0 if the list is empty.
 fn percentile(sorted: &[u64], permille: u64) -> u64 {
     let Some(last) = sorted.len().checked_sub(1) else { return 0 };
     let rank = (permille * sorted.len() as u64).div_ceil(1_000) as usize;

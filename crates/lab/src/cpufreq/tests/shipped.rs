@@ -1,4 +1,4 @@
-//! Fixed duty cycles on machines that ship, under the usual drivers of AMD's and ARM's processors.
+//! Fixed duty cycles on machines that ship, under the usual drivers of AMD and ARM processors.
 
 use super::*;
 use units::Ps;
@@ -8,7 +8,7 @@ fn duty_on(machine: &str, arm: &str, cpu: u16, percent: u64) -> Run {
     duty_every(2_000, machine, arm, cpu, percent)
 }
 
-/// The same in periods of so many microseconds.
+/// The same in periods of `period` microseconds.
 fn duty_every(period: u64, machine: &str, arm: &str, cpu: u16, percent: u64) -> Run {
     let timer = format!("\"timer\": {{ \"ref\": \"t\", \"period\": {period} }}");
     let (loops, run_us) = (1_000_000 / period, percent * period / 100);
@@ -24,9 +24,10 @@ fn duty_every(period: u64, machine: &str, arm: &str, cpu: u16, percent: u64) -> 
     run(&setup, Wanted::default(), &Location::of("a test")).unwrap().expect("nobody interrupted")
 }
 
-/// What CPU `cpu` ran at, on average, in MHz.
+/// The average frequency of CPU `cpu`, in MHz.
 pub(super) fn average_on(machine: &str, arm: &str, cpu: u16, percent: u64) -> u32 {
-    // Who idles for less than a tick that goes on has not idled, to schedutil: there it goes on through two milliseconds.
+    // To schedutil, a CPU has not idled if its tick goes on, and through two milliseconds it does. So small loads get
+    // longer periods.
     let period = if machine.starts_with("epyc") && percent <= 10 { 20_000 } else { 2_000 };
     let run = duty_every(period, machine, arm, cpu, percent);
     let (cycles, time) = core(&run, cpu).time.iter().fold((0, 0), |(cycles, sum), (khz, time)| {
@@ -56,7 +57,7 @@ fn amds_drivers_run_as_fast_as_their_governors_rules_say() {
     epyc("v6.12,cpufreq.driver=amd-pstate,cpufreq.governor=powersave", 50, 1_500);
     // The marked frequencies are 1500 to 2450: 1500 + 950 * load, where load is 1750 of that.
     epyc("v4.15,cpufreq.driver=acpi-cpufreq,cpufreq.governor=ondemand", 50, 2_242);
-    // The hardware's own, which obeys under other drivers: busy for 0.8 of the time is 2188.
+    // The hardware chooses here, although under other drivers it obeys: busy for 0.8 of the time is 2188.
     epyc("v6.12,cpufreq.driver=amd-pstate-epp", 50, 2_188);
 }
 
@@ -74,8 +75,8 @@ fn arms_drivers_run_as_fast_as_their_governors_rules_say() {
     altra("ondemand", 50, 2_511);
 }
 
-/// Of the phone, the frequencies, in MHz, that CPU `cpu` had for more than a quarter of the run, which begins at the
-/// lowest and has to make up for that.
+/// For the phone: the frequencies, in MHz, at which CPU `cpu` spent more than a quarter of the run. The run begins at
+/// the lowest frequency and has to catch up.
 fn clock_of(arm: &str, cpu: u16, percent: u64) -> Vec<u32> {
     let run = duty_on("snapdragon-845", arm, cpu, percent);
     let most = |time: Ps| time.0 * 4 > run.outcome.simulated_ns * 1_000;
@@ -86,11 +87,12 @@ fn clock_of(arm: &str, cpu: u16, percent: u64) -> Vec<u32> {
 fn schedutil_chooses_an_operating_point_of_each_kind() {
     for kernel in ["v6.1", "v6.12"] {
         let arm = format!("{kernel},cpufreq.driver=scmi,cpufreq.governor=schedutil");
-        // Big cores: 1.25 times what is used, of 2803.2 MHz, up to the next operating point; of 1286.4 MHz a faster one costs no more.
+        // Big cores: 1.25 times what is used, of 2803.2 MHz, rounded up to the next operating point. Above 1286.4 MHz
+        // there is a faster one that costs no more.
         assert_eq!(clock_of(&arm, 4, 25), [1_689], "876 MHz are wanted");
         assert_eq!(clock_of(&arm, 4, 55), [2_092], "1927 MHz");
         assert_eq!(clock_of(&arm, 4, 95), [2_803]);
-        // Little ones: what is used is of a capacity of 385 of 1024, which is 1766.4 MHz.
+        // Little cores: what is used is relative to a capacity of 385 of 1024, which is 1766.4 MHz.
         assert_eq!(clock_of(&arm, 1, 10), [902], "587 MHz, below which nothing is efficient");
         assert_eq!(clock_of(&arm, 1, 17), [1_228], "997 MHz");
         assert_eq!(clock_of(&arm, 1, 30), [1_766], "1516.8 MHz are not efficient");
@@ -165,12 +167,12 @@ fn a_trace_without_a_driver_shows_each_kinds_own_frequency() {
         let mut lines = text.lines().filter(|line| line.contains("cpu_frequency:"));
         lines.find_map(|line| line.strip_suffix(cpu)?.rsplit_once("state=").map(|(_, khz)| khz.to_string()))
     };
-    // All are simulated at 4.9 GHz, of 5.2; of an E-core's 3.9 that is as much.
+    // All CPUs are simulated at 4.9 GHz, of 5.2; of an E-core's 3.9 GHz that is the same share.
     assert_eq!(shown(" cpu_id=0").as_deref(), Some("4900000"));
     assert_eq!(shown(" cpu_id=20").as_deref(), Some("3675000"));
 }
 
-/// Four tasks that fetch more than memory delivers wait for it, whether their clocks were slow when they began or not.
+/// Four tasks that fetch more than memory delivers wait for it, whether or not their clocks were slow when they began.
 #[test]
 fn what_memory_delivers_does_not_depend_on_the_clock_that_work_began_at() {
     let time = |governor: &str| {
@@ -202,7 +204,7 @@ fn preferences_above_the_middle_count_on_every_machine_that_has_them() {
     ] {
         let busy = |preference: &str| {
             let arm = format!("v6.12,cpufreq.driver={driver},cpufreq.energy_performance_preference={preference}");
-            // Busy for many windows, idle for some more: none of them says how busy the core is.
+            // The core is busy for many windows, then idle for some: no single window shows how busy it is.
             let run = duty_every(10_000, machine, &arm, 0, 60);
             let executed = &core(&run, 0).executed;
             let sum: u64 = executed.iter().map(|(khz, time)| u64::from(khz / 1_000) * time.ns().0).sum();

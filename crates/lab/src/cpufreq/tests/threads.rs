@@ -1,8 +1,8 @@
-//! Drivers that cannot switch in the middle of the scheduler, and who asks them.
+//! Drivers that cannot switch from within the scheduler, and the threads that ask them to.
 
 use super::*;
 
-/// One task on CPU 0 that is busy for a while, and idles.
+/// One task on CPU 0 that idles, then is busy for a while.
 const RISES: &str = "\"cpus\": [0], \"loop\": 1, \"phases\": { \"idle\": { \"loop\": 1, \"sleep\": 20000 }, \"busy\": { \"loop\": 1, \"run\": 40000 } }";
 
 /// The lines of a trace, each with its time in microseconds.
@@ -19,7 +19,7 @@ fn slow(driver: &str) -> String {
     fact("driver", driver) + &fact("governor", "schedutil") + &fact("fast_switch", "no")
 }
 
-/// When `sugov:0` came to run, and when the clock of CPU 0 had changed, but for what it had when the machine booted.
+/// The times at which `sugov:0` came to run, and those at which the clock of CPU 0 changed, without its state at boot.
 fn turns_and_changes(trace: &[(f64, String)]) -> (Vec<f64>, Vec<f64>) {
     let times = |part: &str, end: &str| {
         let lines = trace.iter().filter(|(_, line)| line.contains(part) && line.contains(end));
@@ -37,7 +37,7 @@ fn a_thread_asks_a_slow_driver_and_the_clock_follows_it() {
         let (turns, changes) = turns_and_changes(&trace);
         assert!(changes.len() > 2, "{kernel}: {changes:?}");
         for change in changes {
-            // The machine's clocks take 20 us, and its driver sleeps as long.
+            // The machine's clocks take 20 us to switch, and its driver sleeps for that time.
             let asked = turns.iter().any(|turn| (20.0..600.0).contains(&(change - turn)));
             assert!(asked, "{kernel}: nobody asked for the change at {change} us: {turns:?}");
         }
@@ -76,7 +76,7 @@ fn a_slow_driver_comes_to_the_frequency_that_a_fast_one_comes_to() {
 
 #[test]
 fn what_comes_while_the_driver_works_is_refused_or_joined() {
-    // 20 us are nothing beside a rate limit; this driver takes longer than schedutil waits.
+    // 20 us are negligible next to a rate limit; this driver takes longer than schedutil waits.
     let slower = |kernel: &str| {
         let arm = format!("{kernel},cpufreq.rate_limit_us=0");
         let lines = slow("cpufreq-dt")
@@ -119,13 +119,14 @@ fn governors_of_idle_time_take_their_settings() {
     let busy = |settings: &str| {
         obeying_run(&format!("v6.12,cpufreq.driver=cpufreq-dt,cpufreq.governor={settings}"), (2_000, 2_000))
     };
-    // Three hundredths less than 4000 MHz is 3880: four fifths of the time at 3900, else at 3800.
+    // Three hundredths below 4000 MHz is 3880: 3900 for four fifths of the time, else 3800.
     let (all, less) = (busy("ondemand"), busy("ondemand,cpufreq.powersave_bias=30"));
     assert!(all > 3_900 && (3_750..3_895).contains(&less), "{all} and {less} MHz");
     assert_eq!(busy("conservative,cpufreq.freq_step=0"), 800, "no step");
     let (small, whole) = (busy("conservative,cpufreq.freq_step=1"), busy("conservative,cpufreq.freq_step=100"));
     assert!(small < 3_600 && whole > 3_900, "{small} and {whole} MHz");
-    // A fifth of the highest frequency's work is all the time of 800 MHz, and half of it of 1600, which is the next step.
+    // A fifth of the highest frequency's work keeps 800 MHz busy all the time, and half the time 1600 MHz, the next
+    // step.
     let fifth = |settings: &str| {
         let arm = "v6.12,cpufreq.driver=cpufreq-dt,cpufreq.governor=conservative,cpufreq.freq_step=20";
         obeying_run(&format!("{arm}{settings}"), (400, 2_000))
@@ -134,7 +135,7 @@ fn governors_of_idle_time_take_their_settings() {
     assert!((1_500..1_700).contains(&stays) && (900..1_400).contains(&goes), "{stays} and {goes} MHz");
 }
 
-/// What core 0 ran at on average, in MHz, in a run of a script under ondemand.
+/// The average frequency of core 0, in MHz, in a run of a script under ondemand.
 fn scripted(script: &str, settings: &str) -> u32 {
     OBEYS.with(|obeys| obeys.set(true));
     let files = Table(BTreeMap::from([("m.toml", machine_text(&obeying())), ("s.txt", script.to_string())]));

@@ -2,7 +2,7 @@
 
 use super::*;
 
-/// The driver that comes of a value, and whether the hardware chooses.
+/// The driver that a value leads to, and whether the hardware chooses.
 fn booted(kernel: &str, value: &str) -> Result<(&'static str, bool), String> {
     let policy = chosen("", kernel, &format!("intel_pstate={value}")).map(|policy| policy.expect("governed"))?;
     Ok((policy.driver.name(), policy.hardware))
@@ -14,11 +14,11 @@ fn words_of_the_command_line_choose_driver_and_hardware() {
         ("v4.5-rc1", "no_hwp", ("intel_pstate", false)),
         ("v4.5-rc1", "disable", ("acpi-cpufreq", false)),
         ("v4.16", "no_hwp", ("intel_pstate", false)),
-        // There passive mode has no hardware P-states.
+        // In v4.16, passive mode has no hardware P-states.
         ("v4.16", "passive", ("intel_cpufreq", false)),
         ("v6.1", "active", ("intel_pstate", true)),
         ("v6.1", "passive", ("intel_cpufreq", true)),
-        // There the driver starts passive without them.
+        // In v6.1, the driver starts in passive mode without hardware P-states.
         ("v6.1", "no_hwp", ("intel_cpufreq", false)),
         ("v6.12", "no_hwp+active", ("intel_pstate", false)),
         ("v6.12", "passive+no_hwp", ("intel_cpufreq", false)),
@@ -52,7 +52,7 @@ fn words_that_do_nothing_are_refused() {
     assert!(preference.contains("under the driver intel_pstate, where the driver itself chooses"), "{preference}");
 }
 
-/// What an arm comes to on a machine that ships.
+/// The setup of an arm on a machine that ships.
 fn arm_on(machine: &str, arm: &str) -> Result<Setup, String> {
     let mut draft = Draft::default();
     draft.machine_option(machine);
@@ -93,7 +93,8 @@ fn an_arm_says_it_as_a_parameter_where_the_processors_are_intels() {
 
 #[test]
 fn without_hardware_p_states_the_driver_samples() {
-    // 1.25 times the busy share of the highest frequency, every 10 ms, against hardware that goes to what fills its target.
+    // On one side 1.25 times the busy share of the highest frequency, every 10 ms; on the other hardware that aims at
+    // its target share.
     let task = "\"cpus\": [0], \"loop\": 1, \"run\": 300000";
     let changes = |arm: &str| core(&run_of("", arm, task), 0).time.changes();
     let (hardware, driver) = (changes("v6.12,intel_pstate=active"), changes("v6.12,intel_pstate=no_hwp+active"));

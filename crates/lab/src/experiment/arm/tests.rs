@@ -39,9 +39,10 @@ fn preemption_is_a_choice_of_the_build_or_of_the_command_line() {
     assert_eq!(preempt("a=v4.16,CONFIG_PREEMPT=y"), Preempt::Full);
     assert_eq!((preempt("a=v7.2"), preempt("a=v7.2,preempt=full")), (Preempt::Lazy, Preempt::Full));
     assert_eq!(preempt("a=v7.2,CONFIG_PREEMPT_LAZY=y,preempt=full"), Preempt::Full);
-    // The command line overrides what was built, wherever it stands.
+    // The command line overrides the build's choice, in whatever order they are given.
     assert_eq!(preempt("a=v6.12,preempt=none,CONFIG_PREEMPT=y"), Preempt::None);
-    // A CPU that is about to idle takes one task where the scheduler is built for preemption, whatever model it is booted with.
+    // Where the scheduler is built for preemption, a CPU that is about to idle takes only one task, whatever model the
+    // kernel is booted with.
     let detach = |text: &str| arm(text).unwrap().build.sched.balance.newidle_detach;
     for text in ["a=v4.5-rc1,CONFIG_PREEMPT=y", "a=v6.1", "a=v6.12,preempt=none", "a=v7.2,CONFIG_PREEMPT_LAZY=y"] {
         assert_eq!(detach(text), NewidleDetach::One, "{text}");
@@ -153,7 +154,7 @@ fn wrong_settings_are_named() {
         let error = arm(text).unwrap_err();
         assert!(error.contains(message), "{error}");
     }
-    // What cannot be turned, which is the last, is not offered.
+    // The last feature, which cannot be changed, is not offered.
     let error = arm("a=v4.15,NOPE").unwrap_err();
     assert!(error.ends_with(", LB_MIN, ATTACH_AGE_LOAD"), "{error}");
 }

@@ -8,11 +8,11 @@ use crate::tables::fixtures::{hackbench, pipetest};
 
 const STUDY: Study = Study { name: "a<study>", about: "what \"it\" does & why", experiments: &[] };
 
-/// A study with an experiment of two tables, one that broke off, and one of which there is nothing.
+/// A study with three experiments: one of two tables, one that broke off, and one without any stored run.
 fn page() -> String {
     let mut levels = hackbench(3, 7);
     let mean = |row: usize| levels.operations[row].arms[0].concat().iter().sum::<f64>() / 7.0;
-    // Just within 10%, within 25%, and beyond.
+    // Changes just within 10%, within 25%, and beyond.
     let rows = [(0, 1.05), (1, 0.85), (2, 2.0)].map(|(row, by)| (levels.operations[row].label.clone(), mean(row) * by));
     levels.published = Some(Published { source: "x".to_string(), rows: rows.to_vec() });
     let document = document(&[levels, pipetest(3, 7)]);
@@ -38,7 +38,7 @@ fn every_table_has_a_line_for_each_arm() {
     let counts: Vec<usize> = first[3..6].iter().map(|count| count.parse().unwrap()).collect();
     assert_eq!(counts.iter().sum::<usize>(), 3);
     assert_eq!(first[10..], ["1 of 3", "2 of 3"], "within 10% and 25%");
-    // The level is the base's: once for each table.
+    // The level is the base's, so it is printed once for each table.
     assert_eq!((cells(1)[0].as_str(), cells(1)[10].as_str(), cells(2)[10].as_str()), ("", "", ""));
     assert_eq!(named(lines[2], "line").len(), 17 + 1, "a stroke for each row, and the middle");
     assert!(words(named(root, "pre")[0]).lines().count() == 2);

@@ -1,17 +1,17 @@
-//! A ranking's lines.
+//! The lines of a ranking.
 
 use super::{DECIMALS, METHOD, Move, Moved, Ranked};
 use crate::numbers::{plain, signed};
 use std::fmt::Write;
 
-/// Between two columns.
+/// Separates two columns.
 const GAP: &str = "  ";
 
 /// A column of numbers.
 struct Column {
     head: &'static str,
     cell: fn(&Ranked, bool) -> Option<String>,
-    /// Left out where no figure has anything in it.
+    /// Whether it is left out if no figure has anything in it.
     optional: bool,
 }
 
@@ -24,7 +24,7 @@ const COLUMNS: [Column; 6] = [
     Column { head: "level high", cell: |of, arms| level(&of.high, arms), optional: true },
 ];
 
-/// What an end does to what is ranked: the change between arms, or the level of the only one.
+/// The effect of an end on what is ranked: the change between arms, or the level of the only arm.
 fn of(end: &Moved, arms: bool) -> Option<&Move> {
     if arms { end.change.as_ref() } else { end.level.as_ref() }
 }
@@ -41,14 +41,14 @@ fn noise(end: &Moved, arms: bool) -> Option<String> {
     Some(plain(of(end, arms)?.noise?, DECIMALS))
 }
 
-/// The level's own move, where it is not what is ranked.
+/// The move of the level, unless the level is what is ranked.
 fn level(end: &Moved, arms: bool) -> Option<String> {
     let level = end.level.as_ref().filter(|_| arms)?;
     Some(format!("{}%", signed(level.by, 1)))
 }
 
-/// The title, the head and a line for each figure; `arms`: whether there are several; `comparisons`: moves among which those beyond the noise
-/// were told.
+/// The title, the head and a line for each figure. `arms` says whether there are several; `comparisons` is the number
+/// of moves that were judged.
 pub fn text(figures: &[Ranked], arms: bool, comparisons: usize) -> String {
     let what = if arms { "the change between arms, in points" } else { "the level, in per cent" };
     let mut text = format!("How far each uncertain figure moves {what}, at the ends of its range");
@@ -88,12 +88,12 @@ pub fn text(figures: &[Ranked], arms: bool, comparisons: usize) -> String {
 }
 
 impl Ranked {
-    /// The value and the range in which it is believed.
+    /// The value, and the range that it is believed to lie in.
     fn span(&self) -> String {
         format!("{} ({} to {}) {}", self.value, self.range.0, self.range.1, self.unit)
     }
 
-    /// The row that all moves of the line are moves of, or else which is of which.
+    /// The row of all moves in the line, or, if they differ, the row of each.
     fn rows(&self, arms: bool) -> String {
         let level = |end: &Moved| end.level.clone().filter(|_| arms);
         let moves = [
@@ -125,7 +125,7 @@ impl Ranked {
 pub(super) mod tests {
     use super::*;
 
-    /// A figure whose ends do this.
+    /// A figure with these ends.
     pub fn figure(low: Moved, high: Moved) -> Ranked {
         Ranked {
             figure: "line.llc".to_string(),
@@ -138,7 +138,7 @@ pub(super) mod tests {
         }
     }
 
-    /// A move that is judged by its own noise.
+    /// A move that is judged only by its own noise.
     pub fn to(row: &str, by: f64, noise: Option<f64>) -> Option<Move> {
         let beyond_noise = noise.is_none_or(|noise| by.abs() > noise);
         Some(Move {
@@ -150,7 +150,7 @@ pub(super) mod tests {
         })
     }
 
-    /// The head and the line, without their padding.
+    /// The head and the line, without padding.
     fn lines(figure: Ranked, arms: bool) -> [String; 2] {
         let text = text(&[figure], arms, 4);
         let of = |at: usize| text.lines().nth(at).unwrap().split_whitespace().collect::<Vec<_>>().join(" ");
@@ -173,7 +173,7 @@ pub(super) mod tests {
     fn rows_are_named_by_end_where_they_differ() {
         let low = Moved { level: to("pipetest Min", 1.0, None), ..Moved::default() };
         let high = Moved { level: to("pipetest Max", 2.0, None), ..Moved::default() };
-        // One arm has no level beside what is ranked, nor one iteration any noise.
+        // With one arm there is no level beside what is ranked; with one iteration there is no noise.
         let expected = [
             "figure how value (range) low high row",
             "line.llc guess 21 (20 to 30) ns +1.00 +2.00 low: pipetest Min; high: pipetest Max",

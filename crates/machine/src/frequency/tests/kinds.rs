@@ -1,4 +1,4 @@
-//! Cores of several kinds: each is clocked and governed by its own frequencies.
+//! Cores of several kinds: each has its own frequencies and is governed by them.
 
 use super::*;
 use crate::description::{Description, parse, shipped};
@@ -31,13 +31,13 @@ fn a_kind_has_its_own_operating_points() {
     let points = |cpu| of(cpu).points.iter().map(|point| point.khz).collect::<Vec<_>>();
     assert_eq!(points(3), [300_000, 576_000, 902_400, 1_228_800, 1_516_800, 1_766_400]);
     assert_eq!(points(4), [825_600, 1_286_400, 1_689_600, 2_092_800, 2_400_000, 2_803_200]);
-    // Milliwatts by megahertz: 0.188, 0.135, 0.095, 0.107, 0.126, 0.109; and 0.2411 before 0.2408.
+    // Milliwatts per megahertz: 0.188, 0.135, 0.095, 0.107, 0.126, 0.109; and 0.2411 before 0.2408.
     let efficient = |cpu| of(cpu).points.iter().map(|point| !point.inefficient).collect::<Vec<_>>();
     assert_eq!(efficient(0), [false, false, true, true, false, true]);
     assert_eq!(efficient(7), [true, false, true, true, true, true]);
     let whole = |cpu| (of(cpu).min_khz, of(cpu).base_khz, of(cpu).max_khz());
     assert_eq!((whole(0), whole(4)), ((300_000, 1_766_400, 1_766_400), (825_600, 2_803_200, 2_803_200)));
-    // With no table each kind goes in steps, on its own scale.
+    // Without a table each kind goes in steps, on its own scale.
     assert_eq!(Driver::CppcCpufreq.max_khz(of(0)), 1_766_400);
 }
 
@@ -75,7 +75,7 @@ fn limits_are_written_to_every_policy_and_hold_as_far_as_it_goes() {
     };
     assert_eq!(limits(0, u32::MAX), ((300_000, 1_766_400), (825_600, 2_803_200), 1_766_400));
     assert_eq!(limits(2_000_000, 2_500_000), ((1_766_400, 1_766_400), (2_092_800, 2_400_000), 1_766_400));
-    // Nothing lies between them, and where nothing efficient does, what is there.
+    // No entry lies between these limits; where no efficient one does, an inefficient one is taken.
     assert_eq!(limits(600_000, 700_000), ((576_000, 576_000), (825_600, 825_600), 576_000));
 }
 
@@ -87,7 +87,7 @@ fn utilization_is_scaled_by_what_the_policy_was_set_to() {
     assert_eq!(scales(&frequency), [173, 173, 301, 301]);
     assert_eq!(frequency.fast_switch(CpuId(2), 1_000_000, us(1_000)), 1_228_800);
     assert_eq!(scales(&frequency), [712, 712, 301, 301]);
-    // No counters are read.
+    // There are no counters to read.
     frequency.scale_freq_tick(CpuId(2), us(4_000));
     assert_eq!(frequency.scale(CpuId(2)), 712);
     run(&mut frequency, us(9_000));
@@ -100,7 +100,7 @@ fn utilization_is_scaled_by_what_the_policy_was_set_to() {
 #[test]
 fn work_goes_in_proportion_to_a_kinds_own_highest_frequency() {
     let mut frequency = phone(&|policy| policy.governor = Governor::Performance);
-    // What the big cores would take: the kind's speed comes on top.
+    // What a big core would take: the kind's own speed comes on top.
     let at_highest = 1_000_000_000 / 2_803_200;
     assert_eq!((frequency.ps_per_cycle(CpuId(4)), frequency.ps_per_cycle(CpuId(0))), (at_highest, at_highest));
     frequency.vote(CpuId(0), 883_200, us(1_000));
@@ -113,7 +113,7 @@ fn work_goes_in_proportion_to_a_kinds_own_highest_frequency() {
 fn a_kind_shares_no_clock_with_the_cluster_of_its_number() {
     let mut four = topology("pack:1 cluster:2 core:2 pu:1");
     let kind = |name: &str, cpus: &[u16]| CpuKind::new(name, cpus.iter().map(|&cpu| CpuId(cpu)).collect());
-    // Of the CPUs of the first cluster no kind is told.
+    // No kind is given for the CPUs of the first cluster.
     four.kinds = vec![kind("small", &[2, 3])];
     let of = |model: &Model| [0, 1, 2, 3].map(|cpu| model.domain(&four, CpuId(cpu)));
     let [first, same, small, also] = of(&model(Sharing::Cluster));
@@ -133,7 +133,7 @@ fn each_kinds_turbo_counts_its_own_cores() {
     (2..16).for_each(|cpu| frequency.halt(CpuId(cpu), us(1_000), true));
     run(&mut frequency, us(9_000));
     assert_eq!(khz(&frequency), [5_200_000, 3_700_000]);
-    // What the kernel takes for full speed is the boot CPU's, four of whose cores have 5.0 GHz.
+    // The kernel takes the boot CPU's full speed for all: 5.0 GHz with four active cores.
     frequency.scale_freq_tick(CpuId(20), us(9_000));
     assert_eq!(frequency.scale(CpuId(20)), 3_700 * 1024 / 5_000);
 }

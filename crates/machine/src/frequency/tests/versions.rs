@@ -1,4 +1,4 @@
-//! What drivers/cpufreq does in one version and not in another, by its sources.
+//! What drivers/cpufreq does in some versions only, according to its sources.
 
 use super::*;
 
@@ -20,7 +20,7 @@ fn cpuinfo_max(frequency: &Frequency) -> u32 {
     frequency.cpufreq_policies()[0].cpuinfo_max_freq
 }
 
-/// How fast CPU 0 is to load tracking, of 1024, at the frequency it starts with: 1.0 GHz.
+/// CPU 0's scale, of 1024, as load tracking is told it, at its first frequency of 1.0 GHz.
 fn scale(mut frequency: Frequency) -> Capacity {
     frequency.scale_freq_tick(CpuId(0), us(4_000));
     frequency.scale(CpuId(0))
@@ -32,7 +32,7 @@ fn a_driver_without_a_table_is_told_what_is_wanted_and_rounds_by_itself() {
         // DIV_ROUND_UP() to a P-state, which becomes policy->cur.
         (Driver::IntelCpufreq, FrequencyRules::V4_15, 1_300_000),
         (Driver::IntelCpufreq, FrequencyRules::V6_12, 1_300_000),
-        // amd_pstate_fast_switch() and cppc_cpufreq_fast_switch() say what they were asked for.
+        // amd_pstate_fast_switch() and cppc_cpufreq_fast_switch() return what they were asked for.
         (Driver::AmdPstate, FrequencyRules::V6_1, 1_234_567),
         (Driver::CppcCpufreq, FrequencyRules::V6_1, 1_234_567),
     ] {
@@ -75,9 +75,9 @@ fn acpi_cpufreq_knows_how_far_boost_goes_from_v6_1_on() {
         assert_eq!(cpuinfo_max(&acpi(rules, amd())), 3_000_000);
         assert_eq!(cpuinfo_max(&acpi(rules, hwp())), 3_000_000);
         assert_eq!(cpuinfo_max(&acpi(rules, model(Sharing::Core))), 2_001_000, "no _CPC");
-        // arch_set_max_freq_ratio(true): 1.0 of 2.0 GHz; else of four cores' 2.4.
+        // arch_set_max_freq_ratio(true): 1.0 of 2.0 GHz; otherwise of 2.4 GHz, with four active cores.
         assert_eq!((scale(acpi(rules, model(Sharing::Core))), scale(acpi(rules, hwp()))), (512, 426));
-        // What it may be set to is the table's.
+        // The table bounds what it may be set to.
         assert_eq!(acpi(rules, amd()).resolve(CpuId(0), 2_000_001), 2_001_000);
     }
     let no_boost = with(Driver::AcpiCpufreq, FrequencyRules::V6_1, hwp(), |policy| policy.limits.turbo = false);
@@ -137,7 +137,7 @@ fn boost_is_the_highest_of_amd_pstate_in_every_version_that_has_it() {
     for rules in [FrequencyRules::V6_1, FrequencyRules::V6_12] {
         let boost = |turbo| with(Driver::AmdPstate, rules, amd(), |policy| policy.limits.turbo = turbo);
         assert_eq!((cpuinfo_max(&boost(true)), cpuinfo_max(&boost(false))), (3_000_000, 2_000_000));
-        // amd_set_max_freq_ratio() does not ask: halfway from 2.0 to 3.0 GHz.
+        // amd_set_max_freq_ratio() ignores boost: halfway from 2.0 to 3.0 GHz.
         assert_eq!((scale(boost(true)), scale(boost(false))), (409, 409));
     }
 }
@@ -149,12 +149,105 @@ fn cppc_cpufreq_waits_as_long_as_firmware_takes_from_v4_16_on_and_asks_for_other
         with(Driver::CppcCpufreq, rules, model, |_| ()).cpufreq_policies()[0].clone()
     };
     let told = |rules, latency| policy(rules, latency).rate_limit_us;
-    // LATENCY_MULTIPLIER times 4 us; registers in memory declare nothing, which is a millisecond.
+    // LATENCY_MULTIPLIER times 4 us; registers in memory declare no latency, which counts as a millisecond.
     assert_eq!((told(FrequencyRules::V4_15, 4), told(FrequencyRules::V4_16, 4)), (4_000, 4));
     assert_eq!((told(FrequencyRules::V4_15, 40), told(FrequencyRules::V4_16, 40)), (10_000, 40));
     assert_eq!((told(FrequencyRules::V4_16, 0), told(FrequencyRules::V6_12, 0)), (1_000, 1_000));
     let anybody = |rules| policy(rules, 0).dvfs_possible_from_any_cpu;
     assert!(!anybody(FrequencyRules::V4_15) && !anybody(FrequencyRules::V4_16) && anybody(FrequencyRules::V6_1));
+}
+
+#[test]
+fn half_as_much_again_is_waited_between_two_changes_since_v6_12() {
+    let told = |rules, declared_latency_us| {
+        let model = Model { declared_latency_us, ..model(Sharing::Core) };
+        with(Driver::AcpiCpufreq, rules, model, |_| ()).cpufreq_policies()[0].rate_limit_us
+    };
+    assert_eq!((told(FrequencyRules::V6_1, 7), told(FrequencyRules::V6_12, 7)), (7_000, 10));
+    assert_eq!((told(FrequencyRules::V6_1, 11), told(FrequencyRules::V6_12, 11)), (10_000, 16));
+}
+
+#[test]
+fn frequencies_of_boost_are_no_choice_without_it() {
+    let mut model = model(Sharing::Package);
+    let point = |khz| OperatingPoint { khz, inefficient: false };
+    model.bands[0].points = [1_000_000, 1_500_000, 2_000_000, 2_500_000].map(point).to_vec();
+    let most = |turbo| {
+        let boost = |policy: &mut Policy| policy.limits.turbo = turbo;
+        with(Driver::CpufreqDt, FrequencyRules::V6_1, model.clone(), boost).resolve(CpuId(0), 9_000_000)
+    };
+    assert_eq!((most(true), most(false)), (2_500_000, 2_000_000));
+}
+
+#[test]
+fn without_boost_a_clock_of_the_device_tree_is_at_full_speed_at_its_base() {
+    for driver in [Driver::Scmi, Driver::CpufreqDt] {
+        let of = |turbo| with(driver, FrequencyRules::V6_1, model(Sharing::Core), |policy| policy.limits.turbo = turbo);
+        // 1.0 of 3.0 GHz, or of 2.0.
+        assert_eq!((scale(of(true)), scale(of(false))), (341, 512), "{}", driver.name());
+    }
+}
+
+/// Intel's driver, active, of P-states 10 to 30 with a base of 20, where hardware does not choose.
+fn pstate(rules: FrequencyRules, hz: u32) -> Frequency {
+    let model = model(Sharing::Core);
+    let policy = Policy::new(&model, Driver::IntelPstate, Governor::Powersave, rules, hz);
+    Frequency::new(&topology(FOUR), model, policy)
+}
+
+/// What CPU 0 asks for, in MHz, when the scheduler tells of it at a time in microseconds.
+fn told(frequency: &mut Frequency, at: u64, iowait: bool) -> u32 {
+    frequency.update_util(CpuId(0), CpuId(0), us(at).ns(), iowait, us(at));
+    frequency.cpus[0].vote / 1_000
+}
+
+#[test]
+fn waits_tick_by_tick_double_intel_pstates_boost_and_idling_ends_it() {
+    // Nearly idle, with so many waits a tick of 1 ms apart before the sample at 20 ms; and what a sample says 10 ms later.
+    let boosted = |waits: u64| {
+        let mut frequency = pstate(FrequencyRules::V6_1, 1_000);
+        told(&mut frequency, 10_000, false);
+        frequency.halt(CpuId(0), us(10_001), false);
+        frequency.resume(CpuId(0), us(19_999));
+        let asked: Vec<u32> =
+            (0..waits).rev().map(|before| told(&mut frequency, 20_000 - before * 1_000, true)).collect();
+        frequency.halt(CpuId(0), us(20_001), false);
+        frequency.resume(CpuId(0), us(29_999));
+        (*asked.last().expect("some"), told(&mut frequency, 30_000, false))
+    };
+    // 30 and a quarter of it, 37, by an eighth, a quarter, a half and all of the time.
+    assert_eq!([1, 2, 3, 4].map(|waits| boosted(waits).0), [1_000, 1_000, 1_800, 3_000]);
+    assert_eq!([3, 4].map(|waits| boosted(waits).1), [1_000; 2]);
+}
+
+#[test]
+fn intel_pstate_goes_halfway_down_from_where_it_was() {
+    let mut frequency = pstate(FrequencyRules::V6_1, 1_000);
+    for cpu in [1, 2, 3, 5, 6, 7] {
+        frequency.halt(CpuId(cpu), Ps::ZERO, true);
+    }
+    told(&mut frequency, 10_000, false);
+    assert_eq!(told(&mut frequency, 20_000, false), 3_000);
+    run(&mut frequency, us(25_000));
+    told(&mut frequency, 30_000, false);
+    // Busy for 3 ms of 10 at 3.0 GHz: 30% of 37 are 10, and half of what 30 is more.
+    frequency.halt(CpuId(0), us(33_000), false);
+    frequency.resume(CpuId(0), us(40_000));
+    assert_eq!(told(&mut frequency, 40_000, false), 2_000);
+}
+
+#[test]
+fn until_v4_13_a_sample_of_more_than_three_periods_counts_by_its_length() {
+    // By the tick of 4 ms; the first sample has nothing before it.
+    let after = |ms: u64| {
+        let mut frequency = pstate(FrequencyRules::V4_5, 250);
+        for at in [4_000, 4_000 + ms * 1_000] {
+            assert_eq!(frequency.tick(CpuId(0), false, us(at)), None);
+        }
+        frequency.cpus[0].vote / 1_000
+    };
+    // Busy all the time at the lowest: a state up. Slept for long, by what the timer knows: down.
+    assert_eq!([12, 28, 32].map(after), [1_100, 1_100, 1_000]);
 }
 
 #[test]
@@ -170,7 +263,7 @@ fn intel_pstate_looks_after_hours_of_sleep_as_after_seconds() {
         update(us(ms * 1_000));
     }
     assert_eq!(update(us(30_000)), 3_000_000);
-    // Ten hours, at the end of which it is busy for a millisecond.
+    // Ten idle hours, after which it is busy for a millisecond.
     let hours = us(10 * 3_600 * 1_000_000);
     frequency.halt(CpuId(0), us(30_001), true);
     frequency.resume(CpuId(0), hours);
@@ -186,12 +279,13 @@ fn intel_pstate_samples_ten_milliseconds_apart_by_the_run_queues_clock() {
     let mut frequency = Frequency::new(&topology(FOUR), model, policy);
     let mut asked = Vec::new();
     for ms in 1..25 {
-        // The tick has taken some time until it tells.
+        // The tick has taken some time by the moment it reports.
         let (time, now) = (us(ms * 1_000).ns(), us(ms * 1_000 + 2));
         frequency.update_util(CpuId(0), CpuId(0), time, false, now);
         asked.push(frequency.cpus[0].vote);
     }
-    // The first sample, at 10 ms, has nothing before it; with the second a CPU that never idled goes to the highest.
+    // The first sample, at 10 ms, has no predecessor; with the second, a CPU that never idled goes to the highest
+    // frequency.
     assert_eq!(asked.iter().position(|&khz| khz == 3_000_000), Some(19), "{asked:?}");
     assert_eq!(asked[18], 1_000_000);
 }

@@ -6,7 +6,7 @@ const INTERVALS: usize = 8;
 /// the first wakeups; by the time a machine has booted they hold the distances of its housekeeping timers.
 const IDLE_SINCE_BOOT_US: u32 = 10_000;
 
-/// In microseconds, as a ring.
+/// The last eight, in microseconds, as a ring.
 #[derive(Clone, Debug)]
 pub struct Intervals {
     values: [u32; INTERVALS],
@@ -34,15 +34,15 @@ impl Intervals {
         self.next = (self.next + 1) % INTERVALS as u8;
     }
 
-    /// menu.c: get_typical_interval(): the mean of the recent idles up to `most` if they agree, the longest dropped one by one until they
-    /// do or a quarter of them is gone.
+    /// menu.c: get_typical_interval(): the mean of those recent idles that are at most `most`, if they agree. Otherwise
+    /// the longest is dropped, again and again, until they agree or a quarter of them is gone.
     /// Differs: the sum of squared differences follows from the sums of values and of squares, and those of all intervals are
     /// kept, since they usually agree.
     pub fn get_typical_interval(&self, most: u64) -> Option<u64> {
         self.typical(most, 0, Sums::agree_by_variance)
     }
 
-    /// menu.c: get_typical_interval() since v6.6: no answer once none of those that are left lasted a microsecond.
+    /// menu.c: get_typical_interval() since v6.6: no answer if none of those left lasted a microsecond.
     pub fn get_typical_interval_of_some_time(&self, most: u64) -> Option<u64> {
         self.typical(most, 1, Sums::agree_by_variance)
     }
@@ -52,8 +52,9 @@ impl Intervals {
         self.typical(u32::MAX.into(), 0, Sums::agree_by_root)
     }
 
-    /// menu.c: get_typical_interval() of v7.2: of those that do not agree the longest is dropped or the shortest, whichever is farther from the
-    /// mean, with its equals. The deviation is that of the mean of squares from the mean's square, both rounded down.
+    /// menu.c: get_typical_interval() of v7.2: if they do not agree, the longest or the shortest is dropped, whichever
+    /// is farther from the mean, with all that are equal to it. The variance is the mean of squares less the square of
+    /// the mean, both rounded down.
     pub fn get_typical_interval_by_squares(&self) -> Option<u64> {
         if (1..u64::from(u32::MAX)).contains(&self.sums.values) {
             let (mean, agreed) = self.sums.agree_by_squares(INTERVALS as u64);
@@ -90,10 +91,10 @@ impl Intervals {
         }
     }
 
-    /// `least`: what those that are looked at must come to together.
+    /// `least`: the sum that those left must have at least.
     #[inline(always)]
     fn typical(&self, most: u64, least: u64, agree: fn(Sums, u64) -> (u64, bool)) -> Option<u64> {
-        // None of them is longer than all together.
+        // No single idle is longer than their sum.
         if (least..=most).contains(&self.sums.values) {
             let (mean, agreed) = agree(self.sums, INTERVALS as u64);
             if agreed {
@@ -131,7 +132,7 @@ impl Intervals {
 #[derive(Clone, Copy, Default, Debug)]
 struct Sums {
     values: u64,
-    /// Of their squares, wrapping.
+    /// The sum of their squares, wrapping.
     squares: u64,
 }
 
@@ -151,8 +152,8 @@ impl Sums {
         (mean, differences / count)
     }
 
-    /// The mean of `count` intervals, and whether they lie so close to it that it is typical: within a sixth of it, where there are enough
-    /// of them, or within 20 us.
+    /// The mean of `count` intervals, and whether they lie so close to it that it is typical: within a sixth of it, if
+    /// there are enough of them, or within 20 us.
     #[inline]
     fn agree_by_variance(self, count: u64) -> (u64, bool) {
         let (mean, variance) = self.moments(count);
@@ -161,7 +162,7 @@ impl Sums {
         (mean, (close && enough) || variance <= 400)
     }
 
-    /// The same by mean of squares and square of the mean.
+    /// The same, with the variance as the mean of squares less the square of the mean.
     #[inline]
     fn agree_by_squares(self, count: u64) -> (u64, bool) {
         let mean = self.values / count;
@@ -171,7 +172,7 @@ impl Sums {
         (mean, (close && enough) || variance <= 400)
     }
 
-    /// The same by the deviation, rounded down.
+    /// The same, by the standard deviation rounded down.
     #[inline]
     fn agree_by_root(self, count: u64) -> (u64, bool) {
         let (mean, variance) = self.moments(count);
@@ -208,10 +209,10 @@ mod tests {
             (intervals.get_typical_interval(most), intervals.get_typical_interval_of_some_time(most))
         };
         assert_eq!(both([0; 8]), (Some(0), None));
-        // Without the longest, nothing but zeros is left.
+        // Without the longest, only zeros are left.
         assert_eq!(both([0, 0, 5_000, 0, 0, 0, 0, 0]), (Some(0), None));
         assert_eq!(both([0, u32::MAX, 0, 0, 0, 0, 0, 0]), (Some(0), None));
-        // The longest of all is what the kernel looks at, not the mean.
+        // The kernel tests the longest of them, not the mean.
         assert_eq!(both([0, 0, 0, 1, 0, 0, 0, 0]), (Some(0), Some(0)));
     }
 
@@ -221,13 +222,13 @@ mod tests {
             let intervals = Intervals::of(values);
             (intervals.get_typical_interval_of_some_time(i32::MAX as u64), intervals.get_typical_interval_by_squares())
         };
-        // The longest goes first, with all that are as long: those that agree.
+        // The longest goes first, together with all that are equal to it: those that agree.
         assert_eq!(both([2_000, 2_000, 2_000, 5, 2_000, 2_000, 2_000, 2_000]), (Some(5), Some(2_000)));
         assert_eq!(both([2_000, 5, 2_000, 5, 2_000, 5, 2_000, 2_000]), (Some(5), Some(2_000)));
-        // One on either side.
+        // An outlier on either side.
         assert_eq!(both([2_000, 9_000, 2_000, 5, 2_000, 2_000, 2_000, 2_000]), (Some(5), Some(2_000)));
         assert_eq!(both([150, 150, 150, 9_000, 150, 150, 150, 150]), (Some(150), Some(150)));
-        // Six of them do not agree, and fewer would not be enough.
+        // Six of them do not agree, and fewer would be too few.
         assert_eq!(both([100, 400, 900, 2_000, 3_000, 4_500, 6_000, 8_000]), (None, None));
         assert_eq!(both([0; 8]), (None, None));
         assert_eq!(both([u32::MAX; 8]), (None, None));

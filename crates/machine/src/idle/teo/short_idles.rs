@@ -1,12 +1,12 @@
-//! teo as v7.2 has it: a hit is an idle that the timer ended, ticks that wake are counted for themselves, and whoever mostly idles for
-//! microseconds does not look at timers.
+//! teo as in v7.2: a hit is an idle that the timer ended, wakeups by the tick are counted apart, and a CPU that mostly
+//! idles for microseconds does not look at timers.
 
 use super::super::SAFE_TIMER_TICKS;
 use super::{
     Choice, DECAY_SHIFT, NEVER_NS, Outlook, PULSE, RESIDENCY_THRESHOLD_NS, StateTable, Teo, Usage, end_intercepts,
 };
 
-/// teo.c: LATENCY_THRESHOLD_NS: who allows no more exit latency need not know the timer.
+/// teo.c: LATENCY_THRESHOLD_NS: if no more exit latency than this is allowed, the timer does not matter.
 const LATENCY_THRESHOLD_NS: u64 = RESIDENCY_THRESHOLD_NS / 2;
 
 /// teo.c: what struct teo_cpu counts beside its bins.
@@ -14,28 +14,28 @@ const LATENCY_THRESHOLD_NS: u64 = RESIDENCY_THRESHOLD_NS / 2;
 pub(super) struct Ticks {
     /// Wakeups by the tick.
     total_tick: u32,
-    /// Idles of at most a tick that no timer ended.
+    /// Idles of at most a tick that were not ended by a timer.
     tick_intercepts: u32,
     short_idles: u32,
     pub(super) tick_wakeup: bool,
 }
 
-/// What the bins say of the enabled states.
+/// What the bins say about the enabled states.
 #[derive(Default)]
 struct Bins {
     /// The deepest enabled state; `None`: none is.
     deepest: Option<usize>,
     first: usize,
-    /// The deepest whose exit latency is allowed.
+    /// The deepest state whose exit latency is allowed.
     constraint: usize,
-    /// Of the bins before the deepest.
+    /// Over the bins before the deepest.
     intercepts: u32,
     hits: u32,
-    /// The bin with most intercepts, the last one of such.
+    /// The bin with most intercepts; the last one of several.
     most: usize,
 }
 
-/// teo.c: teo_decay(): what is left of it once it is small goes at once.
+/// teo.c: teo_decay(): a small rest goes to zero at once.
 fn teo_decay(metric: &mut u32) {
     let delta = *metric >> DECAY_SHIFT;
     *metric = if delta > 0 { *metric - delta } else { 0 };
@@ -46,7 +46,7 @@ impl Teo {
     fn measured_by_residency(&mut self, usage: &mut Usage, latency_ns: u64) -> u64 {
         teo_decay(&mut self.ticks.short_idles);
         if std::mem::take(&mut usage.poll_time_limit) {
-            // It polled as long as it may: it could have been long.
+            // It polled as long as it may, so the idle could have been long.
             return NEVER_NS;
         }
         let residency = usage.last_residency_ns;
@@ -84,7 +84,7 @@ impl Teo {
             ticks.total_tick += PULSE;
             let deepest = self.bins.len() - 1;
             if 3 * ticks.total_tick > 2 * self.total {
-                // Mostly ticks wake it: it could sleep longer without.
+                // Mostly ticks wake it, so without the tick it could sleep longer.
                 self.bins[deepest].hits += PULSE;
                 return;
             }
@@ -93,7 +93,7 @@ impl Teo {
                 return;
             }
         }
-        // Whoever slept through the timer, but for half an exit latency, was woken by it.
+        // An idle that lasted until the timer, less half an exit latency, was ended by it.
         let by_timer = (self.sleep_length_ns as i64) - (measured as i64) < (latency_ns / 2) as i64;
         if timer == duration && by_timer {
             self.bins[timer].hits += PULSE;
@@ -130,7 +130,8 @@ impl Teo {
         found
     }
 
-    /// The deepest enabled state, no deeper than the bin with most intercepts, that more than half of the early wakeups would have let rest.
+    /// The deepest enabled state, no deeper than the bin with most intercepts, that would have been right for more than
+    /// half of the early wakeups.
     fn where_most_end(&self, table: &StateTable, deepest: usize, found: &Bins) -> usize {
         let (mut chosen, mut sum) = (deepest, 0);
         for index in (found.first..deepest).rev() {
@@ -159,7 +160,7 @@ impl Teo {
         let mut chosen = match found.deepest {
             None => return keep(0, false),
             Some(state) if state == first => {
-                // The only one that is enabled.
+                // The only enabled state.
                 let duration = states[state].target_residency_ns;
                 return end_intercepts(table, outlook, (state, first), duration, table.tick_ns / 2, false);
             }
@@ -180,7 +181,7 @@ impl Teo {
             && duration > SAFE_TIMER_TICKS * table.tick_ns
             && states[chosen].target_residency_ns < table.tick_ns
         {
-            // It must not stay in a shallow state until a timer that is far away.
+            // The CPU must not stay in a shallow state until a timer that is far away.
             let fits = |&index: &usize| !states[index].disabled && states[index].target_residency_ns <= duration;
             let deeper = (chosen + 1..=found.constraint).rev().find(fits);
             return Choice { state: deeper.unwrap_or(chosen), stop_tick: true, looked_at_timers: true };

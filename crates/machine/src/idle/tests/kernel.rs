@@ -1,13 +1,15 @@
 //! The governors' answers in long random series of idles, against those of the kernel's own code.
 //!
-//! Each digest is of the answers that drivers/cpuidle/governors/*.c gave, of the tree that is named, compiled as they are with stubs for
-//! what they ask (timers, the tick, tasks in iowait, the allowed latency, the clock): they were asked the same questions, beginning with
-//! idles of 10 ms in mind where they remember some. v4.16.13's governors are v4.15's to the letter.
+//! Each digest is of the answers of drivers/cpuidle/governors/*.c in the named tree. The files were compiled unchanged,
+//! with stubs for what they call (timers, the tick, tasks in iowait, the allowed latency, the clock). They were asked
+//! the same questions, and began with a memory of 10 ms idles where they remember some. v4.16.13's governors are
+//! identical to v4.15's.
 
 use super::*;
 use units::Prng;
 
-/// Exit latency and target residency, in microseconds, of states the first of which polls if it needs none; and the length of a tick.
+/// Exit latency and target residency of states in microseconds (the first one polls if it needs none), and the length
+/// of a tick.
 const TABLES: [(&[(u32, u32)], u64); 6] = [
     (&[(0, 0), (2, 2), (10, 20), (33, 100), (133, 400)], 4_000_000),
     (&[(0, 0), (1, 2), (400, 800)], 1_000_000),
@@ -19,7 +21,7 @@ const TABLES: [(&[(u32, u32)], u64); 6] = [
 const CONFIGURATIONS: u32 = 12;
 const IDLES: u32 = 400;
 
-/// What is going on while some forty idles follow each other.
+/// The conditions that hold while some forty idles follow each other.
 struct Weather {
     usual_ns: u64,
     spread_ns: u64,
@@ -37,7 +39,7 @@ struct Series {
 }
 
 impl Series {
-    /// Between two powers of two, small ones as often as large ones.
+    /// A number between two powers of two, small ones as often as large ones.
     fn any_size(&mut self, from: u32, to: u32) -> u64 {
         let power = 1u64 << (u64::from(from) + self.random.below(u64::from(to - from)));
         power + self.random.below(power)
@@ -82,7 +84,7 @@ impl Series {
             _ => weather.usual_ns + self.random.below(weather.spread_ns),
         };
         if self.cpuidle.rules.governor == Governor::Ladder {
-            // Ours reckons in nanoseconds for all kernels.
+            // Our code computes in nanoseconds for all kernels.
             residency_ns = residency_ns / 1_000 * 1_000;
         }
         self.now_ns += residency_ns + self.random.below(2_000);
@@ -112,7 +114,7 @@ impl Series {
     }
 }
 
-/// The digest of all that is answered by `rules`.
+/// The digest of all answers by `rules`.
 fn answers(rules: IdleRules) -> u64 {
     let mut random = Prng::stream(1, "governors", 0);
     let mut digest = 0xcbf2_9ce4_8422_2325;

@@ -1,4 +1,4 @@
-//! Where in the last level cache a line's slice lies.
+//! Where in the last level cache a line is: its slice.
 
 use super::*;
 
@@ -28,7 +28,7 @@ fn the_slices_of_lines_next_to_each_other_have_nothing_to_do_with_each_other() {
     const SPREAD: i64 = 20_000;
     const OF_ONE: i64 = SPREAD * SPREAD / 3;
     let topology = from_synthetic("pack:1 l3:1 core:2 pu:1", "test", Numbering::LinuxX86).expect("valid");
-    // How much the sum of what some lines' ways take varies from seed to seed, in percent of what it would if each were drawn.
+    // How much the sum of some lines' ways varies from seed to seed, in percent of the variance of independent draws.
     let variation = |lines: &[Line]| {
         let expected = lines.len() as i64 * 2 * SPREAD;
         let squares = (1..=SEEDS).map(|seed| {

@@ -2,7 +2,7 @@
 
 use super::*;
 
-/// The tree of [`sysfs_tree`] with this in `cpufreq/cpuinfo_max_freq` of each CPU that is online, under a driver.
+/// The tree of [`sysfs_tree`] with these values in `cpufreq/cpuinfo_max_freq` of each online CPU, with a driver.
 fn with_frequencies(driver: &str, khz: [u64; 7]) -> BTreeMap<String, String> {
     let mut files = sysfs_tree();
     for (cpu, khz) in khz.into_iter().enumerate() {
@@ -29,19 +29,20 @@ fn kinds_are_known_by_their_highest_frequencies() {
     let mut files = with_frequencies("intel_pstate", OF_TWO_KINDS);
     let fast = kind("5200-MHz", "0-1,4-5", 5_200, Some(67));
     assert_eq!(of(&files), [fast.clone(), kind("3900-MHz", "2-3,6", 3_900, Some(39))]);
-    // Where Linux names them, by those names, whoever is offline; firmware's figure is of all CPUs of a kind, or of none.
+    // If Linux names the kinds, its names are used, even if some CPUs are offline. Firmware's figure counts only if all
+    // CPUs of a kind have it.
     files.insert("sys/devices/cpu_core/cpus".to_string(), "0-1,4-5\n".to_string());
     files.insert("sys/devices/cpu_atom/cpus".to_string(), "2-3,6-7\n".to_string());
     files.insert("sys/devices/system/cpu/cpu2/acpi_cppc/highest_perf".to_string(), "255\n".to_string());
     assert_eq!(of(&files), [CpuKind { name: "cpu_core".to_string(), ..fast }, kind("cpu_atom", "2-3,6", 3_900, None)]);
-    // Another driver's scale is another; favoured cores are no kind; a CPU that tells nothing is of none.
+    // Another driver has another scale; favoured cores are not a kind; a CPU that reports nothing belongs to no kind.
     let others = with_frequencies("amd-pstate", OF_TWO_KINDS);
     assert!(of(&others).iter().all(|kind| kind.highest_perf.is_none() && kind.max_hertz.is_some()));
     assert_eq!(of(&with_frequencies("intel_pstate", OF_TWO_KINDS.map(|khz| khz.max(4_700_000)))), []);
-    // Nor are steps that lead on: no gap of more than a tenth.
+    // Nor are gradual steps: no gap of more than a tenth.
     let steps = [5_000_000, 4_700_000, 4_400_000, 4_100_000, 3_800_000, 3_600_000, 3_400_000];
     assert_eq!(of(&with_frequencies("amd-pstate", steps)), []);
-    // What no processor is as slow as is not told; equal names get numbers.
+    // An impossibly low value counts as not reported; equal names get numbers.
     assert_eq!(of(&with_frequencies("x", [900, 900, 900, 1, 1, 5, 5])), []);
     let slow = of(&with_frequencies("x", [1_900, 1_900, 1_400, 1_400, 1_100, 1_100, 1_100]));
     let names: Vec<&str> = slow.iter().map(|kind| kind.name.as_str()).collect();

@@ -1,8 +1,8 @@
-//! What computers tell that is odd: taken as far as it goes, with notes.
+//! Odd reports of computers: accepted as far as they are consistent, with notices.
 
 use super::*;
 
-/// Firmware errs: what is in no order is left out, and what is left is written and read again.
+/// Firmware errs: inconsistent parts are left out, and the rest can be written and read again.
 #[test]
 fn what_lies_in_no_order_is_left_out_and_told() {
     let mut files = sysfs_tree();

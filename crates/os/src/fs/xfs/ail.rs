@@ -1,10 +1,12 @@
-//! fs/xfs/xfs_trans_ail.c: what is in the log and not in its place yet, the oldest first, and the thread that writes it there.
+//! fs/xfs/xfs_trans_ail.c: the items that are in the log but not yet in their final place, the oldest first, and the
+//! thread that writes them there.
 //!
-//! A change that is made again before its turn moves on to the log's new end, so that only what rests is written. An item that the open
-//! checkpoint or one on its way holds is pinned; where the thread meets such, it forces the log.
+//! An item that is changed again before its turn moves to the log's new end, so only items that rest are written. An
+//! item that is in the open checkpoint, or in one on its way, is pinned; if the thread meets pinned items, it forces
+//! the log.
 //!
-//! Differs: by v6.1 the thread asks for the log and does not wait for it (0020a190cf3e); a directory may be changed while it is being written; the
-//! thread's scan is cut into paths of [`ITEMS`].
+//! Differs: by v6.1 the thread requests a log force without waiting for it (0020a190cf3e); a directory may be changed
+//! while it is being written; the thread's scan is cut into paths of [`ITEMS`].
 
 use super::item::{Buffer, Item};
 use super::{Log, Stage};
@@ -17,7 +19,7 @@ use sched::scheduler::Scheduler;
 use std::collections::BTreeSet;
 use units::CpuId;
 
-/// Items that are looked at in one path, and buffers that are submitted in one.
+/// How many items are examined in one path, and how many buffers are submitted in one.
 const ITEMS: usize = 32;
 
 /// struct xfs_ail.
@@ -30,10 +32,10 @@ pub(in crate::fs) struct Ail {
     last_pushed: u64,
     /// xa_log_flush.
     log_flush: bool,
-    /// xa_buf_list: to be submitted. On their way to the disk.
+    /// xa_buf_list, the buffers to be submitted; and the buffers on their way to the disk.
     queued: BTreeSet<Buffer>,
     writing: BTreeSet<Buffer>,
-    /// xfsaild, once it has begun.
+    /// xfsaild, once it has started.
     task: Option<TaskId>,
 }
 
@@ -43,7 +45,7 @@ impl Ail {
         self.items.first().map(|item| item.0)
     }
 
-    /// From one place in the log to another, or to none.
+    /// Moves an item from one place in the log to another, or removes it.
     pub fn move_to(&mut self, item: Item, from: Option<u64>, to: Option<u64>) {
         if let Some(from) = from {
             self.items.remove(&(from, item));
@@ -74,11 +76,12 @@ enum Pushed {
     Flushing,
 }
 
-/// How far xfsaild is.
+/// The progress of xfsaild.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Xfsaild {
     turn: Turn,
-    /// Of this push: items seen, those with which nothing could be done, those on their way, the place of the last.
+    /// For this push: the number of items examined, of those that could not be pushed, of those on their way, and the
+    /// place of the last.
     count: u32,
     stuck: u32,
     flushing: u32,
@@ -87,12 +90,12 @@ pub struct Xfsaild {
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Turn {
-    /// Sleeps for so many milliseconds, if there is something to do.
+    /// Sleeps for this many milliseconds, if there is something to do.
     Rest(u64),
     Rested,
-    /// Waits for the log.
+    /// Waits for a force of the log.
     Force(Stage),
-    /// Looks at items from this one on.
+    /// Examines items from this one on.
     Scan(Option<(u64, Item)>),
     Submit,
 }
@@ -120,7 +123,7 @@ impl Log {
         if self.ail.queued.insert(buffer) { Pushed::Success } else { Pushed::Flushing }
     }
 
-    /// xfs_inode.c: xfs_iflush() and xfs_iflush_cluster(): the inodes beside go with it.
+    /// xfs_inode.c: xfs_iflush() and xfs_iflush_cluster(): the other inodes of the cluster are written with it.
     fn xfs_iflush_cluster(&mut self, buffer: Buffer) {
         for item in buffer.items() {
             let state = self.items.get(item);
@@ -130,7 +133,7 @@ impl Log {
         }
     }
 
-    /// Up to where the log is free has changed.
+    /// The tail of the log, before which it is free, may have moved.
     pub fn assign_tail<S: Scheduler>(&mut self, sched: &mut S, cpu: CpuId) {
         let tail = self.ail.xfs_ail_min_lsn().unwrap_or(self.space.last_sync);
         if tail != self.space.tail {
@@ -141,7 +144,7 @@ impl Log {
 }
 
 impl FileSystem {
-    /// xfs_buf.c: xfs_buf_delwri_submit_nowait(), of one buffer: whether it may go to the disk now.
+    /// xfs_buf.c: xfs_buf_delwri_submit_nowait(), for one buffer. Returns whether it may be written now.
     fn may_be_written(&mut self, buffer: Buffer, xfsaild: TaskId) -> bool {
         let pinned = match buffer {
             Buffer::Cluster(_) => false,
@@ -234,7 +237,7 @@ impl Os {
         }
     }
 
-    /// The loop of xfs_trans_ail.c: xfsaild_push(), a piece of it.
+    /// The loop of xfs_trans_ail.c: xfsaild_push(): one piece of it.
     fn xfsaild_scan<S: Scheduler>(
         &mut self,
         sched: &mut S,
@@ -279,7 +282,7 @@ impl Os {
         some.get(ITEMS).map_or(Turn::Submit, |&next| Turn::Scan(Some(next)))
     }
 
-    /// xfs_buf.c: xfs_buf_delwri_submit_nowait(), a piece of it: whether there may be more.
+    /// xfs_buf.c: xfs_buf_delwri_submit_nowait(): one piece of it. Returns whether there may be more.
     fn xfsaild_submit<S: Scheduler>(&mut self, sched: &mut S, cpu: CpuId, task: TaskId) -> bool {
         let mut submitted = 0;
         for buffer in self.fs().xfs.ail.queued.clone() {
@@ -295,7 +298,7 @@ impl Os {
         false
     }
 
-    /// The end of xfs_trans_ail.c: xfsaild_push(): how long to wait for what was submitted.
+    /// The end of xfs_trans_ail.c: xfsaild_push(): how long to wait for the submitted buffers.
     fn xfsaild_rest(&mut self, seen: &Xfsaild) -> Turn {
         let ail = &mut self.fs().xfs.ail;
         let ms = if seen.count == 0 || seen.at >= ail.target_prev {
@@ -310,8 +313,8 @@ impl Os {
         Turn::Rest(ms)
     }
 
-    /// xfs_buf_item.c: xfs_buf_iodone() and xfs_inode_item.c: xfs_iflush_done(), in a worker: what was written is in its place, unless it has
-    /// changed again and the log holds that.
+    /// xfs_buf_item.c: xfs_buf_iodone() and xfs_inode_item.c: xfs_iflush_done(), in a worker: the written items are in
+    /// their final place, unless they have changed again and the log holds the newer change.
     pub(in crate::fs) fn xfs_buf_iodone<S: Scheduler>(&mut self, sched: &mut S, cpu: CpuId, id: BioId) {
         charge(sched, cpu, paths::XFS_BUF_IODONE);
         let fs = self.fs();
@@ -332,7 +335,7 @@ impl Os {
 }
 
 impl Buffer {
-    /// What it holds.
+    /// The items that it contains.
     fn items(self) -> Box<dyn Iterator<Item = Item>> {
         match self {
             Buffer::Cluster(cluster) => Box::new(super::item::files_of_cluster(cluster).map(Item::Inode)),

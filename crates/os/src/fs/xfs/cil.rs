@@ -1,14 +1,16 @@
-//! fs/xfs/xfs_log_cil.c: changes gather in a checkpoint, and a worker writes it to the log's buffers.
+//! fs/xfs/xfs_log_cil.c: changes gather in a checkpoint, and a worker writes it into the log's buffers.
 //!
-//! To take the changes for itself the worker keeps out who is about to commit: such tasks sleep meanwhile (`xc_ctx_lock`). Then it copies what was
-//! changed into the buffers. One that is full goes to the disk at once, as durable as the last one; where all eight are on their way, the
-//! worker sleeps (`l_flush_wait`), and another one does what else there is to do on its CPU.
+//! In order to take the changes, the worker keeps out tasks that are about to commit; these sleep meanwhile
+//! (`xc_ctx_lock`). Then it copies the changes into the buffers. A full buffer goes to the disk at once, as durable as
+//! the last one. If all eight are on their way the worker sleeps (`l_flush_wait`), and another worker does the
+//! remaining work of its CPU.
 //!
-//! Who wants a checkpoint in the log asks for that once no such work is asked for or under way: until then it waits for the end of what is
-//! (flush_work(), v3.5 and later; of all the queue's work by v6.1), and then for its own in the same way. So a task that comes while another
-//! one's checkpoint is written sleeps twice, and the next push is done where it wakes up, not where the last one was.
+//! A task that wants a checkpoint in the log may request a push only when none is queued or under way. Until then it
+//! waits for the end of the present one (flush_work(), v3.5 and later; by v6.1 for all of the queue's work), and then
+//! for its own in the same way. So a task that comes while another task's checkpoint is written sleeps twice, and the
+//! next push is done where it wakes up, not where the last one was.
 //!
-//! Differs: whoever slept while changes were taken does not keep the next worker from it.
+//! Differs: a task that slept while changes were taken does not keep the next worker from taking them.
 
 use super::item::{Item, Transaction};
 use super::{Checkpoint, ICLOG_BYTES, ICLOGS, InFlight, LOG_BYTES, Log};
@@ -21,22 +23,23 @@ use sched::sched::{TaskId, TaskState, WakeFlags};
 use sched::scheduler::Scheduler;
 use units::CpuId;
 
-/// XLOG_CIL_SPACE_LIMIT: a checkpoint as large as this is written unasked.
+/// XLOG_CIL_SPACE_LIMIT: a checkpoint of this size is written without a request.
 const SPACE_LIMIT: u64 = LOG_BYTES / 8;
 
-/// How far the worker is that writes a checkpoint.
+/// The progress of the worker that writes a checkpoint.
 #[derive(Debug, Default)]
 pub(in crate::fs) enum Push {
     #[default]
     Idle,
     /// Takes the changes.
     Swapping,
-    /// Has so many bytes of it still to write.
+    /// Has this many bytes of the checkpoint still to write.
     Writing { checkpoint: Checkpoint, left: u64 },
 }
 
 impl Log {
-    /// xfs_log_cil.c: xfs_log_commit_cil(): whether a transaction's changes are in the open checkpoint; otherwise its task is about to sleep.
+    /// xfs_log_cil.c: xfs_log_commit_cil(). Returns whether a transaction's changes are in the open checkpoint;
+    /// otherwise its task is about to sleep.
     pub fn xfs_log_commit_cil<S: Scheduler>(
         &mut self,
         sched: &mut S,
@@ -60,7 +63,7 @@ impl Log {
         true
     }
 
-    /// xfs_log_cil.c: xlog_cil_insert_items(): how many more bytes the checkpoint has.
+    /// xfs_log_cil.c: xlog_cil_insert_items(). Returns by how many bytes the checkpoint grows.
     fn xlog_cil_insert_items(&mut self, items: impl Iterator<Item = Item>) -> u64 {
         let mut logged = 0;
         for item in items {
@@ -83,7 +86,8 @@ impl Log {
         self.space.granted += logged;
     }
 
-    /// workqueue.c: start_flush_work(), of the push: whether there is such work, asked for or under way, whose end `task` waits for.
+    /// workqueue.c: start_flush_work(), for the push. Returns whether such work is queued or under way; then `task`
+    /// waits for its end.
     #[doc(alias = "insert_wq_barrier")]
     fn flush_work(&mut self, task: TaskId) -> bool {
         if self.push_pending {
@@ -96,7 +100,8 @@ impl Log {
         true
     }
 
-    /// Whether this checkpoint, or one before, is being pushed: on the list `xc_committing` without its place in the log.
+    /// Whether this checkpoint, or an earlier one, is being pushed: on the list `xc_committing`, without its place in
+    /// the log.
     fn is_committing(&self, checkpoint: u64) -> bool {
         match &self.push {
             Push::Idle => false,
@@ -105,7 +110,7 @@ impl Log {
         }
     }
 
-    /// All that was changed goes into a checkpoint of its own.
+    /// Puts all changes of the open checkpoint into a checkpoint of their own.
     pub(super) fn swap(&mut self) {
         let items = std::mem::take(&mut self.open);
         for &item in &items {
@@ -126,9 +131,10 @@ impl Os {
         }
     }
 
-    /// xfs_log_cil.c: xlog_cil_force_lsn(): whether all up to `checkpoint` is in log buffers; otherwise `task` is about to sleep for that, and comes
-    /// again. What it has asked for it waits for as for any other push: there is no other wait than for the work as a whole, unless others were
-    /// quicker to ask after the same one had ended, and theirs has begun.
+    /// xfs_log_cil.c: xlog_cil_force_lsn(). Returns whether all changes up to `checkpoint` are in log buffers;
+    /// otherwise `task` is about to sleep, and will call again. A task waits for the push that it has requested as for
+    /// any other: by waiting for the work as a whole. Only if another task was quicker to request a push, and that one
+    /// has begun, does it wait for that checkpoint instead.
     pub(super) fn xlog_cil_force_lsn<S: Scheduler>(
         &mut self,
         sched: &mut S,
@@ -159,8 +165,9 @@ impl Os {
         }
     }
 
-    /// xfs_log_cil.c: xlog_cil_push_now(): has a worker write all up to this checkpoint, where nobody has asked for it; but first (flush_work(), unless that
-    /// is over) `task` sleeps while there is such work, and this is not true.
+    /// xfs_log_cil.c: xlog_cil_push_now(): has a worker write all changes up to this checkpoint, if nobody has
+    /// requested that. But if a push is queued or under way, `task` first sleeps until it is over (flush_work(), unless
+    /// `flushed`); then this returns false.
     fn xlog_cil_push_now<S: Scheduler>(
         &mut self,
         sched: &mut S,
@@ -180,7 +187,7 @@ impl Os {
         true
     }
 
-    /// Has a worker write all up to this checkpoint, where nobody has asked for it.
+    /// Has a worker write all changes up to this checkpoint, if nobody has requested that.
     fn queue_push<S: Scheduler>(&mut self, sched: &mut S, cpu: CpuId, checkpoint: u64) {
         let rule = self.fs_rules.cil_push;
         let log = &mut self.fs().xfs;
@@ -188,7 +195,7 @@ impl Os {
             return;
         }
         log.push_queued = checkpoint;
-        // The work is not done twice at the same time: who does it goes on with this.
+        // The work item does not run twice at the same time: the worker that runs it goes on with this.
         let begun = !matches!(log.push, Push::Idle);
         if !std::mem::replace(&mut log.push_pending, true) && !begun {
             let queue = if rule == CilPush::Bound { Queue::Bound } else { Queue::Unbound };
@@ -196,7 +203,8 @@ impl Os {
         }
     }
 
-    /// workqueue.c: wq_barrier_func(), of each who waits for the push that is done: work of its own behind that, the last one's first.
+    /// workqueue.c: wq_barrier_func(), for each task that waits for the finished push: each is a work item of its own
+    /// behind it, in reverse order.
     fn wq_barrier_func<S: Scheduler>(&mut self, sched: &mut S, cpu: CpuId) {
         while let Some(task) = self.fs().xfs.flushers.pop() {
             charge(sched, cpu, paths::PROCESS_ONE_WORK);
@@ -204,7 +212,7 @@ impl Os {
         }
     }
 
-    /// xfs_log_cil.c: xlog_cil_push(), in a worker: the open checkpoint goes into the log's buffers.
+    /// xfs_log_cil.c: xlog_cil_push(), in a worker: writes the open checkpoint into the log's buffers.
     pub(in crate::fs) fn xlog_cil_push<S: Scheduler>(&mut self, sched: &mut S, cpu: CpuId, task: TaskId) -> Step {
         loop {
             let context = self.fs().xfs.line(2);
@@ -260,7 +268,7 @@ impl Os {
         }
     }
 
-    /// xfs_log.c: xlog_state_switch_iclogs() and xlog_sync(): the buffer that is filled now goes to the disk.
+    /// xfs_log.c: xlog_state_switch_iclogs() and xlog_sync(): submits the buffer that is being filled to the disk.
     pub(in crate::fs) fn xlog_sync<S: Scheduler>(&mut self, sched: &mut S, cpu: CpuId, task: TaskId) {
         charge(sched, cpu, paths::XLOG_SYNC);
         let log = &mut self.fs().xfs;
@@ -289,7 +297,7 @@ mod tests {
         })
     }
 
-    /// The checkpoint that is open goes to the disk, from `begins` on in the log.
+    /// Writes the open checkpoint to the disk, with its begin at `begins` in the log.
     fn write(log: &mut Log, begins: u64) {
         let number = log.current;
         log.swap();

@@ -1,30 +1,30 @@
 //! What transactions of XFS change and reserve (libxfs/xfs_trans_resv.c, xfs_inode_item.c, xfs_buf_item.c).
 //!
-//! Files of one group, eight at a time, have a directory of their own; inodes lie in clusters of 32. The trees of an allocation group are
-//! counted with the header whose lock goes with them.
+//! Every eight files of a group have a directory of their own; inodes are in clusters of 32. The trees of an allocation
+//! group count with the header whose lock protects them.
 
 use super::super::groups::{AG_COUNT, Header};
 use super::super::{BLOCK, FileId};
 
-/// Files of a directory (guess: dbench's tree has some ten directories for each client).
+/// Files per directory (guess: dbench's tree has some ten directories for each client).
 const FILES_OF_DIRECTORY: u32 = 8;
-/// Inodes of a cluster: of 512 bytes each, written together (xfs_mount.c: m_inode_cluster_size of format 5).
+/// Inodes per cluster, each of 512 bytes; they are written together (xfs_mount.c: m_inode_cluster_size of format 5).
 const INODES_OF_CLUSTER: u32 = 32;
 const INODE: u64 = 512;
 const SECTOR: u64 = 512;
 
-/// What is logged, and written back by itself, or with its cluster.
+/// A unit that is logged, and written back by itself or with its cluster.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub(in crate::fs) enum Item {
-    /// Of a file, by its number.
+    /// The inode of a file, by the file's number.
     Inode(u32),
     /// The blocks of a directory.
     Directory(u32),
-    /// The header of a group and its trees: of inodes, or of free blocks.
+    /// The header of a group with its trees: of inodes, or of free blocks.
     Header(u32, Header),
 }
 
-/// A buffer that is written back at once.
+/// A buffer that is written back as a whole.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub(in crate::fs) enum Buffer {
     Cluster(u32),
@@ -32,17 +32,17 @@ pub(in crate::fs) enum Buffer {
     Header(u32, Header),
 }
 
-/// A file's allocation group; its directory lies in the same.
+/// A file's allocation group; its directory is in the same group.
 pub(in crate::fs) fn group(file: FileId) -> u32 {
     file.0 % AG_COUNT
 }
 
-/// Files of one group, so many at a time.
+/// The number of a file's batch: `size` files of one group.
 fn batch(file: u32, size: u32) -> u32 {
     file / (AG_COUNT * size) * AG_COUNT + file % AG_COUNT
 }
 
-/// The files whose inodes lie in a cluster.
+/// The files whose inodes are in a cluster.
 pub(in crate::fs) fn files_of_cluster(cluster: u32) -> impl Iterator<Item = u32> {
     let first = cluster / AG_COUNT * AG_COUNT * INODES_OF_CLUSTER + cluster % AG_COUNT;
     (0..INODES_OF_CLUSTER).map(move |inode| first + inode * AG_COUNT)
@@ -61,9 +61,10 @@ impl Item {
         }
     }
 
-    /// Bytes of the log for the first change of it in a checkpoint, and for each further one; not above the last figure. An inode is its
-    /// format, core and a short list of extents (56, 176 and 16 bytes, each behind 12); of blocks, what was touched in pieces of 128, behind some
-    /// 50 (guess: five pieces of a directory's, two of each header and tree).
+    /// Bytes in the log for the item's first change in a checkpoint, for each further change, and at most. An inode
+    /// consists of its format, core and a short list of extents (56, 176 and 16 bytes, each behind 12). Of blocks the
+    /// touched pieces of 128 bytes are logged, behind some 50 bytes (guess: five pieces of a directory's blocks, two of
+    /// each header and tree).
     fn bytes(self) -> (u64, u64, u64) {
         match self {
             Item::Inode(_) => (284, 0, 284),
@@ -72,7 +73,7 @@ impl Item {
         }
     }
 
-    /// What the log needs for one more change, where a checkpoint has `logged` bytes of it.
+    /// How many bytes one more change takes in the log, if a checkpoint already has `logged` bytes of the item.
     pub fn growth(self, logged: u64) -> u64 {
         let (first, more, most) = self.bytes();
         if logged == 0 { first } else { more.min(most - logged) }
@@ -80,7 +81,7 @@ impl Item {
 }
 
 impl Buffer {
-    /// Bytes on the disk.
+    /// Its bytes on the disk.
     pub fn bytes(self) -> u64 {
         match self {
             Buffer::Cluster(_) => u64::from(INODES_OF_CLUSTER) * INODE,
@@ -90,16 +91,17 @@ impl Buffer {
     }
 }
 
-/// What is known of an item.
+/// The state of an item.
 #[derive(Clone, Copy, Debug, Default)]
 pub(in crate::fs) struct State {
-    /// Bytes of it in the open checkpoint.
+    /// Its bytes in the open checkpoint.
     pub logged: u64,
-    /// Checkpoints that hold it and are not on the disk, the open one with them.
+    /// Checkpoints that hold it and are not on the disk yet, including the open one.
     pub pins: u32,
-    /// Where the checkpoint begins that holds its last change: while that is on the disk and the item itself is not in its place.
+    /// The begin of the checkpoint that holds its last change, while that is on the disk and the item itself is not in
+    /// its final place.
     pub lsn: Option<u64>,
-    /// What that was when its writing began.
+    /// The value of `lsn` when its write-back began.
     pub flushing: Option<u64>,
 }
 
@@ -125,45 +127,45 @@ impl Items {
     }
 }
 
-/// What a call reserves space of the log for.
+/// The kinds of call that reserve log space.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(in crate::fs) enum Transaction {
     Create,
     Remove,
-    /// The blocks of a file that has no name any more, then its inode.
+    /// Frees the blocks of a file without a name, then its inode.
     Itruncate,
     Ifree,
     Rename,
-    /// Blocks for data that is to be written.
+    /// Allocates blocks for data that are to be written.
     Write,
-    /// Times that were set.
+    /// Times that a task has set.
     Ichange,
     /// Times that have changed.
     Fsyncts,
 }
 
-/// xfs_trans_resv.c: xfs_calc_buf_res(): so many buffers with so many bytes.
+/// xfs_trans_resv.c: xfs_calc_buf_res(): `count` buffers of `size` bytes.
 const fn xfs_calc_buf_res(count: u64, size: u64) -> u64 {
     count * (size + 128)
 }
 
-/// xfs_trans_resv.c: xfs_calc_inode_res(): format, core, and two roots of trees.
+/// xfs_trans_resv.c: xfs_calc_inode_res(): format, core, and two tree roots.
 const fn xfs_calc_inode_res(count: u64) -> u64 {
     count * (4 * 12 + 56 + INODE + 2 * 72)
 }
 
-/// xfs_trans_resv.c: xfs_allocfree_log_count(): blocks of the trees of free space for so many extents, at three levels; without the trees
-/// that came after v4.7, which mkfs leaves off.
+/// xfs_trans_resv.c: xfs_allocfree_log_count(): the blocks of the free-space trees for this many extents, with three
+/// levels; without the trees that came after v4.7, which mkfs does not enable.
 const fn xfs_allocfree_log_count(extents: u64) -> u64 {
     extents * 2 * (2 * 3 - 1)
 }
 
-/// XFS_DIROP_LOG_COUNT: blocks of a directory's tree and of its map.
+/// XFS_DIROP_LOG_COUNT: the blocks of a directory's tree and of its block map.
 const DIRECTORY_BLOCKS: u64 = 7 + 7 * 4 + 1;
-/// Levels of the tree of inodes in a group this small, and of a file's map.
+/// Levels of the inode tree in a group this small, and of a file's block map.
 const INODE_LEVELS: u64 = 2;
 const MAP_LEVELS: u64 = 5;
-/// Blocks of 64 inodes, which come and go together.
+/// Blocks of 64 inodes, which are allocated and freed together.
 const INODE_CHUNK: u64 = 64 * INODE / BLOCK;
 const CLUSTER: u64 = INODES_OF_CLUSTER as u64 * INODE;
 
@@ -177,7 +179,7 @@ const fn xfs_calc_finobt_res(alloc: bool, modify: bool) -> u64 {
     xfs_calc_buf_res(INODE_LEVELS, BLOCK) + alloc + if modify { BLOCK } else { 0 }
 }
 
-/// xfs_log.c: xfs_log_calc_unit_res(): with the headers of the log and of the transaction.
+/// xfs_log.c: xfs_log_calc_unit_res(): includes the headers of the log and of the transaction.
 const fn xfs_log_calc_unit_res(bytes: u64) -> u64 {
     let bytes = bytes + 12 + 16 + 12;
     let headers = bytes.div_ceil(super::ICLOG_BYTES);
@@ -185,7 +187,8 @@ const fn xfs_log_calc_unit_res(bytes: u64) -> u64 {
 }
 
 impl Transaction {
-    /// xfs_trans_resv.c: xfs_trans_resv_calc(): bytes of the log, for all the times that it may begin anew on its ticket.
+    /// xfs_trans_resv.c: xfs_trans_resv_calc(): bytes in the log, for all the times that the transaction may roll over
+    /// on its ticket.
     pub const fn reservation(self) -> u64 {
         let removes_from_list = xfs_calc_buf_res(1, SECTOR) + larger(BLOCK, CLUSTER);
         let (bytes, count) = match self {
@@ -271,20 +274,21 @@ mod tests {
         assert_eq!(logged, BLOCK + 50, "no more than the whole of it");
     }
 
-    /// By hand, for blocks of 4 KiB, four groups of 512 MB and what mkfs.xfs made of them in 2018.
+    /// By hand, for blocks of 4 KiB, four groups of 512 MB, and the layout of mkfs.xfs in 2018.
     #[test]
     fn reservations_are_those_of_the_formulas() {
         let bytes = |transaction: Transaction| transaction.reservation();
         assert_eq!(bytes(Transaction::Fsyncts), 760 + 40 + 524 + 512 + 1024);
         assert_eq!(bytes(Transaction::Ichange), 760 + 640 + 40 + 524 + 512 + 1024);
-        // Two inodes, a sector, a block, 36 blocks of the directory, 2 and 10 and one of the free inodes' tree: 7 headers.
+        // Two inodes, a sector, a block, 36 blocks of the directory, and 2, 10 and one blocks of the free-inode tree: 7
+        // headers.
         let create = 1_520 + 640 + 4_096 + 36 * 4_224 + 12 * 4_224 + 4_096;
         assert_eq!(bytes(Transaction::Create), 2 * (create + 40 + 7 * 524 + 512 + 1024));
         let remove = 640 + 760 + 760 + 36 * 4_224;
         assert_eq!(bytes(Transaction::Remove), 2 * (remove + 40 + 5 * 524 + 512 + 1024));
         let rename = 4 * 760 + 72 * 4_224;
         assert_eq!(bytes(Transaction::Rename), 2 * (rename + 40 + 10 * 524 + 512 + 1024));
-        // 24 of them at a time and no more, in a log of 10 MiB.
+        // At most 24 of them at a time, in a log of 10 MiB.
         assert_eq!(super::super::LOG_BYTES / bytes(Transaction::Create), 24);
     }
 }

@@ -1,23 +1,27 @@
-//! fs/xfs: fsync() forces the log (xfs_file.c, xfs_log.c, xfs_log_cil.c), with up to six sleeps.
+//! fs/xfs: fsync() forces the log (xfs_file.c, xfs_log.c, xfs_log_cil.c), with up to six sleeps:
 //!
-//! 1. For its data, which the caller submits; a worker ends the write where it went to fresh blocks.
-//! 2. For the push of the checkpoint that holds the file's changes, which a worker does ([`super::CilPush`], [`cil`]): until v5.3 one of the CPU of the
-//!    caller, who has just left it. Whoever comes while a push is queued or under way waits first until the worker is done with it, whether that one is
-//!    wanted or a later one.
-//! 3. While the log buffer before is on its way to the device, for that one: meanwhile others may put their checkpoints into the same buffer.
-//!    So the log takes one buffer at a time, with all that came together, where checkpoints are small.
-//! 4. For the buffer that holds the checkpoint's end. The first of those who waited gives it to the block layer; when it is on the device, the log's own
-//!    worker (bound, of high priority, on the CPU of the interrupt) wakes everybody whose checkpoint it held.
-//! 5. Who did not give it away himself does not know whether the device was flushed, and flushes it.
+//! 1. For its data, which the caller submits. If the write went to fresh blocks, a worker ends it.
+//! 2. For the push of the checkpoint that holds the file's changes. A worker does it ([`super::CilPush`], [`cil`]);
+//!    until v5.3 it is a worker of the caller's CPU, which the caller has just left. A task that comes while a push is
+//!    queued or under way first waits until the worker is done with it, whether it needs that push or a later one.
+//! 3. For the preceding log buffer, while that is on its way to the device: meanwhile other tasks may put their
+//!    checkpoints into the same buffer. So if checkpoints are small, the log writes one buffer at a time, with all that
+//!    came together.
+//! 4. For the buffer that holds the checkpoint's end. The first of the waiting tasks submits it. When it is on the
+//!    device, the log's own worker (bound, of high priority, on the CPU of the interrupt) wakes all tasks whose
+//!    checkpoints it held.
+//! 5. A task that has not submitted the buffer itself does not know whether the device was flushed, so it flushes it.
 //!
-//! Every other call that changes something is a transaction: it reserves space of the log before it begins ([`space`]), and may sleep for that;
-//! its changes ([`item`]) go to the open checkpoint when it commits. What the log holds is written to its place by a thread of its own
-//! when room is needed ([`ail`]).
+//! Every other call that changes something is a transaction. It reserves log space before it begins ([`space`]), and
+//! may sleep for that. Its changes ([`item`]) go to the open checkpoint when it commits. When room is needed, a thread
+//! of its own writes what the log holds to its final place ([`ail`]).
 //!
-//! Transactions of all tasks write the same few lines: the log's grant heads, the context's lock, the list of committed items.
+//! Transactions of all tasks write the same few lines: the log's grant heads, the context's lock, the list of committed
+//! items.
 //!
-//! Differs: the worker that ends a write to fresh blocks logs the file's size without reserving space or sleeping for the context; buffers
-//! at the end of the log are not written in two parts; the log is not covered when nothing happens.
+//! Differs: the worker that ends a write to fresh blocks logs the file's size without reserving space or sleeping for
+//! the context; buffers at the end of the log are not written in two parts; the log is not covered when nothing
+//! happens.
 
 mod ail;
 mod cil;
@@ -41,46 +45,49 @@ use space::Space;
 use std::collections::VecDeque;
 use units::CpuId;
 
-/// The log that mkfs.xfs makes on a disk of less than some 20 GB (mkfs/xfs_mkfs.c: XFS_MIN_REALISTIC_LOG_BLOCKS of 4 KiB).
+/// The size of the log that mkfs.xfs makes on a disk of less than some 20 GB (mkfs/xfs_mkfs.c:
+/// XFS_MIN_REALISTIC_LOG_BLOCKS of 4 KiB).
 pub(super) const LOG_BYTES: u64 = 2_560 * super::BLOCK;
-/// Buffers of the log (`logbufs`), each with its wait queues, and what each holds beside its header (`logbsize` of 32 KiB).
+/// Buffers of the log (`logbufs`), each with its wait queues, and how much each holds besides its header (`logbsize` of
+/// 32 KiB).
 const ICLOGS: usize = 8;
 const HEADER: u64 = 512;
 const ICLOG_BYTES: u64 = 32 * 1024 - HEADER;
 /// Lines that transactions write: the reserve and the write head, the context's lock, the list with its lock.
 const LINES: &[&str] = &["xlog: l_reserve_head", "xlog: l_write_head", "xfs_cil: xc_ctx_lock", "xfs_cil: xc_cil"];
 
-/// The log, by numbers of checkpoints.
+/// The log. Checkpoints are numbered.
 #[derive(Debug)]
 pub(super) struct Log {
-    /// The checkpoint that takes what changes now: what it holds, and how much of the log that needs.
+    /// The open checkpoint, to which changes go now: its number, its items, and how much of the log it needs.
     current: u64,
     open: Vec<Item>,
     open_bytes: u64,
     pub(super) items: Items,
     push: Push,
-    /// Somebody has asked for a push that has not begun.
+    /// Whether a push was requested that has not begun.
     push_pending: bool,
-    /// The last one that is in log buffers, to its end.
+    /// The last checkpoint that is completely in log buffers.
     pushed: u64,
-    /// The last one whose push was asked for.
+    /// The last checkpoint whose push was requested.
     push_queued: u64,
-    /// The last one whose end is in a buffer that was closed, and the last one on the device.
+    /// The last checkpoint that ends in a closed buffer, and the last one on the device.
     closed: u64,
     written: u64,
-    /// Those behind that one, the oldest first.
+    /// The checkpoints after that one, the oldest first.
     checkpoints: VecDeque<Checkpoint>,
-    /// Bytes of the buffer that is filled now.
+    /// Bytes in the buffer that is being filled.
     filled: u64,
-    /// Buffers on their way, the oldest first.
+    /// Buffers on their way to the device, the oldest first.
     in_flight: VecDeque<InFlight>,
-    /// How many buffers have reached the device with all before them, and which have before one of those.
+    /// How many buffers have reached the device together with all before them; and the later ones that have reached it
+    /// already.
     buffers: u64,
     done: Vec<u64>,
     pub(super) space: Space,
     pub(super) ail: Ail,
     push_wait: WaitQueue,
-    /// Who waits until a worker is done with the push under way, and with the one that was asked for; the last one first.
+    /// Tasks that wait for the end of the push under way, and of the requested one; in reverse order.
     flushers: Vec<TaskId>,
     pending_flushers: Vec<TaskId>,
     context_wait: WaitQueue,
@@ -93,19 +100,20 @@ pub(super) struct Log {
 #[derive(Debug)]
 struct Checkpoint {
     number: u64,
-    /// Where in the log, once that is known.
+    /// Its begin in the log, once that is known.
     begins: Option<u64>,
     items: Vec<Item>,
 }
 
-/// A buffer on its way: the last checkpoint that ends in it or before, and where in the log it begins.
+/// A buffer on its way to the device: the last checkpoint that ends in it or before, and where in the log it begins.
 #[derive(Clone, Copy, Debug)]
 struct InFlight {
     last: u64,
     begins: u64,
 }
 
-/// xfs_log_priv.h: xlog_in_core: who waits until it is written, and who until all before it are, too.
+/// xfs_log_priv.h: xlog_in_core: the tasks that wait until it is written, and those that wait until all before it are
+/// written, too.
 #[derive(Debug)]
 struct InCore {
     write_wait: WaitQueue,
@@ -113,7 +121,7 @@ struct InCore {
 }
 
 impl Log {
-    /// `allocate`: fresh lines, as many as there are names.
+    /// `allocate`: allocates fresh lines, one for each name.
     pub fn new(mut allocate: impl FnMut(&'static [&'static str]) -> Line) -> Log {
         let mut queue = |name| WaitQueue::new(allocate(name));
         let push_wait = queue(&["xfs_cil: xc_commit_wait"]);
@@ -154,12 +162,12 @@ impl Log {
         }
     }
 
-    /// The checkpoint that takes what changes now.
+    /// The open checkpoint.
     pub fn current(&self) -> u64 {
         self.current
     }
 
-    /// The last checkpoint that has changes, or is to have them.
+    /// The last checkpoint with changes.
     fn last_change(&self) -> u64 {
         if self.open.is_empty() { self.current - 1 } else { self.current }
     }
@@ -168,22 +176,24 @@ impl Log {
         Line { index: self.first_line.index + name as u32, ..self.first_line }
     }
 
-    /// The number of the buffer that is filled now, counted from the first that was ever written.
+    /// The number of the buffer that is being filled, counted from the first that was ever written.
     fn next_buffer(&self) -> u64 {
         self.buffers + self.in_flight.len() as u64
     }
 
-    /// Whether the buffer before this one is on its way to the device. One that is there may still wait for those before it.
+    /// Whether the buffer before this one is on its way to the device. A buffer that has arrived may still wait for
+    /// earlier ones.
     fn is_syncing(&self, next: u64) -> bool {
         !self.in_flight.is_empty() && !self.done.contains(&(next - 1))
     }
 
-    /// A buffer by its number.
+    /// The buffer of this number.
     fn iclog(&mut self, number: u64) -> &mut InCore {
         &mut self.iclogs[number as usize % ICLOGS]
     }
 
-    /// xfs_log_cil.c: xlog_cil_committed(): what the checkpoints up to `last` hold is in the log, and to be written to its place.
+    /// xfs_log_cil.c: xlog_cil_committed(): what the checkpoints up to `last` hold is in the log, and is now to be
+    /// written to its final place.
     fn xlog_cil_committed(&mut self, last: u64) {
         while self.checkpoints.front().is_some_and(|checkpoint| checkpoint.number <= last) {
             let checkpoint = self.checkpoints.pop_front().expect("it was looked at");
@@ -198,7 +208,7 @@ impl Log {
 }
 
 impl Os {
-    /// xfs_file.c: xfs_file_fsync(), behind its data; xfs_log.c: _xfs_log_force_lsn(), for the last change of the file.
+    /// xfs_file.c: xfs_file_fsync(), after its data; xfs_log.c: _xfs_log_force_lsn(), for the file's last change.
     pub(super) fn xfs_log_force<S: Scheduler>(
         &mut self,
         sched: &mut S,
@@ -210,15 +220,16 @@ impl Os {
         let checkpoint = self.fs().inode(file).logged;
         let step = self.log_force(sched, cpu, task, checkpoint, true, stage);
         match step {
-            // It is not known to be flushed: nothing of the file was on its way, or somebody else gave the buffer to the device.
+            // It is not known to be flushed: either nothing of the file was on its way, or another task submitted the
+            // buffer.
             Step::Done(0) => self.blkdev_issue_flush(sched, cpu, task, stage),
             Step::Done(_) => Step::Done(0),
             other => other,
         }
     }
 
-    /// xfs_log.c: _xfs_log_force_lsn(): done with 1 where `task` itself gave the buffer to the device. `gathers`: that one waits first, if the
-    /// buffer before is on its way, as _xfs_log_force() does not.
+    /// xfs_log.c: _xfs_log_force_lsn(): the outcome is 1 if `task` itself submitted the buffer. `gathers`: whether it
+    /// waits first if the preceding buffer is on its way, which _xfs_log_force() does not do.
     fn log_force<S: Scheduler>(
         &mut self,
         sched: &mut S,
@@ -247,7 +258,7 @@ impl Os {
         self.sync_iclog(sched, cpu, task, checkpoint, gathers, stage)
     }
 
-    /// The part of xfs_log.c: _xfs_log_force_lsn() behind the push: the buffer that holds `checkpoint`.
+    /// The part of xfs_log.c: _xfs_log_force_lsn() after the push: the buffer that holds `checkpoint`.
     fn sync_iclog<S: Scheduler>(
         &mut self,
         sched: &mut S,
@@ -279,7 +290,7 @@ impl Os {
             *stage = Stage::Prior { checkpoint, buffer: next - 1 };
             log.iclog(next - 1).write_wait.prepare_uninterruptible(sched, cpu, task, true);
         } else {
-            // All that was pushed by now goes with it.
+            // All that was pushed so far is written with it.
             *stage = Stage::Log { checkpoint, buffer: next, flushed: true };
             self.xlog_sync(sched, cpu, task);
             self.fs().xfs.iclog(next).force_wait.prepare_uninterruptible(sched, cpu, task, true);
@@ -287,8 +298,9 @@ impl Os {
         Step::Sleep
     }
 
-    /// xfs_log.c: xlog_iodone(), in the log's worker: xlog_state_done_syncing() wakes who waited for this buffer alone, and
-    /// xlog_state_do_callback() who waited for what it holds, once all before it are done.
+    /// xfs_log.c: xlog_iodone(), in the log's worker: xlog_state_done_syncing() wakes the tasks that waited for this
+    /// buffer alone. Once all buffers before it are done, xlog_state_do_callback() wakes those that waited for its
+    /// content.
     pub(super) fn xlog_iodone<S: Scheduler>(&mut self, sched: &mut S, cpu: CpuId, id: BioId) {
         charge(sched, cpu, paths::XLOG_IODONE);
         let fs = self.fs();
@@ -301,7 +313,7 @@ impl Os {
             fs.xfs.done.swap_remove(at);
             let number = fs.xfs.buffers;
             let of = fs.xfs.in_flight.pop_front().expect("it was on its way");
-            // l_last_sync_lsn stays before a checkpoint whose end is in a later buffer.
+            // l_last_sync_lsn stays before a checkpoint that ends in a later buffer.
             if of.last > fs.xfs.written {
                 (fs.xfs.written, fs.xfs.space.last_sync) = (of.last, of.begins);
             }
@@ -324,7 +336,7 @@ mod tests {
     use cil::Push;
     use sched::core::Sched;
 
-    /// The running task forces the log up to `checkpoint`, as `stage` has it, and goes to sleep.
+    /// The running task forces the log up to `checkpoint`, from `stage` on, and goes to sleep. Returns it.
     fn force(sched: &mut Sched<Still>, os: &mut Os, checkpoint: u64, gathers: bool, stage: &mut Stage) -> TaskId {
         let task = Scheduler::current(sched, CPU).expect("a task runs");
         let step = os.log_force(sched, CPU, task, checkpoint, gathers, stage);
@@ -340,7 +352,7 @@ mod tests {
         let mut stages = [Stage::Begin; 3];
         let first = force(&mut sched, &mut os, 1, true, &mut stages[0]);
         assert_eq!((stages[0], os.fs().xfs.push_queued), (Stage::FlushWork(1), 1), "for its own");
-        // A worker has taken the changes, and the next one has made its own since.
+        // A worker has taken the changes, and the next checkpoint has got some since.
         let worker = Scheduler::current(&sched, CPU).expect("another task");
         assert_eq!(os.xlog_cil_push(&mut sched, CPU, worker), Step::Continues);
         os.fs().xfs.swap();
@@ -352,7 +364,7 @@ mod tests {
         assert_eq!(os.xlog_cil_push(&mut sched, CPU, first), Step::Done(0));
         assert_eq!(sched.arch.woken, [third, second, first], "when all is done, the last one first");
         assert!(matches!(os.fs().xfs.push, Push::Idle), "and nobody has asked for the next push");
-        // Whoever runs now is as good as the second one.
+        // Any other task may run now in place of the second.
         Scheduler::schedule(&mut sched, CPU, false);
         force(&mut sched, &mut os, 2, true, &mut stages[1]);
         assert_eq!((stages[1], os.fs().xfs.push_queued), (Stage::FlushWork(2), 2), "asks for its own, and for that");
@@ -362,7 +374,8 @@ mod tests {
 
     #[test]
     fn who_forces_a_file_waits_for_a_buffer_that_is_on_its_way_before() {
-        // Of two buffers on their way the second may reach the device first. Nobody is told so again who comes then.
+        // Of two buffers on their way the second may reach the device first. A task that comes then is not woken for it
+        // again.
         for (gathers, done, waits) in [(true, vec![], true), (true, vec![1], false), (false, vec![], false)] {
             let (mut sched, mut os) = machine(FsKind::Xfs);
             let log = &mut os.fs().xfs;

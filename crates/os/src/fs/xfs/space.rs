@@ -1,10 +1,11 @@
-//! Space of the log (xfs_log.c): what transactions reserve before they begin, and sleep for.
+//! Space in the log (xfs_log.c): transactions reserve it before they begin, and sleep until there is enough.
 //!
-//! A transaction reserves what it may need at most. What it has changed goes to the checkpoint, the rest is given back when it commits. Space
-//! is free again once all that the log's oldest part holds has been written to its place ([`super::ail`]). Where too little is free the task
-//! queues up, first come, first served, and asks for the oldest quarter to be written.
+//! A transaction reserves the most that it may need. When it commits, what it has changed goes to the checkpoint, and
+//! the rest is given back. Space is free again once all that the log's oldest part holds has been written to its final
+//! place ([`super::ail`]). If too little is free, the task queues up, first come, first served, and asks for the oldest
+//! quarter to be written.
 //!
-//! Differs: one head instead of two, since no transaction here goes on for longer than it has reserved at its beginning.
+//! Differs: one grant head instead of two, since no transaction here continues beyond its first reservation.
 
 use super::item::Transaction;
 use super::{HEADER, LOG_BYTES};
@@ -18,11 +19,12 @@ use units::CpuId;
 /// Bytes are counted from the first that was ever written.
 #[derive(Debug)]
 pub(in crate::fs) struct Space {
-    /// Where the buffer begins that is filled now.
+    /// The begin of the buffer that is being filled.
     pub head: u64,
-    /// Behind it: what is reserved, what checkpoints hold that are not in a buffer yet, and what the buffer holds.
+    /// Bytes in use after `head`: reservations, checkpoints that are not in a buffer yet, and the content of the
+    /// buffer.
     pub granted: u64,
-    /// Where the oldest change begins that is not in its place, and the last buffer that is on the disk.
+    /// The begin of the oldest change that is not in its final place, and of the last buffer that is on the disk.
     pub tail: u64,
     pub last_sync: u64,
     waiters: VecDeque<(TaskId, u64)>,
@@ -40,14 +42,15 @@ impl Space {
         LOG_BYTES.saturating_sub(self.head + self.granted - self.tail)
     }
 
-    /// xfs_log.c: xlog_grant_push_ail(): up to where changes should be in their place for `need` bytes, or a quarter of the log, to be free.
+    /// xfs_log.c: xlog_grant_push_ail(): up to where changes must be in their final place for `need` bytes, or a
+    /// quarter of the log, to be free.
     fn xlog_grant_push_ail(&self, need: u64) -> Option<u64> {
         let wanted = need.max(LOG_BYTES / 4);
         (self.xlog_space_left() < wanted).then_some((self.tail + wanted).min(self.last_sync))
     }
 
-    /// xfs_log.c: xfs_log_reserve() with xlog_grant_head_check(): whether `task` has its space; otherwise it is about to sleep. With it, up to
-    /// where changes are to be written.
+    /// xfs_log.c: xfs_log_reserve() with xlog_grant_head_check(). Returns whether `task` has its space, otherwise it is
+    /// about to sleep; and up to where changes must be written to their final place.
     pub fn xfs_log_reserve<S: Scheduler>(
         &mut self,
         sched: &mut S,
@@ -78,7 +81,8 @@ impl Space {
         (true, push)
     }
 
-    /// xfs_log.c: xlog_grant_head_wake(): wakes those whose need is met, up to the first whose is not. What is left if there is none.
+    /// xfs_log.c: xlog_grant_head_wake(): wakes the tasks whose needs are met, up to the first whose need is not. Returns
+    /// what is free if there is no such task.
     fn xlog_grant_head_wake<S: Scheduler>(&self, sched: &mut S, cpu: CpuId) -> Option<u64> {
         let mut free = self.xlog_space_left();
         sched.arch_mut().lock(cpu, self.reserve);
@@ -101,7 +105,8 @@ impl Space {
         }
     }
 
-    /// xfs_log.c: xlog_ungrant_log_space(): what a transaction has not used of its space; `logged` goes to the checkpoint.
+    /// xfs_log.c: xlog_ungrant_log_space(): gives back what a transaction has not used of its space; `logged` goes to
+    /// the checkpoint.
     pub fn xlog_ungrant_log_space<S: Scheduler>(
         &mut self,
         sched: &mut S,
@@ -116,7 +121,7 @@ impl Space {
         self.xfs_log_space_wake(sched, cpu);
     }
 
-    /// A buffer of so many bytes is closed: where it begins, and what is to be written of it.
+    /// Closes a buffer of `bytes`. Returns where it begins, and how many bytes of it are to be written.
     pub fn close(&mut self, bytes: u64) -> (u64, u64) {
         let begins = self.head;
         let whole = (bytes + HEADER).next_multiple_of(512);

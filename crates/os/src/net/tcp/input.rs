@@ -1,4 +1,4 @@
-//! tcp_ipv4.c and tcp_input.c: what becomes of a segment that arrives.
+//! tcp_ipv4.c and tcp_input.c: the processing of a segment that arrives.
 
 use super::output::Nagle;
 use super::{Ack, Skb, SockLine, TCP_ATO_MIN, TCP_MSS_DEFAULT, TCP_RTO_MIN, TcpPacket, TcpSock, Ucopy};
@@ -12,11 +12,13 @@ use units::{CpuId, Ns};
 
 /// TCP_MAX_QUICKACKS.
 const TCP_MAX_QUICKACKS: u32 = 16;
-/// Bytes of header from which tcp_measure_rcv_mss() takes a segment that is not a full one for one all the same: TCP and timestamps.
+/// From this many bytes of header on, tcp_measure_rcv_mss() counts a segment as full although it is not: TCP and
+/// timestamps.
 const TCP_HEADER: u32 = 32;
 
 impl Net {
-    /// tcp_ipv4.c: tcp_v4_rcv(), in the sender's softirq: to the owner, to who sleeps in a receive, or into the socket at once.
+    /// tcp_ipv4.c: tcp_v4_rcv(), in the sender's softirq: leaves the segment to the socket's owner or to a task that
+    /// sleeps in a receive, or processes it at once.
     pub(in crate::net) fn tcp_v4_rcv<S: Scheduler>(&mut self, sched: &mut S, cpu: CpuId, packet: TcpPacket) {
         within(sched, cpu, paths::TCP_V4_RCV, |sched| {
             let sk = packet.to;
@@ -58,7 +60,7 @@ impl Net {
         true
     }
 
-    /// tcp.c: tcp_prequeue_process(): what waited for the reader, with bottom halves off.
+    /// tcp.c: tcp_prequeue_process(): processes what waited for the reader, with bottom halves off.
     pub(super) fn tcp_prequeue_process<S: Scheduler>(&mut self, sched: &mut S, cpu: CpuId, sk: u32) {
         if self.tcp[sk as usize].prequeue.is_empty() {
             return;
@@ -72,10 +74,10 @@ impl Net {
         self.do_softirq(sched, cpu);
     }
 
-    /// tcp_ipv4.c: tcp_v4_do_rcv(), tcp_input.c: tcp_rcv_established(): by header prediction, if only data or only an acknowledgement
-    /// with the window unchanged has come; otherwise the long way, on which the reader is woken first.
+    /// tcp_ipv4.c: tcp_v4_do_rcv(), tcp_input.c: tcp_rcv_established(): by header prediction, if it is only data or
+    /// only an acknowledgement and the window is unchanged; otherwise on the slow path, which wakes the reader first.
     ///
-    /// Differs: memory that the socket has yet to reserve does not lead to the long way.
+    /// Differs: memory that the socket has yet to reserve does not lead to the slow path.
     pub(super) fn tcp_v4_do_rcv<S: Scheduler>(&mut self, sched: &mut S, cpu: CpuId, packet: TcpPacket) {
         within(sched, cpu, paths::TCP_RCV_ESTABLISHED, |sched| {
             let sk = packet.to;
@@ -136,7 +138,8 @@ impl Net {
         });
     }
 
-    /// tcp_input.c: tcp_fin(): no more will come. Who may send still acknowledges it later; all who wait at the socket are woken.
+    /// tcp_input.c: tcp_fin(): the peer sends no more. An end that may still send acknowledges it later; all tasks that
+    /// wait at the socket are woken.
     fn tcp_fin<S: Scheduler>(&mut self, sched: &mut S, cpu: CpuId, sk: u32, packet: &TcpPacket) {
         let tp = &mut self.tcp[sk as usize];
         tp.rcv_nxt = packet.end_seq();
@@ -150,8 +153,8 @@ impl Net {
         self.sock_def_wakeup(sched, cpu, sk);
     }
 
-    /// tcp_input.c: tcp_copy_to_iovec(), or the copy in tcp_data_queue(): past the receive queue, if the reader itself processes the
-    /// segment. `whole`: all of it or nothing. Returns the bytes copied.
+    /// tcp_input.c: tcp_copy_to_iovec(), or the copy in tcp_data_queue(): bypasses the receive queue if the reader
+    /// itself processes the segment. `whole`: copy all of it or nothing. Returns the bytes copied.
     fn direct_copy<S: Scheduler>(
         &mut self,
         cpu: CpuId,
@@ -180,9 +183,9 @@ impl Net {
         chunk
     }
 
-    /// tcp_input.c: tcp_queue_rcv(), tcp_try_rmem_schedule(), tcp_try_coalesce(): behind what waits to be read; collapsed if that is too much.
-    /// `taken`: bytes that the reader has had already. Data go into the last segment of the queue if its sender holds no copy of that any more,
-    /// which is once it has been acknowledged.
+    /// tcp_input.c: tcp_queue_rcv(), tcp_try_rmem_schedule(), tcp_try_coalesce(): appends to what waits to be read, and
+    /// collapses the queue if it is too much. `taken`: bytes that the reader has already had. Data are merged into the
+    /// queue's last segment if its sender holds no copy of that any more, that is, once it has been acknowledged.
     fn tcp_queue_rcv<S: Scheduler>(&mut self, sched: &mut S, cpu: CpuId, sk: u32, packet: &TcpPacket, taken: u32) {
         let tp = &mut self.tcp[sk as usize];
         sched.arch_mut().write(cpu, tp.line(SockLine::Lock));
@@ -222,7 +225,8 @@ impl Net {
         tp.rcv_nxt = packet.seq + u64::from(packet.len);
     }
 
-    /// tcp_input.c: tcp_event_data_recv(): an acknowledgement is due; how soon depends on what kind of data this looks like.
+    /// tcp_input.c: tcp_event_data_recv(): an acknowledgement is due. How soon depends on what kind of traffic this
+    /// looks like.
     fn tcp_event_data_recv<S: Scheduler>(&mut self, sched: &mut S, cpu: CpuId, sk: u32, packet: &TcpPacket) {
         let now = sched.arch().sched_clock(cpu);
         let tp = &mut self.tcp[sk as usize];
@@ -242,7 +246,7 @@ impl Net {
             } else if gap < ack.ato {
                 ack.ato = Ns(ack.ato.0 / 2) + gap;
             } else if gap > TCP_RTO_MIN {
-                // Its sender seems to be at the beginning again.
+                // Its sender seems to have started anew.
                 ack.tcp_incr_quickack(tp.rcv_wnd);
             }
         }
@@ -252,7 +256,8 @@ impl Net {
         }
     }
 
-    /// tcp_input.c: __tcp_ack_snd_check(): an acknowledgement now, for more than a full segment or while the connection is young, or later.
+    /// tcp_input.c: __tcp_ack_snd_check(): acknowledges at once more than a full segment, or while the connection is
+    /// young; otherwise later.
     fn __tcp_ack_snd_check<S: Scheduler>(&mut self, sched: &mut S, cpu: CpuId, sk: u32) {
         let tp = &mut self.tcp[sk as usize];
         let much = tp.rcv_nxt - tp.rcv_wup > u64::from(tp.icsk_ack.rcv_mss) && tp.__tcp_select_window() >= tp.rcv_wnd;
@@ -263,7 +268,7 @@ impl Net {
         }
     }
 
-    /// tcp_input.c: tcp_ack(): what the peer has got leaves the write queue; its window.
+    /// tcp_input.c: tcp_ack(): takes what the peer has received off the write queue, and notes the peer's window.
     fn tcp_ack<S: Scheduler>(&mut self, sched: &mut S, cpu: CpuId, sk: u32, packet: TcpPacket) {
         within(sched, cpu, paths::TCP_ACK, |sched| {
             let tp = &mut self.tcp[sk as usize];
@@ -299,7 +304,7 @@ impl Net {
         });
     }
 
-    /// tcp_input.c: tcp_data_snd_check(): what may be sent now, then whoever waits for room.
+    /// tcp_input.c: tcp_data_snd_check(): sends what may be sent now, then wakes a task that waits for room.
     fn tcp_data_snd_check<S: Scheduler>(&mut self, sched: &mut S, cpu: CpuId, sk: u32) {
         let tp = &self.tcp[sk as usize];
         if tp.send_head().is_some() || tp.shutdown && !tp.fin_sent {
@@ -308,8 +313,8 @@ impl Net {
         self.tcp_check_space(sched, cpu, sk);
     }
 
-    /// tcp_input.c: tcp_check_space(), stream.c: sk_stream_write_space(): the sender is woken, without the sync hint, once it can write
-    /// half as much as is queued.
+    /// tcp_input.c: tcp_check_space(), stream.c: sk_stream_write_space(): wakes the sender, without the sync hint, once
+    /// it can write half as much as is queued.
     fn tcp_check_space<S: Scheduler>(&mut self, sched: &mut S, cpu: CpuId, sk: u32) {
         let tp = &mut self.tcp[sk as usize];
         if !std::mem::take(&mut tp.queue_shrunk) || !tp.nospace {
@@ -333,8 +338,9 @@ impl Net {
 }
 
 impl Skb {
-    /// skbuff.c: skb_try_coalesce(): takes another segment's data in, if they fit into what its head has left, or lie in page fragments alone.
-    /// Returns by how much more memory it is charged for. Differs: the number of fragments is not limited.
+    /// skbuff.c: skb_try_coalesce(): takes in another segment's data, if they fit into the free room of its head, or
+    /// lie in page fragments only. Returns by how much its memory grows. Differs: the number of fragments is not
+    /// limited.
     fn skb_try_coalesce(&mut self, from: &Skb, payload: Payload) -> Option<u32> {
         let head = payload.empty_truesize(0);
         let added = if self.len + from.len <= self.linear {
@@ -351,7 +357,7 @@ impl Skb {
 }
 
 impl Ack {
-    /// tcp_input.c: tcp_incr_quickack(): one for each two segments of the window.
+    /// tcp_input.c: tcp_incr_quickack(): one quick acknowledgement for every two segments of the window.
     fn tcp_incr_quickack(&mut self, rcv_wnd: u32) {
         let quickacks = match rcv_wnd / (2 * self.rcv_mss) {
             0 => 2,
@@ -362,8 +368,8 @@ impl Ack {
 }
 
 impl TcpSock {
-    /// tcp_input.c: tcp_measure_rcv_mss(): what a full segment of the peer's seems to be; a smaller one calls for an acknowledgement when
-    /// it has been read, and so does a full one that `pushes`.
+    /// tcp_input.c: tcp_measure_rcv_mss(): estimates the size of the peer's full segments. A smaller segment calls for
+    /// an acknowledgement once it has been read; so does a full one if `pushes`.
     fn tcp_measure_rcv_mss(&mut self, len: u32, pushes: bool) {
         let ack = &mut self.icsk_ack;
         let lss = std::mem::take(&mut ack.last_seg_size);
@@ -383,7 +389,7 @@ impl TcpSock {
         ack.pushed = true;
     }
 
-    /// tcp_input.c: tcp_collapse(): what waits to be read, copied together, without the overhead of each segment.
+    /// tcp_input.c: tcp_collapse(): copies what waits to be read together, without the overhead of each segment.
     fn tcp_collapse(&mut self, cpu: CpuId) {
         let len: u32 = self.sk_receive_queue.iter().map(|skb| skb.len).sum();
         let Some(&first) = self.sk_receive_queue.front() else { return };

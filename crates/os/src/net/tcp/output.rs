@@ -10,11 +10,12 @@ use sched::sched::WakeFlags;
 use sched::scheduler::Scheduler;
 use units::{CpuId, Ns};
 
-/// tcp_probe0_base(): the least time of a retransmission, which TCP_RTO_MIN and a short round trip come to in ticks of 4 ms.
+/// tcp_probe0_base(): the least retransmission time, which results from TCP_RTO_MIN and a short round trip with ticks
+/// of 4 ms.
 const PROBE0_BASE: Ns = Ns::from_ms(204);
-/// The longest: 120 HZ.
+/// The longest retransmission time: 120 HZ.
 const TCP_RTO_MAX: Ns = Ns::from_ms(120_000);
-/// By how many bits a probe's time grows at most: tcp_probe0_when().
+/// By how many bits the interval between probes grows at most: tcp_probe0_when().
 const MAX_BACKOFF: u32 = 10;
 
 /// tp->nonagle of a push: the socket's own, or TCP_NAGLE_PUSH.
@@ -31,7 +32,7 @@ impl TcpSock {
         self.mss_cache = if cutoff > 0 { LOOPBACK_MSS.min(cutoff.max(68)) } else { LOOPBACK_MSS };
     }
 
-    /// tcp_output.c: tcp_nagle_test(): whether a small segment may leave though another small one is on its way.
+    /// tcp_output.c: tcp_nagle_test(): whether a small segment may leave while another small one is in flight.
     fn tcp_nagle_test(&self, len: u32, nonagle: Nagle) -> bool {
         let minshall = self.snd_sml > self.snd_una && self.snd_sml <= self.snd_nxt;
         nonagle == Nagle::Push || self.nodelay || len >= self.mss_cache || self.packets_out == 0 || !minshall
@@ -55,8 +56,8 @@ impl TcpSock {
         }
     }
 
-    /// tcp.h: tcp_check_probe_timer(), and tcp_input.c: tcp_ack_probe(): nothing is on its way, and the window has no room for what is to leave.
-    /// Returns whether it will be probed, and would not have been before.
+    /// tcp.h: tcp_check_probe_timer(), and tcp_input.c: tcp_ack_probe(): nothing is in flight, and the window has no
+    /// room for the next segment. Returns whether it will be probed and would not have been before.
     fn tcp_check_probe_timer(&mut self, now: Ns) -> bool {
         if self.packets_out > 0 || self.send_head().is_none() {
             (self.probe0, self.icsk_backoff) = (None, 0);
@@ -69,7 +70,8 @@ impl TcpSock {
         arms
     }
 
-    /// tcp_output.c: tcp_fragment(): cuts the segment that is to leave next off where the window ends. Whether anything of it may leave.
+    /// tcp_output.c: tcp_fragment(): cuts the next segment off at the end of the window. Returns whether any of it may
+    /// leave.
     fn tcp_fragment_at_window(&mut self, payload: Payload) -> bool {
         let window_end = self.snd_una + u64::from(self.snd_wnd);
         let at = self.packets_out;
@@ -151,7 +153,8 @@ impl Net {
         });
     }
 
-    /// Who sleeps at the peer because all has been read did not know of the probe: it is woken, to sleep until then.
+    /// A task that sleeps at the peer, because it has read everything, did not know of the probe: it is woken, and then
+    /// sleeps until the probe is due.
     fn watch_probe_timer<S: Scheduler>(&mut self, sched: &mut S, cpu: CpuId, sk: u32) {
         let peer = self.tcp[sk as usize].peer;
         let peer = &mut self.tcp[peer as usize];
@@ -161,7 +164,7 @@ impl Net {
         }
     }
 
-    /// tcp_timer.c: tcp_probe_timer() of `sk`, which the caller owns, and of its peer.
+    /// tcp_timer.c: tcp_probe_timer() for `sk`, which the caller owns, and for its peer.
     ///
     /// Differs: it fires only while a task sleeps in a call of one of the two, and wakes it.
     pub(super) fn tcp_probe_timers<S: Scheduler>(&mut self, sched: &mut S, cpu: CpuId, sk: u32) {
@@ -172,9 +175,11 @@ impl Net {
         }
     }
 
-    /// tcp_output.c: tcp_send_probe0() and tcp_write_wakeup(), if it is time: as much of the next segment leaves as there is room for.
+    /// tcp_output.c: tcp_send_probe0() and tcp_write_wakeup(), if the probe is due: sends as much of the next segment
+    /// as there is room for.
     ///
-    /// Differs: of a window that is closed altogether, which opens as soon as all has been read, it does not ask.
+    /// Differs: does not probe a window that is completely closed, because that opens as soon as everything has been
+    /// read.
     fn tcp_send_probe0<S: Scheduler>(&mut self, sched: &mut S, cpu: CpuId, sk: u32) {
         let now = sched.arch().sched_clock(cpu);
         let tp = &mut self.tcp[sk as usize];
@@ -190,14 +195,14 @@ impl Net {
         }
     }
 
-    /// A segment to the peer of `sk`; its time stamps, acknowledgement and window are filled in when it leaves.
+    /// A segment to the peer of `sk`. Its time stamps, acknowledgement and window are filled in when it leaves.
     fn segment(&self, cpu: CpuId, sk: u32, seq: u64, len: u32, truesize: u32) -> TcpPacket {
         let to = self.tcp[sk as usize].peer;
         let (linear, psh, fin) = (0, false, false);
         TcpPacket { to, seq, len, linear, truesize, psh, fin, tsval: 0, tsecr: 0, ack_seq: 0, window: 0, writer: cpu }
     }
 
-    /// tcp_output.c: tcp_transmit_skb(): the header, with what the peer is to know, and down to the device.
+    /// tcp_output.c: tcp_transmit_skb(): fills in the header and hands the segment to the device.
     fn tcp_transmit_skb<S: Scheduler>(&mut self, sched: &mut S, cpu: CpuId, sk: u32, mut packet: TcpPacket) {
         within(sched, cpu, paths::TCP_TRANSMIT_SKB, |sched| {
             let now = sched.arch().sched_clock(cpu);
@@ -235,7 +240,7 @@ impl Net {
         });
     }
 
-    /// tcp_output.c: tcp_send_delayed_ack(): in 40 ms at the latest.
+    /// tcp_output.c: tcp_send_delayed_ack(): due in 40 ms at the latest.
     pub(super) fn tcp_send_delayed_ack<S: Scheduler>(&mut self, sched: &mut S, cpu: CpuId, sk: u32) {
         let now = sched.arch().sched_clock(cpu);
         let ack = &mut self.tcp[sk as usize].icsk_ack;

@@ -10,7 +10,7 @@ use sched::scheduler::Scheduler;
 use units::CpuId;
 
 impl Net {
-    /// tcp.c: tcp_recvmsg(): takes what there is; sleeps if that is nothing, or less than it must have.
+    /// tcp.c: tcp_recvmsg(): takes what there is. Sleeps if that is nothing, or less than it must have.
     pub(in crate::net) fn tcp_recvmsg<S: Scheduler>(
         &mut self,
         sched: &mut S,
@@ -59,7 +59,7 @@ impl Net {
         self.take(sched, cpu, task, sk, how, call)
     }
 
-    /// The loop over what has arrived, up to the call's last part.
+    /// The loop over what has arrived, up to the last part of the call.
     fn take<S: Scheduler>(
         &mut self,
         sched: &mut S,
@@ -105,7 +105,7 @@ impl Net {
         Step::Continues
     }
 
-    /// Takes from the first segment that waits. Returns false if none does.
+    /// Takes data from the first waiting segment. Returns false if there is none.
     fn take_skb<S: Scheduler>(&mut self, sched: &mut S, cpu: CpuId, sk: u32, how: Receive, call: &mut NetCall) -> bool {
         let tp = &mut self.tcp[sk as usize];
         sched.arch_mut().read(cpu, tp.line(SockLine::Receive));
@@ -135,7 +135,7 @@ impl Net {
             tp.sk_receive_queue.pop_front();
             tp.sk_rmem_alloc -= skb.truesize;
         } else if let Some(skb) = tp.sk_receive_queue.front_mut() {
-            // What is left of it is in this CPU's caches but for the data.
+            // The rest of it is in this CPU's caches, except for the data.
             skb.seq = tp.copied_seq;
             skb.len -= offset + used;
             skb.linear = skb.linear.saturating_sub(offset + used);
@@ -143,7 +143,7 @@ impl Net {
         true
     }
 
-    /// What was copied to the reader while it processed its backlog or prequeue.
+    /// Accounts for what was copied to the reader while it processed its backlog or prequeue.
     fn copied_for_reader(&mut self, sk: u32, call: &mut NetCall) {
         if let Some(ucopy) = &self.tcp[sk as usize].ucopy {
             let chunk = call.left.saturating_sub(ucopy.len);
@@ -160,7 +160,7 @@ impl Net {
         }
     }
 
-    /// sock.c: sk_wait_data(): lets go of the socket and sleeps, unless something has come meanwhile.
+    /// sock.c: sk_wait_data(): releases the socket and sleeps, unless something has come meanwhile.
     fn sk_wait_data<S: Scheduler>(
         &mut self,
         sched: &mut S,
@@ -184,7 +184,7 @@ impl Net {
         None
     }
 
-    /// The last part: what waits for this reader still, the acknowledgement or the new window, the backlog.
+    /// The last part of the call: what still waits for this reader, the acknowledgement or window update, the backlog.
     fn finish_receive<S: Scheduler>(
         &mut self,
         sched: &mut S,
@@ -209,8 +209,8 @@ impl Net {
         Step::Done(u64::from(call.done))
     }
 
-    /// tcp.c: tcp_cleanup_rbuf(): whether the peer must hear now what was read: an acknowledgement that is due, or a window that has grown to
-    /// twice what it was.
+    /// tcp.c: tcp_cleanup_rbuf(): tells the peer at once what was read, if an acknowledgement is due or the window has
+    /// grown to twice what it was.
     fn tcp_cleanup_rbuf<S: Scheduler>(&mut self, sched: &mut S, cpu: CpuId, sk: u32, copied: u32) {
         charge(sched, cpu, paths::TCP_CLEANUP_RBUF);
         let tp = &mut self.tcp[sk as usize];

@@ -14,7 +14,8 @@ use units::CpuId;
 const LINEAR: u32 = 1408;
 
 impl Net {
-    /// tcp.c: tcp_sendmsg(): into the write queue, out of it what may leave; asleep when the send buffer is full.
+    /// tcp.c: tcp_sendmsg(): copies into the write queue, sends what may leave, and sleeps while the send buffer is
+    /// full.
     pub(in crate::net) fn tcp_sendmsg<S: Scheduler>(
         &mut self,
         sched: &mut S,
@@ -59,11 +60,11 @@ impl Net {
         self.fill(sched, cpu, task, sk, call)
     }
 
-    /// The copying loop, up to the push of what it leaves.
+    /// The copying loop, up to the push of what it leaves in the queue.
     fn fill<S: Scheduler>(&mut self, sched: &mut S, cpu: CpuId, task: TaskId, sk: u32, call: &mut NetCall) -> Step {
         while call.left > 0 {
             let tp = &self.tcp[sk as usize];
-            // As tcp_xmit_size_goal() comes out on loopback.
+            // The value of tcp_xmit_size_goal() on loopback.
             let size_goal = tp.mss_cache;
             let tail = tp.send_head().and(tp.sk_write_queue.back()).map_or(0, |skb| size_goal.saturating_sub(skb.len));
             if tail == 0 {
@@ -110,7 +111,7 @@ impl Net {
         }
     }
 
-    /// tcp.c: sk_stream_alloc_skb(), skb_entail(): a fresh segment at the end of the write queue.
+    /// tcp.c: sk_stream_alloc_skb(), skb_entail(): adds a fresh segment at the end of the write queue.
     fn sk_stream_alloc_skb<S: Scheduler>(&mut self, sched: &mut S, cpu: CpuId, sk: u32) {
         charge(sched, cpu, paths::SK_STREAM_ALLOC_SKB);
         let first = self.tcp[sk as usize].sk_write_queue.is_empty();
@@ -132,7 +133,7 @@ impl Net {
         }
     }
 
-    /// Copies `bytes` behind the last segment.
+    /// Appends `bytes` to the last segment.
     fn append<S: Scheduler>(&mut self, sched: &mut S, cpu: CpuId, sk: u32, bytes: u32, call: &mut NetCall) {
         charge(sched, cpu, paths::SKB_ADD_DATA);
         let tp = &mut self.tcp[sk as usize];
@@ -151,7 +152,7 @@ impl Net {
         call.done += bytes;
     }
 
-    /// The send buffer is full: pushes what there is and sleeps, if that did not help.
+    /// The send buffer is full: pushes what there is, and sleeps if that did not help.
     fn wait_for_sndbuf<S: Scheduler>(
         &mut self,
         sched: &mut S,
@@ -168,7 +169,7 @@ impl Net {
         self.sk_stream_wait_memory(sched, cpu, task, sk)
     }
 
-    /// stream.c: sk_stream_wait_memory(): lets go of the socket and sleeps, unless what came meanwhile made room.
+    /// stream.c: sk_stream_wait_memory(): releases the socket and sleeps, unless what came meanwhile made room.
     fn sk_stream_wait_memory<S: Scheduler>(
         &mut self,
         sched: &mut S,

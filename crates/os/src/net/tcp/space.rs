@@ -1,10 +1,11 @@
-//! How much of its buffers a connection may use, and how those that nobody set grow: tcp_input.c.
+//! How much of its buffers a connection may use, and how buffers grow whose size no application has set: tcp_input.c.
 
 use super::{LOOPBACK_MSS, TCP_INIT_CWND, TCP_WMEM_MAX, TcpPacket, TcpSock};
 use crate::net::rules::{MAX_TCP_HEADER, RcvbufGrowth, SKB, SKB_SHARED_INFO};
 use units::Ns;
 
-/// tcp_sock.rcv_rtt_est: what a round trip takes, by the receiver. `rtt`: eight times, in us; 0 before the first sample.
+/// tcp_sock.rcv_rtt_est: the receiver's estimate of a round trip. `rtt`: eight times that, in us; 0 before the first
+/// sample.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct RcvRttEst {
     rtt: u64,
@@ -14,7 +15,7 @@ pub(super) struct RcvRttEst {
     pub last_tsecr: u64,
 }
 
-/// tcp_sock.rcvq_space: how much the reader took in a round trip, and since when the next one is measured.
+/// tcp_sock.rcvq_space: how much the reader took in the last round trip, and since when the next one is measured.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct RcvqSpace {
     pub space: u64,
@@ -22,7 +23,7 @@ pub(super) struct RcvqSpace {
     time: Ns,
 }
 
-/// A time stamp in a segment's header: ms.
+/// A time stamp in a segment's header, in ms.
 pub(super) fn tcp_time_stamp(now: Ns) -> u64 {
     now.0 / 1_000_000
 }
@@ -34,9 +35,10 @@ const TCP_RCVBUF_LOW_RTT_US: u64 = 1_000;
 const FULL_SEGMENT: u64 = (LOOPBACK_MSS + MAX_TCP_HEADER + SKB + SKB_SHARED_INFO) as u64;
 
 impl TcpSock {
-    /// tcp_input.c: tcp_rcv_rtt_update(). `window`: the sample is the time in which a window's data came, of which the least counts.
+    /// tcp_input.c: tcp_rcv_rtt_update(). `window`: the sample is the time in which a window's data came; the least of
+    /// these counts.
     ///
-    /// Differs: 6.12.y and 6.1.y take any other sample as it is, too, that is less than what is known.
+    /// Differs: 6.12.y and 6.1.y also take any other sample that is less than the estimate, unsmoothed.
     fn tcp_rcv_rtt_update(&mut self, sample_us: u64, window: bool, growth: RcvbufGrowth) {
         let waits = self.rcv_nxt != self.copied_seq;
         let rtt = &mut self.rcv_rtt_est.rtt;
@@ -69,9 +71,10 @@ impl TcpSock {
         self.rcv_rtt_est.time = Some(now);
     }
 
-    /// tcp_input.c: tcp_rcv_rtt_measure_ts(): how long ago left what the sender had seen last when it sent a full segment.
+    /// tcp_input.c: tcp_rcv_rtt_measure_ts(): the age of the time stamp that the sender had seen last when it sent a
+    /// full segment.
     ///
-    /// Differs: v4.14 and older take an echo that comes again for a sample, too.
+    /// Differs: v4.14 and older also take a repeated echo as a sample.
     pub(super) fn tcp_rcv_rtt_measure_ts(&mut self, now: Ns, packet: &TcpPacket, growth: RcvbufGrowth) {
         if packet.tsecr == self.rcv_rtt_est.last_tsecr {
             return;
@@ -83,10 +86,11 @@ impl TcpSock {
         }
     }
 
-    /// tcp_input.c: tcp_rcv_space_adjust(), after each copy to the reader: a buffer that nobody set grows with what the reader takes in a
-    /// round trip.
+    /// tcp_input.c: tcp_rcv_space_adjust(), after each copy to the reader: a buffer whose size nobody set grows with
+    /// what the reader takes in a round trip.
     ///
-    /// Differs: v7.2 takes the time at which the connection was last at work for the present; 6.12.y, too, does not count what still waits.
+    /// Differs: v7.2 uses the time of the connection's last activity as the present; 6.12.y, too, does not count data
+    /// that still wait.
     pub(super) fn tcp_rcv_space_adjust(&mut self, now: Ns, growth: RcvbufGrowth) {
         let rtt = self.rcv_rtt_est.rtt;
         if rtt == 0 || (now.0 - self.rcvq_space.time.0) / 1_000 < rtt >> 3 {
@@ -106,7 +110,8 @@ impl TcpSock {
         self.rcvq_space.time = now;
     }
 
-    /// tcp_input.c: tcp_rcvbuf_grow(): `copied` bytes were read in a round trip, and `space` in the last one that counted.
+    /// tcp_input.c: tcp_rcvbuf_grow(): `copied` bytes were read in this round trip, and `space` in the last one that
+    /// counted.
     fn grow_rcvbuf(&mut self, copied: u64, space: u64, growth: RcvbufGrowth) {
         let mss = u64::from(LOOPBACK_MSS);
         let cushion = if growth == RcvbufGrowth::RoundTrip { 0 } else { 16 * mss };
@@ -123,14 +128,14 @@ impl TcpSock {
         }
         let rcvbuf = match self.scaling_ratio {
             Some(ratio) => (rcvwin << 8) / u64::from(ratio),
-            // As many segments, each with what lets half of it be a full one.
+            // This many segments, each with enough memory that half of it holds a full segment.
             None => rcvwin / mss * (FULL_SEGMENT + (2 * mss - 1 - FULL_SEGMENT).next_multiple_of(128)),
         };
         let rcvbuf = rcvbuf.min(u64::from(self.rmem_max)) as u32;
         if rcvbuf > self.sk_rcvbuf {
             self.sk_rcvbuf = rcvbuf;
             self.window_clamp = match growth {
-                // What was wanted, even if that is more than the buffer may be.
+                // The size that was wanted, even if the buffer may not grow that large.
                 RcvbufGrowth::Steps => u32::try_from(rcvwin).unwrap_or(u32::MAX),
                 RcvbufGrowth::Proportional | RcvbufGrowth::RoundTrip => self.tcp_full_space() as u32,
             };
@@ -148,8 +153,8 @@ impl TcpSock {
         }
     }
 
-    /// tcp_input.c: tcp_sndbuf_expand(): a send buffer that nobody set holds two congestion windows of full segments, each in memory of a
-    /// power of two.
+    /// tcp_input.c: tcp_sndbuf_expand(): a send buffer whose size nobody set holds two congestion windows of full
+    /// segments. The memory of each is a power of two.
     pub(super) fn tcp_sndbuf_expand(&mut self) {
         let segment = (LOOPBACK_MSS + MAX_TCP_HEADER + SKB_SHARED_INFO).next_power_of_two() + SKB;
         let sndmem = u64::from(self.snd_cwnd.max(TCP_INIT_CWND)) * 2 * u64::from(segment);
@@ -169,7 +174,8 @@ impl TcpSock {
         }
     }
 
-    /// In tcp_input.c: tcp_measure_rcv_mss(): what share of its memory a segment's data take, of one as long as none before.
+    /// In tcp_input.c: tcp_measure_rcv_mss(): measures the share of a segment's memory that is data, when a segment is
+    /// longer than any before.
     pub(super) fn measure_scaling_ratio(&mut self, packet: &TcpPacket) {
         if self.scaling_ratio.is_none() || packet.len <= self.icsk_ack.rcv_mss {
             return;
@@ -181,7 +187,7 @@ impl TcpSock {
         }
     }
 
-    /// tcp.c: tcp_set_window_clamp(): what is offered at most; the present offer follows it.
+    /// tcp.c: tcp_set_window_clamp(): sets the highest window that is offered; the present offer follows it.
     fn tcp_set_window_clamp(&mut self, val: u32) {
         let clamp = val.max(super::TCP_SKB_MIN_TRUESIZE / 2);
         match clamp.cmp(&self.window_clamp) {
@@ -212,7 +218,7 @@ mod tests {
         sock
     }
 
-    /// What the buffer and the window's limit are after round trips of a millisecond in which so many bytes were read.
+    /// The buffer and the window's limit after round trips of a millisecond in which this many bytes were read.
     fn after(sock: &mut TcpSock, growth: RcvbufGrowth, trips: &[u64]) -> (u32, u32) {
         for copied in trips {
             sock.copied_seq += copied;
@@ -225,25 +231,25 @@ mod tests {
         (sock.sk_rcvbuf, sock.window_clamp)
     }
 
-    // By hand, from twice what was read and 16 segments of 65483, in 131019 bytes each where half a buffer is a window.
+    // By hand: twice what was read, plus 16 segments of 65483, in 131019 bytes each if half a buffer is the window.
     #[test]
     fn a_buffer_grows_with_what_is_read_in_a_round_trip() {
         let rules = NetRules::V4_15;
-        // Of 43690 before: as much again. Then not a quarter more, which is less than it has.
+        // From 43690 before: as much again. Then less than a quarter more, which results in less than it has.
         let grown = (38 * 131_019, 2_495_456);
         assert_eq!(after(&mut sock(&rules, None), rules.rcvbuf_growth, &[100_000]), grown);
         assert_eq!(after(&mut sock(&rules, None), rules.rcvbuf_growth, &[100_000, 110_000]), grown);
-        // A limit stands above all; what was wanted becomes the window's.
+        // The limit bounds everything; the window becomes what was wanted.
         let (rcvbuf, clamp) = after(&mut sock(&rules, None), rules.rcvbuf_growth, &[1_000_000]);
         assert_eq!((rcvbuf, clamp), (6 << 20, 2 * (2_000_000 + 16 * 65_483)));
-        // Of 65483 before, 34517 more: 2 * 657694 for that.
+        // From 65483 before, 34517 more: 2 * 657694 for that.
         let wanted = 1_247_728 + 2 * 657_694;
         let rules = NetRules::V6_1;
         let rcvbuf = wanted / 65_483 * 131_019;
         assert_eq!(after(&mut sock(&rules, None), rules.rcvbuf_growth, &[100_000]), (rcvbuf, rcvbuf - rcvbuf / 2));
         let rules = NetRules::V6_12;
         assert_eq!(after(&mut sock(&rules, None), rules.rcvbuf_growth, &[100_000]), (2 * wanted, wanted));
-        // Without those segments: 200000, and 34517 of 65483 of twice that. Far more than v6.12 allows is allowed.
+        // Without those segments: 200000, plus the share 34517 of 65483 of twice that. The limit is far above v6.12's.
         let rules = NetRules::V7_2;
         let wanted = 200_000 + (400_000u64 * 34_517 / 65_483) as u32;
         assert_eq!(after(&mut sock(&rules, None), rules.rcvbuf_growth, &[100_000]), (2 * wanted, wanted));
@@ -262,12 +268,12 @@ mod tests {
         quick.rcv_nxt = 100_000;
         quick.tcp_rcv_space_adjust(quick.rcvq_space.time + Ns(250_000), growth);
         assert_eq!((quick.rcvq_space.space, quick.window_clamp), (100_000, 250_000));
-        // Of 200000 that were read 120000 count, as 80000 still wait.
+        // Of 200000 bytes that were read 120000 count, because 80000 still wait.
         quick.copied_seq += 200_000;
         quick.rcv_nxt = quick.copied_seq + 80_000;
         quick.tcp_rcv_space_adjust(quick.rcvq_space.time + Ns(250_000), growth);
         assert_eq!((quick.rcvq_space.space, quick.window_clamp), (120_000, 300_000));
-        // A longer round trip is the queue's, as long as there is one.
+        // A longer round trip is due to the queue, as long as there is one.
         quick.tcp_rcv_rtt_update(9_000, false, growth);
         assert_eq!(quick.rcv_rtt_est.rtt, 8 * 250);
         quick.copied_seq = quick.rcv_nxt;
@@ -296,7 +302,7 @@ mod tests {
             let writer = units::CpuId(0);
             TcpPacket { to: 0, seq: 0, len, linear, truesize, psh, fin, tsval, tsecr, ack_seq, window, writer }
         };
-        // No longer than a full segment is thought to be.
+        // Not longer than the estimate of a full segment.
         sock.measure_scaling_ratio(&segment(sock.icsk_ack.rcv_mss, 4_096));
         assert_eq!(sock.tcp_full_space(), 100_000);
         sock.measure_scaling_ratio(&segment(3_000, 4_000));

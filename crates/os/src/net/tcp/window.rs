@@ -4,7 +4,7 @@ use super::{LOOPBACK_MSS, TcpSock};
 use crate::net::rules::GrowWindow;
 
 impl TcpSock {
-    /// tcp_output.c: __tcp_select_window(): what could be offered now.
+    /// tcp_output.c: __tcp_select_window(): the window that could be offered now.
     pub(super) fn __tcp_select_window(&mut self) -> u32 {
         let mut free_space = self.tcp_space();
         let allowed_space = self.tcp_full_space();
@@ -19,10 +19,10 @@ impl TcpSock {
         }
         let free_space = free_space.min(i64::from(self.rcv_ssthresh));
         if self.rcv_wscale > 0 {
-            // Rounded up, so that scaling takes nothing away.
+            // Rounded up, so that scaling loses nothing.
             return (free_space as u32).next_multiple_of(1 << self.rcv_wscale);
         }
-        // Without scaling: whole segments, and nothing new for less than one more.
+        // Without scaling: whole segments, and no new offer for less than one segment more.
         let window = i64::from(self.rcv_wnd);
         let offered = if window <= free_space - mss || window > free_space {
             free_space / mss * mss
@@ -34,7 +34,7 @@ impl TcpSock {
         offered as u32
     }
 
-    /// tcp_output.c: tcp_select_window(): what is offered with a segment that leaves now; never less than before.
+    /// tcp_output.c: tcp_select_window(): the window offered with a segment that leaves now. It never shrinks.
     pub(super) fn tcp_select_window(&mut self) -> u32 {
         let cur_win = self.tcp_receive_window();
         let new_win = self.__tcp_select_window();
@@ -45,7 +45,7 @@ impl TcpSock {
 
     /// tcp_input.c: tcp_grow_window(): a segment that fits well lets the window grow.
     ///
-    /// Differs: since v5.19 the head of one whose data lie in pages alone does not count.
+    /// Differs: since v5.19 the head of a segment whose data are in pages only does not count.
     pub(super) fn tcp_grow_window(&mut self, truesize: u32, len: u32, grows: GrowWindow) {
         let clamp = i64::from(self.window_clamp);
         let most = clamp.min(self.tcp_space());
@@ -64,7 +64,8 @@ impl TcpSock {
         }
     }
 
-    /// tcp_input.c: __tcp_grow_window(): by how much, if the segment would fit with half the overhead for each halving of the window.
+    /// tcp_input.c: __tcp_grow_window(): by how much, if the segment would fit with half the overhead for each halving
+    /// of the window.
     fn __tcp_grow_window(&self, truesize: u32, len: u32) -> u32 {
         let mut truesize = self.tcp_win_from_space(i64::from(truesize)) >> 1;
         let mut window = self.tcp_win_from_space(i64::from(self.rmem_max)) >> 1;

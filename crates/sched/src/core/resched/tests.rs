@@ -1,4 +1,4 @@
-//! Who is told to reschedule, how urgently, and when a slice's timer is set for it.
+//! Which CPU is told to reschedule, how urgently, and when a slice's timer is set for that.
 
 use super::*;
 use crate::core::TaskInit;
@@ -26,7 +26,7 @@ fn two_cpus(kernel: Kernel, lazy: bool, hrtick: bool) -> Sched<Hand> {
 }
 
 impl Sched<Hand> {
-    /// A task bound to CPU1, running there for 3 ms.
+    /// A task bound to CPU1 that has run there for 3 ms.
     fn hog(&mut self) -> TaskId {
         let init = TaskInit { cpus_allowed: Some(CpuMask::single(CPU1)), ..task_in(ROOT_TASK_GROUP, "hog") };
         let p = self.fork(CPU1, init).expect("a fair task");
@@ -37,7 +37,7 @@ impl Sched<Hand> {
         p
     }
 
-    /// One that sleeps there.
+    /// A sleeping task bound to CPU1.
     fn sleeper(&mut self) -> TaskId {
         let p = self.hog();
         self.set_current_state(CPU1, TaskState::Interruptible);
@@ -117,7 +117,7 @@ fn a_slice_of_schedule_ends_at_its_deadline_and_little_differences_do_not_count(
         s.hrtick_start(CPU1, armed + later - s.arch.now);
         assert_eq!(s.hrtimers.expires(timer) != armed, moves, "{later} ns later");
     }
-    // It was put off: the clock comes at the old time all the same, finds nothing, and is set anew.
+    // The slice was prolonged: the clock still fires at the old time, finds nothing to do, and is set again.
     assert_eq!(s.next_event(CPU1), Some(Ns(armed)));
     assert_eq!(ProgramsClock::hrtimer_get_next_event(&s, CPU1), Some(Ns(armed + 5_001)));
     s.arch.now = armed;
@@ -149,7 +149,7 @@ fn a_cpu_that_goes_idle_cancels_its_hrtick_but_not_the_interrupt() {
 
 #[test]
 fn idleness_is_measured_to_the_switch_or_to_the_wakeup() {
-    // Of kernels without a fair server, too.
+    // This holds for kernels without a fair server, too.
     let cases = [(V7_2, AvgIdle::AtWakeup, true), (V7_2, AvgIdle::AtSwitch, false), (V6_1, AvgIdle::AtSwitch, false)];
     for (kernel, avg_idle, at_wakeup) in cases {
         let kernel = Kernel { core: crate::versions::CoreRules { avg_idle, ..kernel.core }, ..kernel };

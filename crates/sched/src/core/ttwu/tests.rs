@@ -1,4 +1,4 @@
-//! Who finishes a wakeup, in which order, and what a waker need not wait for.
+//! Which CPU finishes a wakeup, in which order, and what a waker need not wait for.
 
 use super::*;
 use crate::core::TaskInit;
@@ -79,7 +79,7 @@ fn idle_cpus_finish_their_wakeups_themselves_since_v6_0() {
         assert!(!s.idle_cpu(CpuId(1)), "{}: not any more", kernel.name);
         s.idle_loop_exit(CpuId(1));
         assert_eq!(Scheduler::schedule(&mut s, CpuId(1), false), Some(p));
-        // A CPU with something to do is not to be disturbed, nor is the own one.
+        // A busy CPU is not to be disturbed, nor is the waker's own.
         let mut s = machine(kernel);
         let (a, b) = (s.asleep(1), s.asleep(0));
         s.running(1);
@@ -101,7 +101,8 @@ fn a_task_still_being_switched_away_from_is_left_to_its_cpu() {
         let mut s = machine(kernel);
         s.running(0);
         let p = s.asleep(1);
-        // It may run on CPU 0 too, whose cache it shares, but is not asked: the switch ends a microsecond from now.
+        // The task may run on CPU 0 too, which shares the cache, but CPU 0 is not asked: the switch ends a microsecond
+        // from now.
         s.set_cpus_allowed(CpuId(0), p, CpuMask::all(4)).expect("all CPUs are up");
         s.task[p].off_cpu_at = s.arch.now + 1_000;
         s.arch.locked.clear();
@@ -112,7 +113,7 @@ fn a_task_still_being_switched_away_from_is_left_to_its_cpu() {
         Scheduler::scheduler_ipi(&mut s, CpuId(1));
         assert_eq!(Scheduler::schedule(&mut s, CpuId(1), false), Some(p), "{}", kernel.name);
     }
-    // With another task to run there, the waker waits and chooses.
+    // If CPU 0 has another task to run, the waker waits and chooses.
     let mut s = machine(V6_1);
     s.running(0);
     let p = s.asleep(1);
@@ -176,7 +177,7 @@ fn who_stays_on_another_cpu_than_was_meant_wakes_from_there_next_time_in_v7_2() 
 
 #[test]
 fn a_cpu_that_goes_shares_no_cache() {
-    // Where domains are built anew only afterwards, it does until it is gone.
+    // Where domains are rebuilt only afterwards, the CPU keeps its domains until it is gone.
     for (kernel, until_gone) in [(V4_5_RC1, false), (V4_16, true), (V6_1, true), (V6_12, false), (V7_2, false)] {
         let mut s = machine(kernel);
         let share = |s: &Sched<Hand>| s.cpus_share_cache(CpuId(2), CpuId(3));

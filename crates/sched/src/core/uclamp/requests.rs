@@ -8,10 +8,10 @@ use crate::errno::{Answer, Errno, Refusal};
 use crate::sched::*;
 use crate::sysctl::Sysctl;
 
-/// A percentage as cpu.uclamp.* has it, in hundredths (UCLAMP_PERCENT_SHIFT): 100%.
+/// A percentage in hundredths of a percent, as in cpu.uclamp.* (UCLAMP_PERCENT_SHIFT): 100%.
 const UCLAMP_PERCENT_SCALE: u32 = 100 * 100;
 
-/// core.c: capacity_from_percent(), with cgroup_parse_float(): `max`, or a percentage of which two decimals count, rounded.
+/// core.c: capacity_from_percent(), with cgroup_parse_float(): reads `max`, or a percentage, rounded to two decimals.
 /// In hundredths of a percent.
 fn capacity_from_percent(text: &str) -> Answer<u32> {
     const SHIFT: usize = 2;
@@ -39,7 +39,7 @@ fn capacity_from_percent(text: &str) -> Answer<u32> {
 }
 
 impl<A: Arch> Sched<A> {
-    /// core.c: uclamp_validate(). Whoever asks for a clamp switches clamping on.
+    /// core.c: uclamp_validate(). A request for a clamp turns clamping on.
     #[doc(alias = "syscalls.c")]
     pub(crate) fn uclamp_validate(&mut self, p: TaskId, attr: &SchedAttr) -> Answer {
         if self.kernel.core.uclamp == UtilClamp::Absent {
@@ -62,8 +62,8 @@ impl<A: Arch> Sched<A> {
         Ok(())
     }
 
-    /// core.c: __setscheduler_uclamp(), of a task that has its new priority. Clamps that nobody asked for, or no longer, become
-    /// those of its class.
+    /// core.c: __setscheduler_uclamp(), for a task that has its new priority already. Clamps that are not, or no
+    /// longer, user-defined become the defaults of its class.
     #[doc(alias = "uclamp_reset")]
     pub(crate) fn __setscheduler_uclamp(&mut self, p: TaskId, attr: &SchedAttr) {
         if self.kernel.core.uclamp == UtilClamp::Absent {
@@ -85,8 +85,8 @@ impl<A: Arch> Sched<A> {
         }
     }
 
-    /// core.c: uclamp_fork() and uclamp_post_fork(). A child asks for what its parent asks for, unless that one's children begin
-    /// anew; it is counted nowhere.
+    /// core.c: uclamp_fork() and uclamp_post_fork(). A child takes over its parent's requests, unless the parent resets
+    /// its children (reset on fork); the child is counted nowhere yet.
     #[doc(alias = "uclamp_post_fork")]
     pub(in crate::core) fn uclamp_fork(&mut self, p: TaskId, parent: Option<TaskId>, attr: &SchedAttr) {
         if let Some(parent) = parent {
@@ -101,7 +101,7 @@ impl<A: Arch> Sched<A> {
         }
     }
 
-    /// core.c: uclamp_update_util_min_rt_default(). Real-time tasks ask for a default of their own.
+    /// core.c: uclamp_update_util_min_rt_default(). Real-time tasks request a default of their own.
     fn uclamp_update_util_min_rt_default(&mut self, p: TaskId) {
         let real_time = self.rt_task(&self.task[p]);
         let clamp = &mut self.task_cold[p].uclamp_req[ClampId::Min];
@@ -126,7 +126,7 @@ impl<A: Arch> Sched<A> {
         Ok(())
     }
 
-    /// core.c: cpu_uclamp_print(), for the same files: as it was asked for.
+    /// core.c: cpu_uclamp_print(), for the same files. Shows the value as requested.
     #[doc(alias = "cpu_uclamp_min_show")]
     #[doc(alias = "cpu_uclamp_max_show")]
     pub(in crate::core) fn cpu_uclamp_print(&self, tg: TgId, id: ClampId) -> String {
@@ -138,8 +138,8 @@ impl<A: Arch> Sched<A> {
         format!("{}.{:02}\n", percent / 100, percent % 100)
     }
 
-    /// core.c: cpu_util_update_eff(). What a group and those below it have: what they ask for, but no more than their parents
-    /// have, and never a lower clamp above the upper one.
+    /// core.c: cpu_util_update_eff(). Updates the effective clamps of a group and those below it: what each requests,
+    /// but no more than its parent has, and never a lower clamp above the upper one.
     pub(crate) fn cpu_util_update_eff(&mut self, tg: TgId) {
         let clamps = &self.tg[tg].clamps;
         let limit = self.tg[tg].parent.map(|parent| self.tg[parent].clamps.uclamp);
@@ -160,7 +160,7 @@ impl<A: Arch> Sched<A> {
         }
     }
 
-    /// core.c: uclamp_update_active_tasks(). Queued tasks of the group feel its new clamps at once.
+    /// core.c: uclamp_update_active_tasks(). The group's queued tasks take on its new clamps at once.
     fn uclamp_update_active_tasks(&mut self, tg: TgId) {
         let members: Vec<TaskId> =
             self.task.iter().filter(|(_, task)| task.alive && task.sched_task_group == tg).map(|(p, _)| p).collect();
@@ -171,11 +171,11 @@ impl<A: Arch> Sched<A> {
 
     // The system.
 
-    /// core.c: sysctl_sched_uclamp_handler(), for kernel.sched_util_clamp_min and kernel.sched_util_clamp_max, the most that any
-    /// task's clamps may be, and kernel.sched_util_clamp_min_rt_default.
+    /// core.c: sysctl_sched_uclamp_handler(). Sets kernel.sched_util_clamp_min and kernel.sched_util_clamp_max, the
+    /// most that any task's clamps may be, and kernel.sched_util_clamp_min_rt_default.
     ///
     /// # Errors
-    /// EINVAL for a value above 1024, or a lower clamp's limit above the upper one's.
+    /// EINVAL for a value above 1024, or a limit of the lower clamp above that of the upper one.
     pub fn sysctl_sched_uclamp_handler(&mut self, sysctl: &Sysctl) -> Answer {
         let limits = [sysctl.sched_uclamp_util_min, sysctl.sched_uclamp_util_max];
         let of_rt = sysctl.sched_uclamp_util_min_rt_default;
@@ -199,7 +199,7 @@ impl<A: Arch> Sched<A> {
         if u64::from(self.uclamp.util_min_rt_default) != of_rt {
             self.uclamp.sched_uclamp_used = true;
             self.uclamp.util_min_rt_default = of_rt as u32;
-            // uclamp_sync_util_min_rt_default(): tasks that are queued are counted anew when they come the next time.
+            // uclamp_sync_util_min_rt_default(): queued tasks are counted anew the next time they are enqueued.
             for p in self.task.iter().filter(|(_, task)| task.alive).map(|(p, _)| p).collect::<Vec<_>>() {
                 self.uclamp_update_util_min_rt_default(p);
             }
@@ -208,7 +208,7 @@ impl<A: Arch> Sched<A> {
     }
 }
 
-/// What is asked of both clamps.
+/// The requests for both clamps.
 fn requests(attr: &SchedAttr) -> [ClampRequest; 2] {
     [attr.sched_util_min, attr.sched_util_max]
 }

@@ -1,4 +1,4 @@
-//! Clamps of tasks, groups and the system, and what run queues make of them.
+//! Clamps of tasks, groups and the system, and how runqueues aggregate them.
 
 use super::*;
 use crate::attr::{ClampRequest, SchedAttr};
@@ -50,7 +50,7 @@ fn a_queues_clamps_are_the_greatest_of_its_tasks() {
         let mut s = machine(kernel, 2);
         let [a, b] = [(); 2].map(|()| s.queued(ROOT_TASK_GROUP));
         s.clamp(a, 100, 500);
-        // Nobody had asked when `b` came: it is not counted.
+        // No clamp had been requested when `b` was enqueued, so `b` is not counted.
         assert_eq!(s.of_queue(), (100, 500), "{}", kernel.name);
         s.clamp(b, 300, 400);
         assert_eq!(s.of_queue(), (300, 500), "{}", kernel.name);
@@ -78,7 +78,7 @@ fn an_idle_queue_keeps_the_last_upper_clamp() {
     s.set_current_state(CPU0, TaskState::Interruptible);
     assert_eq!(Scheduler::schedule(&mut s, CPU0, false), None);
     assert_eq!((s.of_queue(), s.uclamp.uclamp_rq_is_idle(CPU0)), ((0, 600), true));
-    // A task that comes brings its own, and does not look at what is left.
+    // A task that is enqueued brings its own clamps and ignores what is left of the last one.
     let other = s.queued(ROOT_TASK_GROUP);
     assert_eq!(s.of_queue(), (0, 1024));
     s.clamp(other, 0, 300);
@@ -94,7 +94,7 @@ fn utilization_is_clamped_by_the_queue_and_by_who_comes() {
     assert_eq!([100, 400, 700].map(|util| s.uclamp_rq_util_with(CPU0, util, None)), [200, 400, 600]);
     let q = s.queued(ROOT_TASK_GROUP);
     s.clamp(q, 300, 500);
-    // Both are on CPU 0; CPU 1 has nobody, so that only the task that would come counts there.
+    // Both are on CPU 0. CPU 1 has no task, so only the task that would be added counts there.
     assert_eq!([100, 400, 700].map(|util| s.uclamp_rq_util_with(CpuId(1), util, Some(q))), [300, 400, 500]);
     assert_eq!([100, 400, 700].map(|util| s.uclamp_rq_util_with(CPU0, util, Some(q))), [300, 400, 600]);
 }
@@ -109,7 +109,7 @@ fn groups_limit_what_their_tasks_ask_for() {
     s.cgroup_write(inner, GroupFile::UclampMax, "75.5").expect("a percentage");
     assert_eq!(s.cgroup_read(inner, GroupFile::UclampMax).expect("a file"), "75.50\n");
     assert_eq!(s.cgroup_read(outer, GroupFile::UclampMax).expect("a file"), "max\n");
-    // The parent has a lower clamp of 0, which limits the child's; 75.5% are 773.
+    // The parent has a lower clamp of 0, which limits the child's; 75.5% is 773.
     assert_eq!(s.effective(p), (0, 773));
     s.cgroup_write(outer, GroupFile::UclampMin, "max").expect("max");
     assert_eq!(s.effective(p), (512, 773));
@@ -122,7 +122,7 @@ fn groups_limit_what_their_tasks_ask_for() {
         let refused = s.cgroup_write(outer, GroupFile::UclampMin, text);
         assert_eq!(refused.map_err(|refusal| refusal.errno), Err(errno), "{text}");
     }
-    // A group that is made below has what its parent has.
+    // A group created below has what its parent has.
     let late = s.sched_create_group(inner, "late", 1024);
     let q = s.queued(late);
     assert_eq!(s.effective(q), (0, 256));
@@ -233,7 +233,7 @@ fn until_somebody_asks_nothing_is_touched() {
     assert!(s.arch.stored.contains(&line));
 }
 
-/// v7.2, but for when a queue learns of clamps.
+/// v7.2, but with a choice of when a queue learns of clamps.
 fn learning(uclamp: UtilClamp) -> Kernel {
     Kernel { core: CoreRules { uclamp, ..V7_2.core }, ..V7_2 }
 }
@@ -242,7 +242,7 @@ fn learning(uclamp: UtilClamp) -> Kernel {
 fn a_frequency_is_chosen_by_the_clamps_of_who_comes_but_not_in_v6_12() {
     assert_eq!(learning(UtilClamp::BeforeIfAwake), V7_2);
     let variants = [UtilClamp::BeforeEnqueue, UtilClamp::AfterEnqueue, UtilClamp::BeforeIfAwake];
-    // 1875: what a new task is taken for.
+    // 1875 MHz: what a new task's initial utilization asks for.
     for (uclamp, mhz) in variants.into_iter().zip([&[1_875, 3_000][..], &[1_875], &[1_875, 3_000]]) {
         let mut s = machine(learning(uclamp), 1);
         s.arch.khz = Some((1_000_000, 3_000_000));
@@ -275,7 +275,7 @@ fn a_sleeper_that_stays_queued_is_counted_where_nobody_asks_whether_it_is_awake(
         assert_eq!(Scheduler::schedule(&mut s, CPU0, false), Some(q));
         assert!(s.se[s.task[p].se].sched_delayed, "it has had more than its share");
         assert_eq!(s.of_queue().0, 100, "{uclamp:?}");
-        // Another nice level has it leave the queue and come back.
+        // A change of the nice level makes it leave the queue and come back.
         s.set_user_nice(p, 1);
         assert!(s.se[s.task[p].se].sched_delayed, "{uclamp:?}");
         assert_eq!(s.of_queue().0, asleep, "{uclamp:?}");

@@ -1,4 +1,4 @@
-//! What it chooses, by the sources of each version.
+//! The frequencies that schedutil chooses, by the sources of each version.
 
 use super::*;
 use crate::versions::Kernel;
@@ -7,7 +7,7 @@ const MIN: u32 = 1_000_000;
 const MAX: u32 = 3_000_000;
 const CPU0: CpuId = CpuId(0);
 
-/// A CPU of 1.0 to 3.0 GHz, which a kernel that ticks each 4 ms runs at `cur`.
+/// A CPU of 1.0 to 3.0 GHz, which a kernel with ticks every 4 ms runs at `cur`.
 struct Governed {
     sched: Sched<Hand>,
 }
@@ -26,7 +26,7 @@ fn governed(kernel: Kernel, cur: u32, rate_limit_us: u32) -> Governed {
 }
 
 impl Governed {
-    /// It is told at a time after a second, in milliseconds; what it has asked for by then.
+    /// Notifies it a second and `ms` after boot; returns what it has requested by then.
     fn told(&mut self, ms: u64, flags: UpdateFlags) -> &[u32] {
         self.sched.rq[CPU0].clock = (1_000 + ms) * MS;
         self.sched.cpufreq_update_util(CPU0, flags);
@@ -55,7 +55,7 @@ fn a_quarter_more_than_is_used_of_the_highest_or_of_what_it_runs_at() {
 #[test]
 fn waits_for_devices_boost_from_the_lowest_frequency_or_from_an_eighth_of_a_cpu() {
     for kernel in [V4_15, V4_16] {
-        // 1.0, 2.0 and 3.0 of 3.0 GHz, of a quarter more than it runs at.
+        // 1.0, 2.0 and 3.0 of 3.0 GHz, of a quarter more than its current frequency.
         let mut cpu = governed(kernel, MIN, 0);
         (0..5).for_each(|ms| _ = cpu.told(ms, UpdateFlags::IOWAIT));
         assert_eq!(cpu.sched.arch.mhz, [1_000, 1_250, 1_562, 1_953], "{}", kernel.name);
@@ -65,13 +65,13 @@ fn waits_for_devices_boost_from_the_lowest_frequency_or_from_an_eighth_of_a_cpu(
         let mut cpu = governed(kernel, MIN, 0);
         (0..5).for_each(|ms| _ = cpu.told(ms, UpdateFlags::IOWAIT));
         assert_eq!(cpu.sched.arch.mhz, [1_000, 1_875, 3_000], "{}", kernel.name);
-        // It halves when nobody waits, and the CPU has idled.
+        // The boost halves when no task waits, and the CPU has idled.
         for ms in 5..7 {
             cpu.sched.count_idle_call(CPU0);
             cpu.told(ms, UpdateFlags::NONE);
         }
         assert_eq!(cpu.sched.arch.mhz[3..], [1_875, 1_000], "{}", kernel.name);
-        // More than a tick without news: from an eighth again.
+        // More than a tick without notification: begins with an eighth again.
         (12..15).for_each(|ms| _ = cpu.told(ms, UpdateFlags::IOWAIT));
         assert_eq!(cpu.sched.arch.mhz[5..], [1_875], "{}", kernel.name);
     }
@@ -87,7 +87,7 @@ fn real_time_tasks_go_fast_and_deadline_tasks_until_v4_15() {
     assert_eq!((asked(V4_15, UpdateFlags::RT), asked(V4_15, UpdateFlags::DL)), (vec![3_000], vec![3_000]));
     // Half of a quarter more than 1.0 GHz.
     assert_eq!((asked(V4_16, UpdateFlags::RT), asked(V4_16, UpdateFlags::DL)), (vec![3_000], vec![1_000]));
-    // Half of 3.0 GHz, and a quarter more; in v6.12 what is reserved gets no headroom.
+    // Half of 3.0 GHz, plus a quarter; in v6.12 reserved bandwidth gets no headroom.
     assert_eq!((asked(V6_1, UpdateFlags::DL), asked(V6_12, UpdateFlags::DL)), (vec![1_875], vec![1_500]));
 }
 
@@ -135,7 +135,7 @@ fn blocked_load_is_told_of_when_a_whole_period_of_it_has_decayed() {
         };
         after(&mut cpu, 5_000);
         let told: Vec<usize> = [100, 100, 100, 1_024, 100].map(|us| after(&mut cpu, us)).into();
-        // A period is 1024 us: one of the first three may end one, the fourth does.
+        // A period is 1024 us: at most one of the first three notifications ends one, the fourth does.
         assert!(told[..3].iter().sum::<usize>() <= 1, "{}: {told:?}", kernel.name);
         assert_eq!(told[3], 1, "{}: {told:?}", kernel.name);
     }

@@ -1,4 +1,4 @@
-//! fair.c: active balancing: the task that runs on the busiest CPU is pushed to the one that found nothing to pull.
+//! fair.c: active balancing: the running task of the busiest CPU is pushed to the CPU that found nothing to pull.
 
 use super::{
     ActiveBalanceFailures, ActiveBalanceForce, ActiveBalanceReason, LbEnv, Mechanism, MigrationType, OnePinned,
@@ -13,7 +13,7 @@ use fentry::fentry;
 use units::CpuId;
 
 impl<A: Arch> Sched<A> {
-    /// fair.c: need_active_balance(). Whether to push the task that runs on `src_cpu`.
+    /// fair.c: need_active_balance(). Whether to push the running task of `src_cpu`.
     pub(super) fn need_active_balance(&mut self, env: &LbEnv) -> bool {
         if self.alb_break_llc(env) {
             return false;
@@ -59,11 +59,11 @@ impl<A: Arch> Sched<A> {
         counts && sd.nr_balance_failed > sd.cache_nice_tries + 2
     }
 
-    /// load_balance(), where it has the stopper of `src_cpu` push its running task.
+    /// The part of load_balance() that makes the stopper of `src_cpu` push its running task.
     pub(super) fn begin_active_balance(&mut self, env: &mut LbEnv, this_cpu: CpuId) -> Outcome {
         let (sd, busiest) = (env.sd, env.src_cpu);
         self.rq_lock(busiest);
-        // The idle task may run on its own CPU only, so it cannot come either.
+        // The idle task may only run on its own CPU, so it cannot come either.
         let may_come = self.rq[busiest].curr.is_some_and(|p| self.cpumask_test(this_cpu, p));
         if !may_come {
             self.rq_unlock(busiest);
@@ -90,19 +90,20 @@ impl<A: Arch> Sched<A> {
         Outcome::Unbalanced { active_balance }
     }
 
-    /// fair.c: active_load_balance_cpu_stop(). Runs as the stopper of the busiest CPU: pushes one task, which the stopper
-    /// displaced, to `rq.push_cpu`; `towards_llc` (active_load_balance_llc_cpu_stop(), v7.2): one that prefers that CPU's cache.
-    /// Differs: v4.5 does not ask whether either CPU is on its way down.
+    /// fair.c: active_load_balance_cpu_stop(). Runs as the stopper of the busiest CPU and pushes one task, which it
+    /// displaced, to `rq.push_cpu`. `towards_llc` (active_load_balance_llc_cpu_stop(), v7.2): one that prefers the LLC
+    /// of that CPU.
+    /// Differs: v4.5 does not check whether either CPU is on its way down.
     #[doc(alias = "active_load_balance_llc_cpu_stop")]
     #[fentry]
     pub(crate) fn active_load_balance_cpu_stop(&mut self, busiest_cpu: CpuId, towards_llc: bool) {
         self.rq_lock(busiest_cpu);
         let target_cpu = self.rq[busiest_cpu].push_cpu;
         let mut pushed = None;
-        // Either CPU may have gone down meanwhile.
+        // Either CPU may have gone offline meanwhile.
         let active = self.cpu_active_mask.contains(busiest_cpu) && self.cpu_active_mask.contains(target_cpu);
         let wanted = active && busiest_cpu == self.this_cpu && self.rq[busiest_cpu].active_balance;
-        // The stopper itself is one of the running.
+        // The stopper itself is counted in `nr_running`.
         if wanted && self.rq[busiest_cpu].nr_running > 1 {
             assert_ne!(busiest_cpu, target_cpu, "active balancing pushes to another CPU");
             pushed = self.push_one_task(busiest_cpu, target_cpu, towards_llc);
@@ -114,7 +115,8 @@ impl<A: Arch> Sched<A> {
         }
     }
 
-    /// The middle of active_load_balance_cpu_stop(): detaches one task, on behalf of the narrowest domain of both CPUs.
+    /// The middle of active_load_balance_cpu_stop(): detaches one task, on behalf of the narrowest domain that has both
+    /// CPUs.
     fn push_one_task(&mut self, busiest_cpu: CpuId, target_cpu: CpuId, towards_llc: bool) -> Option<TaskId> {
         let spans_both = |sd: &SdId| self.domains.sched_domain_span(*sd).contains(busiest_cpu);
         let sd = self.domains.for_each_domain(target_cpu).find(spans_both)?;

@@ -1,5 +1,5 @@
-//! Balancing by the types of groups, since v5.5. Each group of CPUs is of one type ([`groups::GroupType`]); the busiest is
-//! the one of the most urgent type, and what moves follows from the two types:
+//! Balancing by group types, since v5.5. Each group of CPUs has a type ([`groups::GroupType`]); the busiest group is
+//! the one of the most urgent type, and what moves follows from the types of both groups:
 //!
 //! ```text
 //! busiest \ local   has spare                      fully busy       overloaded
@@ -8,8 +8,8 @@
 //! overloaded        utilization that is free here  load above average (if noticeably more)
 //! ```
 //!
-//! and misfit tasks, cores with several busy threads, better placed CPUs and affinity trouble come first. In one cache, or
-//! where siblings are preferred, it is the numbers of tasks that are evened out.
+//! Misfit tasks, cores with several busy threads, better placed CPUs and affinity trouble come first. Within one LLC,
+//! or where siblings are preferred, the numbers of tasks are evened out.
 
 mod asym;
 pub(super) mod groups;

@@ -1,6 +1,6 @@
-//! fair.c: capacities of CPUs and groups, as balancing reads and renews them. 1024 is a full CPU.
+//! fair.c: capacities of CPUs and groups, as balancing reads and updates them. 1024 is a full CPU.
 //!
-//! update_group_capacity() itself stands in `topology`, which needs it to build domains.
+//! update_group_capacity() itself is in `topology`, which needs it to build domains.
 
 use crate::arch::Arch;
 use crate::core::Sched;
@@ -11,12 +11,13 @@ use crate::topology::{BalanceClock, CpuCapacities, SdId, SgId};
 use fentry::fentry;
 use units::{CpuId, PerCpu};
 
-/// fair.c: capacity_margin. A group of at most this much less capacity, in units of 1/1024, is not smaller (1280: 20%).
+/// fair.c: capacity_margin. A group whose capacity is less by no more than this, in units of 1/1024, is not smaller
+/// (1280: 20%).
 const CAPACITY_MARGIN: u64 = 1280;
 
 const SCALE: u64 = SCHED_CAPACITY_SCALE as u64;
 
-/// The run queues, for update_group_capacity().
+/// The runqueues, for update_group_capacity().
 struct RunQueues<'a> {
     rq: &'a mut PerCpu<Rq>,
     other_classes: OtherClasses,
@@ -25,7 +26,7 @@ struct RunQueues<'a> {
 }
 
 impl CpuCapacities for RunQueues<'_> {
-    /// The part of update_cpu_capacity() that is the run queue's.
+    /// The part of update_cpu_capacity() that concerns the runqueue.
     fn update_cpu_capacity(&mut self, cpu: CpuId, capacity_orig: u64) -> u64 {
         let rq = &mut self.rq[cpu];
         rq.cpu_capacity_orig = capacity_orig;
@@ -50,10 +51,10 @@ fn scale_rt_capacity_rt_avg(rq: &Rq, sched_avg_period: u64) -> u64 {
     SCALE.saturating_sub(used).max(1)
 }
 
-/// fair.c: scale_rt_capacity(). What other classes and interrupts leave of the CPU, of which interrupts take their part of
-/// everything (scale_irq_capacity()).
+/// fair.c: scale_rt_capacity(). What other classes and interrupts leave of the CPU; the share of interrupts is taken
+/// from everything (scale_irq_capacity()).
 ///
-/// Differs: nothing is lost to thermal pressure.
+/// Differs: there is no thermal pressure.
 fn scale_rt_capacity_pelt(rq: &Rq, max: u64) -> u64 {
     let irq = rq.avg_irq.util_avg;
     let used = rq.avg_rt.util_avg + rq.avg_dl.util_avg;
@@ -61,7 +62,7 @@ fn scale_rt_capacity_pelt(rq: &Rq, max: u64) -> u64 {
 }
 
 impl<A: Arch> Sched<A> {
-    /// fair.c: capacity_of(). What is left for fair tasks.
+    /// fair.c: capacity_of(). The capacity left for fair tasks.
     #[inline]
     pub(crate) fn capacity_of(&self, cpu: CpuId) -> u64 {
         self.rq[cpu].cpu_capacity
@@ -73,7 +74,7 @@ impl<A: Arch> Sched<A> {
         self.rq[cpu].cpu_capacity_orig
     }
 
-    /// The clock that balancing goes by, at this time.
+    /// The clock of load balancing at this time.
     pub(in crate::fair) fn balance_clock(&self, jiffies: u64) -> BalanceClock {
         BalanceClock { jiffies, hz: self.hz as u32, max_load_balance_interval: self.balance.max_load_balance_interval }
     }
@@ -83,7 +84,7 @@ impl<A: Arch> Sched<A> {
         self.sysctl.sched_time_avg * 1_000_000 / 2
     }
 
-    /// Has update_group_capacity() renew that of `cpu`'s own group in its domain `sd`.
+    /// Makes update_group_capacity() update the group of `cpu` itself in its domain `sd`.
     #[fentry(update_group_capacity)]
     pub(super) fn renew_group_capacity(&mut self, sd: SdId, cpu: CpuId) {
         let clock = self.balance_clock(self.jiffies());
@@ -121,13 +122,13 @@ mod tests {
         // rt_avg is time in ns times 1024: a quarter of the window.
         let rq = Rq { rt_avg: period / 4 * 1024, ..Rq::default() };
         assert_eq!(scale_rt_capacity_rt_avg(&rq, period), 768);
-        // The window grows by the time since it was last aged.
+        // The window grows by the time since rt_avg was last aged.
         let rq = Rq { clock: period, ..rq };
         assert_eq!(scale_rt_capacity_rt_avg(&rq, period), 896);
         // A clock behind the stamp counts as no time.
         let rq = Rq { clock: 0, age_stamp: 5, ..rq };
         assert_eq!(scale_rt_capacity_rt_avg(&rq, period), 768);
-        // Nothing left still counts as one.
+        // A capacity of 0 still counts as 1.
         let rq = Rq { rt_avg: period * 2048, ..rq };
         assert_eq!(scale_rt_capacity_rt_avg(&rq, period), 1);
     }

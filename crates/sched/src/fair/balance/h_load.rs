@@ -1,4 +1,4 @@
-//! fair.c: loads of groups as balancing sees them: aging what blocked, and what a task in a group weighs on its CPU.
+//! fair.c: loads of groups as balancing sees them: aging of blocked load, and what a task in a group weighs on its CPU.
 
 use super::DecayedQueues;
 use crate::arch::Arch;
@@ -10,12 +10,12 @@ use crate::sched::{CfsRqId, SeId, TaskId};
 use fentry::fentry;
 use units::CpuId;
 
-/// What came of aging a CPU's fair queues.
+/// The outcome of aging a CPU's fair queues.
 #[derive(Clone, Copy, Default)]
 struct Blocked {
-    /// The CPU's own has a new average.
+    /// Whether the CPU's root queue has a new average.
     decayed: bool,
-    /// Any has load left to decay.
+    /// Whether any queue has load left to decay.
     has_blocked: bool,
 }
 
@@ -31,7 +31,8 @@ impl<A: Arch> Sched<A> {
         self.rq_unlock(cpu);
     }
 
-    /// The same under the lock of the CPU's queue, by its clock as it is: as newly-idle balancing does it from v7.2 on.
+    /// The same under the lock of the CPU's runqueue, by its clock as it is: newly-idle balancing does this from v7.2
+    /// on.
     #[fentry(update_blocked_averages)]
     pub(super) fn update_blocked_averages_locked(&mut self, cpu: CpuId) {
         self.rq[cpu].last_blocked_load_update_tick = self.jiffies();
@@ -93,7 +94,7 @@ impl<A: Arch> Sched<A> {
         avg.load_avg != 0 || avg.util_avg != 0
     }
 
-    /// Carries what changed below up to the group's entity.
+    /// Propagates what changed below to the group's entity.
     fn propagate_blocked(&mut self, cfs_rq: CfsRqId, cpu: CpuId) {
         if let Some(se) = self.group_entity(cfs_rq, cpu)
             && !self.skip_blocked_update(se)
@@ -106,7 +107,7 @@ impl<A: Arch> Sched<A> {
         }
     }
 
-    /// fair.c: skip_blocked_update(). Whether a group's entity has nothing left to age, and no news to carry.
+    /// fair.c: skip_blocked_update(). Whether a group's entity has nothing left to age and nothing to propagate.
     fn skip_blocked_update(&self, se: SeId) -> bool {
         let entity = &self.se[se];
         let news = entity.my_q.is_some_and(|group| self.cfs_rq[group].propagate);
@@ -118,7 +119,8 @@ impl<A: Arch> Sched<A> {
         self.tg[self.cfs_rq[cfs_rq].tg].se.get(cpu.index()).copied()
     }
 
-    /// fair.c: update_cfs_rq_h_load(). The share of the CPU's load that is this queue's, top down, once in a jiffy.
+    /// fair.c: update_cfs_rq_h_load(). The share of the CPU's load that belongs to this queue, computed from the top
+    /// down, once per jiffy.
     fn update_cfs_rq_h_load(&mut self, cfs_rq: CfsRqId) {
         // Counted from 1, because 0 means never: the kernel's jiffies start five minutes before zero.
         let now = self.jiffies() + 1;
@@ -151,7 +153,7 @@ impl<A: Arch> Sched<A> {
         }
     }
 
-    /// fair.c: task_h_load(). What the task weighs on its CPU, its groups' shares considered.
+    /// fair.c: task_h_load(). What the task weighs on its CPU, considering the shares of its groups.
     #[fentry]
     pub(crate) fn task_h_load(&mut self, p: TaskId) -> u64 {
         let se = self.task[p].se;

@@ -1,4 +1,4 @@
-//! fair.c: moving tasks: which may go, off one queue, onto another.
+//! fair.c: moving tasks: which may be moved, and how they leave one queue and join another.
 
 use super::{
     DelayedTasks, DetachBound, DetachOrder, HotStatistics, IneligibleTasks, LbEnv, MigrationType, NewidleDetach,
@@ -15,19 +15,19 @@ use crate::versions::ClockUpdate;
 use fentry::fentry;
 use units::{CpuId, unlikely};
 
-/// Below this load a task is not worth moving, with the feature LB_MIN.
+/// With the feature LB_MIN, a task of less load than this is not worth moving.
 const LB_MIN_LOAD: i64 = 16;
 
-/// `sysctl_sched_migration_cost == -1` in its 32 bits: every task is hot.
+/// `sysctl_sched_migration_cost == -1` in its 32 bits: every task is cache-hot.
 const ALWAYS_HOT: u64 = u32::MAX as u64;
 
-/// sched.h: shr_bound(). Halved `shift` times, at most as often as it has bits.
+/// sched.h: shr_bound(). Shifts right by `shift`, at most by the number of bits.
 fn shr_bound(value: i64, shift: u32) -> i64 {
     value >> shift.min(i64::BITS - 1)
 }
 
 impl<A: Arch> Sched<A> {
-    /// fair.c: task_hot(). Whether the task's data is likely still in its CPU's cache.
+    /// fair.c: task_hot(). Whether the task's data is likely to be still in its CPU's cache.
     pub(super) fn task_hot(&self, p: TaskId, env: &LbEnv) -> bool {
         let task = &self.task[p];
         if task.sched_class != SchedClass::Fair || task.policy == Policy::Idle {
@@ -55,14 +55,14 @@ impl<A: Arch> Sched<A> {
         }
     }
 
-    /// kthread.c: kthread_is_per_cpu(). Such threads are where they belong.
+    /// kthread.c: kthread_is_per_cpu(). Such threads stay on their CPU.
     ///
-    /// Differs: a kernel thread with one CPU counts as created for it.
+    /// Differs: a kernel thread that is allowed on one CPU only counts as created for it.
     pub(crate) fn kthread_is_per_cpu(&self, p: TaskId) -> bool {
         self.task[p].mm == 0 && self.task[p].nr_cpus_allowed == 1
     }
 
-    /// fair.c: can_migrate_task(). Notes in the flags when affinity forbids it.
+    /// fair.c: can_migrate_task(). Sets flags if affinity forbids the move.
     #[fentry]
     pub(super) fn can_migrate_task(&mut self, p: TaskId, env: &mut LbEnv) -> bool {
         if self.throttled_lb_pair(self.task[p].sched_task_group, env.src_cpu, env.dst_cpu) {
@@ -115,7 +115,8 @@ impl<A: Arch> Sched<A> {
         true
     }
 
-    /// can_migrate_task(), of what the pick by deadline knows: a sleeper that is still queued, or one that has had more than its share.
+    /// The part of can_migrate_task() since EEVDF: keeps sleepers that are still queued, and tasks that have had more
+    /// than their share.
     fn had_better_stay(&mut self, p: TaskId, env: &LbEnv) -> bool {
         let rules = self.kernel.balance;
         if rules.delayed_tasks == DelayedTasks::WithLoad
@@ -129,7 +130,8 @@ impl<A: Arch> Sched<A> {
             && self.task_is_ineligible_on_dst_cpu(p, env.dst_cpu)
     }
 
-    /// fair.c: task_is_ineligible_on_dst_cpu(). Whether the task would compete there, and is not eligible here: it will not be there either.
+    /// fair.c: task_is_ineligible_on_dst_cpu(). Whether the task would have competitors there and is ineligible here:
+    /// then it would not be eligible there either.
     fn task_is_ineligible_on_dst_cpu(&mut self, p: TaskId, dest_cpu: CpuId) -> bool {
         if !self.sched_feat(Feature::PLACE_LAG) {
             return false;
@@ -140,7 +142,7 @@ impl<A: Arch> Sched<A> {
         self.cfs_rq[dst_cfs_rq].nr_running != 0 && !self.entity_eligible(self.se[se].cfs_rq, se)
     }
 
-    /// What NUMA balancing says of the move, if it has anything to say.
+    /// NUMA balancing's opinion of the move, if it has one.
     #[inline]
     fn degrades_locality(&self, p: TaskId, env: &LbEnv) -> Option<bool> {
         if !self.numa.is_on() || !self.domains[env.sd].flags.has(SdFlags::SD_NUMA) {
@@ -154,7 +156,7 @@ impl<A: Arch> Sched<A> {
         self.count_migration(p, |statistics| statistics.nr_forced_migrations += 1);
     }
 
-    /// Another CPU of the destination's group that a pinned task may go to.
+    /// Looks for another CPU of the destination's group that a pinned task may use.
     fn find_new_dst_cpu(&self, p: TaskId, env: &mut LbEnv) {
         let Some(group) = env.dst_grpmask else { return };
         let allowed = &self.task[p].cpus_allowed;
@@ -189,7 +191,7 @@ impl<A: Arch> Sched<A> {
         QueueFlags { noclock: self.kernel.core.clock == ClockUpdate::Callers, ..QueueFlags::default() }
     }
 
-    /// fair.c: detach_one_task(). For active balancing.
+    /// fair.c: detach_one_task(), for active balancing.
     pub(super) fn detach_one_task(&mut self, env: &mut LbEnv) -> Option<TaskId> {
         let mut next = self.first_to_detach(env.src_cpu);
         while let Some(p) = next {
@@ -219,11 +221,11 @@ impl<A: Arch> Sched<A> {
         .map(TaskId)
     }
 
-    /// fair.c: detach_tasks(). Takes tasks off `src_cpu` worth up to `imbalance`; their number.
+    /// fair.c: detach_tasks(). Detaches tasks from `src_cpu` up to `imbalance`; returns their number.
     #[fentry]
     pub(super) fn detach_tasks(&mut self, env: &mut LbEnv) -> u32 {
         if self.kernel.balance.one_pinned == OnePinned::AsFound && self.rq[env.src_cpu].nr_running <= 1 {
-            // Another CPU emptied the queue.
+            // Another CPU has emptied the queue.
             env.flags.all_pinned = false;
             return 0;
         }
@@ -232,7 +234,7 @@ impl<A: Arch> Sched<A> {
         }
         let mut detached = 0;
         while let Some(p) = self.first_to_detach(env.src_cpu) {
-            // An idle CPU leaves the last task, or two would take it from each other for ever.
+            // An idle CPU does not take the last task, or two CPUs would take it from each other forever.
             if env.idle != CpuIdleType::NotIdle && self.rq[env.src_cpu].nr_running <= 1 {
                 break;
             }
@@ -265,7 +267,7 @@ impl<A: Arch> Sched<A> {
         detached
     }
 
-    /// What of the imbalance goes with the task, if it may move and is not too much.
+    /// How much of the imbalance the task takes along, if it may move and is not too big.
     fn amount_to_detach(&mut self, p: TaskId, env: &mut LbEnv) -> Option<i64> {
         if !self.can_migrate_task(p, env) {
             return None;
@@ -298,7 +300,7 @@ impl<A: Arch> Sched<A> {
         (bound <= env.imbalance).then_some(load)
     }
 
-    /// A task that stays goes to the end of `rq->cfs_tasks` that is tried last.
+    /// Moves a task that stays to the end of `rq->cfs_tasks` that is tried last.
     fn requeue_undetached(&mut self, cpu: CpuId, p: TaskId) {
         let tasks = &mut self.rq[cpu].cfs_tasks;
         match self.kernel.balance.detach_order {
@@ -328,7 +330,7 @@ impl<A: Arch> Sched<A> {
         self.rq_unlock(cpu);
     }
 
-    /// fair.c: attach_tasks(). The task detached last comes first.
+    /// fair.c: attach_tasks(). Attaches the task detached last first.
     #[fentry]
     pub(super) fn attach_tasks(&mut self, env: &mut LbEnv) {
         self.rq_lock(env.dst_cpu);

@@ -7,7 +7,7 @@ use crate::sched::TaskId;
 use units::{CpuId, unlikely};
 
 impl<A: Arch> Sched<A> {
-    /// fair.c: update_misfit_status(). Notes whether the task that runs on `cpu`, or is about to, is too big for it.
+    /// fair.c: update_misfit_status(). Records whether the task that runs on `cpu`, or is about to, is too big for it.
     #[inline]
     pub(in crate::fair) fn update_misfit_status(&mut self, cpu: CpuId, p: Option<TaskId>) {
         if unlikely(self.domains.sched_asym_cpucapacity) {
@@ -18,14 +18,14 @@ impl<A: Arch> Sched<A> {
         }
     }
 
-    /// Whether the CPU is big enough, or there is none better for the task.
+    /// Whether the task has to make do with its CPU: the CPU is big enough, or the task may use none better.
     fn has_to_do_with(&self, p: TaskId, cpu: CpuId) -> bool {
         let biggest_allowed = self.kernel.balance.misfit_status == MisfitStatus::AnyMisfit
             && self.domains.arch_scale_cpu_capacity(None, cpu) == self.task_cold[p].max_allowed_capacity;
         self.task[p].nr_cpus_allowed == 1 || biggest_allowed || self.task_fits_cpu(p, cpu)
     }
 
-    /// topology.c: set_task_max_allowed_capacity(). Of the biggest CPU that the task may use (v6.10).
+    /// topology.c: set_task_max_allowed_capacity(). The capacity of the biggest CPU that the task may use (v6.10).
     pub(crate) fn set_task_max_allowed_capacity(&mut self, p: TaskId) {
         if !self.domains.sched_asym_cpucapacity {
             return;

@@ -1,26 +1,26 @@
 //! fair.c: "Fair scheduling class load-balancing methods".
 //!
-//! A CPU pulls. On each of its domains, from the narrowest up, it looks for the busiest other group, in it for the
-//! busiest queue, and takes tasks from there until the imbalance is gone:
+//! A CPU pulls tasks. On each of its domains, from the narrowest up, it looks for the busiest other group and for the busiest queue in that
+//! group, and pulls tasks from there until the imbalance is gone:
 //!
 //! ```text
-//! periodic.rs         when: rebalance_domains (tick, softirq); nohz.rs, for sleepers
-//! newidle.rs          when: about to idle
+//! periodic.rs         when: rebalance_domains (tick, softirq); ../nohz.rs for CPUs without a tick
+//! newidle.rs          when: about to go idle
 //! mod.rs              load_balance: one attempt on one domain
-//! by_load/            who is busiest, and by how much, until v5.4: by average load
-//! by_group_type/      the same since v5.5: by the types of groups
+//! by_load/            the busiest group and queue, and the imbalance, by average load (until v5.4)
+//! by_group_type/      the same by group types (since v5.5)
 //! capacity.rs         capacity_of, group capacities
 //! h_load.rs           update_blocked_averages, task_h_load: what a task in a group weighs
 //! misfit.rs           update_misfit_status: tasks too big for their CPU
 //! migrate.rs          can_migrate_task, detach_tasks, attach_tasks
 //! active.rs           need_active_balance, active_load_balance_cpu_stop
-//! rules/              kernel versions
+//! rules.rs, rules/    behaviours
 //! ```
 //!
-//! Each step reads what other CPUs write: the price of a pass grows with the CPUs it looks at, and `idle_balance` times
-//! itself and gives up where that costs more than the CPU is going to idle.
+//! Each step reads what other CPUs write, so the cost of a pass grows with the number of CPUs it looks at. `idle_balance` therefore times
+//! itself, and gives up when a search would cost more than the CPU is going to idle.
 //!
-//! What it asks NUMA balancing stands there ([`crate::fair::numa`]), and so does cache-aware scheduling ([`crate::fair::cache`]).
+//! What balancing needs from NUMA balancing is in [`crate::fair::numa`], from cache-aware scheduling in [`crate::fair::cache`].
 
 mod active;
 mod by_group_type;
@@ -49,23 +49,23 @@ use crate::versions::ClockUpdate;
 use fentry::fentry;
 use units::{CpuId, CpuMask, Ns, unlikely};
 
-/// fair.c: sched_nr_migrate_break. Tasks looked at before the queue's lock is dropped for a moment.
+/// fair.c: sched_nr_migrate_break. How many tasks are looked at before the queue's lock is dropped for a moment.
 const SCHED_NR_MIGRATE_BREAK: u64 = 32;
 
 /// fair.c: MAX_PINNED_INTERVAL. Back-off limit with pinned tasks, in ms.
 const MAX_PINNED_INTERVAL: u32 = 512;
 
-/// What balancing keeps between its passes.
+/// What balancing keeps between passes.
 #[derive(Clone, Debug, Default)]
 pub struct BalanceState {
     /// Work queued for the stopper of each CPU, in order.
     pub(crate) stop_work: Vec<Vec<StopWork>>,
-    /// Who sleeps until the stopper of a CPU is through.
+    /// The task that sleeps until the stopper of a CPU is done.
     pub(crate) stop_waiter: Vec<Option<TaskId>>,
-    /// `load_balance_mask`. One serves all CPUs, because here a pass is one step that nothing interrupts.
+    /// `load_balance_mask`. All CPUs share one, because a pass is a single step here that nothing interrupts.
     load_balance_mask: CpuMask,
     should_we_balance_tmpmask: CpuMask,
-    /// `env.tasks`: the detached tasks of the pass under way.
+    /// `env.tasks`: the tasks detached in the current pass.
     tasks: Vec<TaskId>,
     balancing: Balancing,
     /// Cache-aware scheduling (v7.2).
@@ -74,8 +74,9 @@ pub struct BalanceState {
     max_load_balance_interval: u64,
 }
 
-/// fair.c: the lock `balancing`, later `sched_balance_running`, which whoever balances a level with SD_SERIALIZE holds and nobody waits for. Passes follow
-/// each other here, but not their clocks: it is taken at any time between the last holder's `from` and `until`.
+/// fair.c: the lock `balancing`, later `sched_balance_running`: a CPU that balances a level with SD_SERIALIZE holds it, and no CPU waits
+/// for it. Passes run one after another here, but their clocks overlap: the lock is taken at any time between the last holder's `from` and
+/// `until`.
 #[derive(Clone, Copy, Debug, Default)]
 struct Balancing {
     from: Ns,
@@ -89,64 +90,64 @@ pub(super) struct LbFlags {
     pub all_pinned: bool,
     /// LBF_NEED_BREAK
     pub need_break: bool,
-    /// LBF_DST_PINNED: some task may not run on `dst_cpu`, but on `new_dst_cpu`.
+    /// LBF_DST_PINNED: a task may not run on `dst_cpu`, but may on `new_dst_cpu`.
     pub dst_pinned: bool,
-    /// LBF_SOME_PINNED: some task may not run on `dst_cpu`.
+    /// LBF_SOME_PINNED: a task may not run on `dst_cpu`.
     pub some_pinned: bool,
-    /// LBF_ACTIVE_LB: active balancing, which does not ask whether a task is hot.
+    /// LBF_ACTIVE_LB: active balancing, which ignores whether a task is cache-hot.
     pub active_lb: bool,
-    /// LBF_ACTIVE_LB_LLC: active balancing towards the cache that a task prefers (v7.2).
+    /// LBF_ACTIVE_LB_LLC: active balancing towards the LLC that a task prefers (v7.2).
     pub active_lb_llc: bool,
-    /// LBF_LLC_PINNED: some task had better stay below its cache (v7.2).
+    /// LBF_LLC_PINNED: a task should stay in its LLC (v7.2).
     pub llc_pinned: bool,
-    /// `p->sched_task_hot` of the task just looked at: it is hot, and may move all the same.
+    /// `p->sched_task_hot` of the task just looked at: it is hot, but may move all the same.
     pub hot: bool,
 }
 
-/// fair.c: enum migration_type. In what `imbalance` is counted, and what is to move.
+/// fair.c: enum migration_type. The unit of `imbalance`, and what is to move.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub(super) enum MigrationType {
-    /// Load: 1024 = a nice-0 task that always runs.
+    /// Load: 1024 is a nice-0 task that always runs.
     #[default]
     Load,
-    /// Utilization: 1024 = a full CPU.
+    /// Utilization: 1024 is a full CPU.
     Util,
     /// A number of tasks.
     Task,
     /// One task that is too big for its CPU.
     Misfit,
-    /// One task that prefers the cache of the pulling CPU (v7.2).
+    /// One task that prefers the LLC of the pulling CPU (v7.2).
     LlcTask,
 }
 
-/// fair.c: struct lb_env. `src_rq` and `dst_rq` are those of the CPUs.
+/// fair.c: struct lb_env. `src_rq` and `dst_rq` are those of the two CPUs.
 #[derive(Debug)]
 pub(super) struct LbEnv {
     pub sd: SdId,
     pub src_cpu: CpuId,
     pub dst_cpu: CpuId,
-    /// CPUs that may take what `dst_cpu` may not; none for active balancing.
+    /// CPUs that may take tasks which may not run on `dst_cpu`; none for active balancing.
     pub dst_grpmask: Option<MaskId>,
     pub new_dst_cpu: CpuId,
-    /// Whether the whole core of `dst_cpu` idles, but for that CPU itself.
+    /// Whether the core of `dst_cpu` is idle, apart from that CPU itself.
     pub dst_core_idle: bool,
     pub idle: CpuIdleType,
     pub imbalance: i64,
     pub migration_type: MigrationType,
     pub fbq_type: FbqType,
-    /// The CPUs under consideration.
+    /// The CPUs to consider.
     pub cpus: CpuMask,
     pub flags: LbFlags,
     pub loop_: u64,
     pub loop_break: u64,
     pub loop_max: u64,
     pub tasks: Vec<TaskId>,
-    /// `need_unlock`: since when it holds the lock of serialized levels, if it took it ([`Serialized::Search`]).
+    /// `need_unlock`: since when this pass holds the lock of serialized levels, if it took it ([`Serialized::Search`]).
     pub serialized: Option<Ns>,
 }
 
 impl LbEnv {
-    /// To balance a domain for `cpu`, nothing looked at yet.
+    /// For balancing a domain on behalf of `cpu`; nothing has been looked at yet.
     pub(super) fn new(sd: SdId, cpu: CpuId, idle: CpuIdleType) -> LbEnv {
         LbEnv {
             sd,
@@ -177,15 +178,14 @@ enum Outcome {
     Unbalanced { active_balance: bool },
     /// `out_balanced`
     Balanced,
-    /// `out_all_pinned`: affinity held every task on this level.
+    /// `out_all_pinned`: affinity kept every task of this level in place.
     AllPinned,
-    /// `out_one_pinned`: what runs on the busiest CPU may not come here.
+    /// `out_one_pinned`: the running task of the busiest CPU may not come here.
     OnePinned,
 }
 
 impl<A: Arch> Sched<A> {
-    /// What sched_init() and update_max_interval() do for load balancing. Every CPU is due at boot;
-    /// ticks alone spread them.
+    /// The parts of sched_init() and update_max_interval() for load balancing. At boot, every CPU is due at once; only ticks spread them.
     pub(crate) fn init_balance(&mut self) {
         let jiffies = self.jiffies();
         self.update_max_interval();
@@ -198,8 +198,8 @@ impl<A: Arch> Sched<A> {
         self.init_sched_cache();
     }
 
-    /// fair.c: load_balance(). Brings `this_cpu` into balance with the other groups of the domain; the count of moved
-    /// tasks. Clears `continue_balancing` if another CPU of the group is to do this.
+    /// fair.c: load_balance(). Balances `this_cpu` with the other groups of the domain; returns the number of moved tasks. Clears
+    /// `continue_balancing` if another CPU of the group is to do this.
     #[fentry]
     pub(super) fn load_balance(
         &mut self,
@@ -233,7 +233,7 @@ impl<A: Arch> Sched<A> {
         }
     }
 
-    /// `env.dst_grpmask`: who may take tasks besides the CPU that pulls.
+    /// `env.dst_grpmask`: the CPUs that may take tasks besides the pulling one.
     fn dst_grpmask(&self, sd: SdId) -> MaskId {
         let group = &self.domains[self.domains[sd].groups];
         match self.kernel.balance.dst_group {
@@ -242,7 +242,7 @@ impl<A: Arch> Sched<A> {
         }
     }
 
-    /// find_busiest_group() of each mechanism. `None` if there is nothing to pull; else sets what to move.
+    /// find_busiest_group() of each mechanism. `None` if there is nothing to pull; otherwise sets what to move.
     fn find_busiest_group(&mut self, env: &mut LbEnv) -> Option<SgId> {
         match self.kernel.balance.mechanism {
             Mechanism::ByLoad => self.find_busiest_group_by_load(env),
@@ -258,8 +258,8 @@ impl<A: Arch> Sched<A> {
         }
     }
 
-    /// The part of update_sd_lb_stats() that says which of the busiest group's queues are asked first: between nodes those
-    /// without tasks that are where they should be. `nr_running`: the group's fair tasks.
+    /// The part of update_sd_lb_stats() that decides which of the busiest group's queues come first: between nodes, those that have tasks
+    /// outside a node that they prefer. `nr_running`: the group's fair tasks.
     fn classify_busiest(&self, env: &mut LbEnv, busiest: Option<SgId>, nr_running: u32) {
         let Some(busiest) = busiest.filter(|_| self.numa.is_used()) else { return };
         if !self.domains[env.sd].flags.has(SdFlags::SD_NUMA) {
@@ -273,7 +273,7 @@ impl<A: Arch> Sched<A> {
         env.fbq_type = FbqType::classify(nr_running, numa, preferred);
     }
 
-    /// Whether find_busiest_queue() passes a queue by, because others have tasks that had rather go.
+    /// Whether find_busiest_queue() skips a queue, because other queues have tasks that rather should go.
     #[inline]
     fn spares_queue(&self, env: &LbEnv, cpu: CpuId) -> bool {
         self.numa.is_used() && self.fbq_classify_rq(cpu) > env.fbq_type
@@ -307,7 +307,7 @@ impl<A: Arch> Sched<A> {
             self.update_lb_imbalance_stat(env);
             env.src_cpu = busiest;
             *ld_moved = 0;
-            // Until a task is found that may come.
+            // This holds until a task is found that may come.
             env.flags.all_pinned |= self.kernel.balance.one_pinned == OnePinned::AsFound;
             if self.rq[busiest].nr_running > 1 {
                 *ld_moved = self.pull_tasks(env);
@@ -326,7 +326,7 @@ impl<A: Arch> Sched<A> {
         }
     }
 
-    /// fair.c: update_lb_imbalance_stat(). Up to v6.12 all kinds of imbalance are one counter.
+    /// fair.c: update_lb_imbalance_stat(). Up to v6.12 all kinds of imbalance share one counter.
     fn update_lb_imbalance_stat(&mut self, env: &LbEnv) {
         let (imbalance, migration_type) = (env.imbalance as u32, env.migration_type);
         self.count_balance(env, |stats, idle| {
@@ -335,15 +335,15 @@ impl<A: Arch> Sched<A> {
                 MigrationType::Util => &mut stats.lb_imbalance_util,
                 MigrationType::Task => &mut stats.lb_imbalance_task,
                 MigrationType::Misfit => &mut stats.lb_imbalance_misfit,
-                // Schedstats know nothing of tasks and their caches.
+                // Schedstats have no counter for the LLCs that tasks prefer.
                 MigrationType::LlcTask => return,
             };
             counter[idle] = counter[idle].wrapping_add(imbalance);
         });
     }
 
-    /// load_balance() at `more_balance`: moves tasks off `src_cpu`, and on, where some may go only to another CPU of the
-    /// own group. The count of moved tasks.
+    /// load_balance() at `more_balance`: moves tasks off `src_cpu`, and continues for another CPU of the own group if some tasks may only
+    /// go there. Returns the number of moved tasks.
     fn pull_tasks(&mut self, env: &mut LbEnv) -> u32 {
         env.flags.all_pinned = true;
         env.loop_max = self.sysctl.sched_nr_migrate.min(u64::from(self.rq[env.src_cpu].nr_running));
@@ -372,7 +372,7 @@ impl<A: Arch> Sched<A> {
         }
     }
 
-    /// Tells the parent domain that affinity kept this level from its balance.
+    /// Tells the parent domain that affinity kept this level from being balanced.
     fn flag_group_imbalance(&mut self, env: &LbEnv) {
         if env.flags.some_pinned && env.imbalance > 0 {
             self.set_group_imbalance(env.sd, true);
@@ -405,7 +405,7 @@ impl<A: Arch> Sched<A> {
             return Outcome::Unbalanced { active_balance: false };
         }
         self.count_balance(env, |stats, idle| stats.lb_failed[idle] += 1);
-        // New-idle balancing is too frequent to count as failure; and a task that stays below its cache is meant to.
+        // Newly-idle balancing is too frequent for its failures to count; and a task that stays in its LLC is meant to.
         if env.idle != CpuIdleType::NewlyIdle && !self.ignores_misfit(env) && !env.flags.llc_pinned {
             self.domains[sd].nr_balance_failed += 1;
         }
@@ -416,12 +416,12 @@ impl<A: Arch> Sched<A> {
         }
     }
 
-    /// Whether the pass was about a misfit task, whose failure says nothing about the domain.
+    /// Whether the pass concerned a misfit task, whose failure says nothing about the domain.
     fn ignores_misfit(&self, env: &LbEnv) -> bool {
         env.migration_type == MigrationType::Misfit && self.kernel.balance.misfit_failures == MisfitFailures::Ignored
     }
 
-    /// load_balance() at `out_balanced`, `out_all_pinned` and `out_one_pinned`, and the intervals of the other ends.
+    /// load_balance() at `out_balanced`, `out_all_pinned` and `out_one_pinned`, and the intervals after the other outcomes.
     fn tune_balance_interval(&mut self, env: &mut LbEnv, outcome: Outcome) {
         let rules = self.kernel.balance;
         let keeps_flag = rules.imbalance_flag == ImbalanceFlag::KeptIfPinned && env.flags.all_pinned;
@@ -462,8 +462,8 @@ impl<A: Arch> Sched<A> {
         }
     }
 
-    /// fair.c: should_we_balance(). Of an idle group the first idle CPU balances for all, of a busy one the first.
-    /// Differs: v4.15 and v4.16, too, look whether `dst_cpu` is one of the balanced CPUs, which matters while CPUs come and go.
+    /// fair.c: should_we_balance(). Among the CPUs of a group, the first idle one balances for all; if none is idle, the first.
+    /// Differs: v4.15 and v4.16 also check whether `dst_cpu` is one of the balanced CPUs, which matters while CPUs come and go.
     fn should_we_balance(&mut self, env: &LbEnv) -> bool {
         let rules = self.kernel.balance;
         let bails = rules.newidle_bail == NewidleBail::BeforeEachSearch;
@@ -508,14 +508,14 @@ impl<A: Arch> Sched<A> {
                 break;
             }
             idle_smt = idle_smt.or(Some(cpu));
-            // Its core is busy, so its siblings need not be looked at.
+            // This core is busy, so its siblings need not be looked at.
             self.topology.smt[cpu].iter().for_each(|sibling| left.clear(sibling));
         }
         self.balance.should_we_balance_tmpmask = left;
         idle_core.or(idle_smt).unwrap_or_else(|| self.domains.group_balance_cpu(sg)) == env.dst_cpu
     }
 
-    /// fair.c: is_core_idle(). Whether all other threads of the CPU's core idle.
+    /// fair.c: is_core_idle(). Whether all other threads of the CPU's core are idle.
     pub(in crate::fair) fn is_core_idle(&mut self, cpu: CpuId) -> bool {
         let mut from = 0;
         while let Some(sibling) = self.topology.smt[cpu].next_from(from) {
@@ -527,7 +527,7 @@ impl<A: Arch> Sched<A> {
         true
     }
 
-    /// Sets `rd->overload` of `cpu`'s root domain, and writes only what changes.
+    /// Sets `rd->overload` of the root domain of `cpu`, and writes only a changed value.
     fn set_overload(&mut self, cpu: CpuId, overload: bool) {
         self.read_root_domain(cpu);
         if self.root_domain(cpu).overload != overload {
@@ -549,14 +549,14 @@ impl<A: Arch> Sched<A> {
         }
     }
 
-    /// Since v4.12 who takes a queue's lock brings its clock up to date; before, every enqueue and dequeue did.
+    /// Since v4.12 a CPU updates a queue's clock after taking its lock; before, every enqueue and dequeue updated it.
     pub(super) fn update_rq_clock_of_caller(&mut self, cpu: CpuId) {
         if self.kernel.core.clock == ClockUpdate::Callers {
             self.update_rq_clock(cpu);
         }
     }
 
-    /// The fair tasks of a CPU that count for balancing: `rq->cfs.h_nr_runnable`, or all that are queued.
+    /// The fair tasks of a CPU that count for balancing: `rq->cfs.h_nr_runnable`, or all queued ones.
     #[inline]
     pub(in crate::fair) fn counted_tasks(&self, cpu: CpuId) -> u32 {
         let cfs = &self.cfs_rq[self.rq[cpu].cfs];

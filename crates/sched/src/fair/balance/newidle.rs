@@ -12,24 +12,24 @@ use crate::topology::{CpuIdleType, NewidleHistory, SdFlags, SdId};
 use fentry::fentry;
 use units::{CpuId, unlikely};
 
-/// Sides of the dice of NI_RANDOM, and calls after which the success rate is reckoned anew.
+/// The number of sides of the NI_RANDOM dice, and of calls after which the success rate is recomputed.
 const SIDES: u32 = 1024;
 
-/// NI_RATE: 1024 calls that took 4 s make up for one side of the dice in each 4 ms, in powers of two of ns.
+/// NI_RATE: 1024 calls that took 4 s make up for one side of the dice per 4 ms, in powers of two of ns.
 const NI_RATE_SHIFT: u32 = 22;
 
 impl<A: Arch> Sched<A> {
-    /// `sched_clock_cpu()`, by which balancing measures its own cost. In ns.
+    /// `sched_clock_cpu()`, with which balancing measures its own cost. In ns.
     fn sched_clock_cpu(&mut self) -> u64 {
         self.path(Path::sched_clock_cpu);
         self.arch.sched_clock(self.this_cpu).0
     }
 
-    /// fair.c: sched_balance_newidle(). Looks for work before the CPU goes idle, as far up its domains as it expects to idle
-    /// longer than the search takes. The count of pulled tasks; -1 if a task of a higher class came meanwhile.
+    /// fair.c: sched_balance_newidle(). Looks for work before the CPU goes idle, as far up its domains as the expected idle time
+    /// exceeds the cost of a search. Returns the number of pulled tasks; -1 if a task of a higher class arrived meanwhile.
     ///
     /// Called with the queue's lock held, which it drops and takes again.
-    /// Differs: v4.5 does not ask whether the CPU is on its way down.
+    /// Differs: v4.5 does not check whether the CPU is on its way down.
     #[doc(alias = "sched_balance_newidle")]
     #[doc(alias = "newidle_balance")]
     #[fentry]
@@ -58,7 +58,7 @@ impl<A: Arch> Sched<A> {
             self.rq_lock(this_cpu);
             let rq = &mut self.rq[this_cpu];
             rq.max_idle_balance_cost = rq.max_idle_balance_cost.max(curr_cost);
-            // What was queued while the lock was dropped counts as pulled.
+            // A task queued while the lock was dropped counts as pulled.
             pulled_task = pulled;
             if pulled_task == 0 && self.cfs_h_nr_running(this_cpu) > 0 {
                 pulled_task = 1;
@@ -69,9 +69,10 @@ impl<A: Arch> Sched<A> {
         rq.next_balance = rq.next_balance.min(next_balance);
         let looks = match (self.kernel.core.pick_order, self.kernel.core.balance_fair) {
             (PickOrder::PullInPick, _) => true,
-            // Since v5.4 only after a search, in which the queue was not locked.
+            // Since v5.4 only after a search, during which the queue was unlocked.
             (_, BalanceFair::NothingRuns | BalanceFair::NoFairTask) => searches,
-            // Here rq_modified_above() decides: who waited before does not count, and a path is atomic, so that nobody comes meanwhile.
+            // rq_modified_above() decides here: tasks that waited before do not count, and a path is atomic, so that none arrives
+            // meanwhile.
             (_, BalanceFair::InPick) => false,
         };
         if looks && rq.nr_running != h_nr_running {
@@ -85,10 +86,10 @@ impl<A: Arch> Sched<A> {
         pulled_task
     }
 
-    /// Whether some CPU has a task to give, and this one is going to idle for long enough to look for it.
+    /// Whether a CPU has a task to give, and this one is going to idle long enough to look for it.
     fn is_newidle_worth_while(&mut self, this_cpu: CpuId) -> bool {
         let gate = self.kernel.balance.newidle_gate;
-        // What the CPU knows of itself comes first there.
+        // This gate first checks what the CPU knows about itself.
         if gate == NewidleGate::MigrationCost && self.rq[this_cpu].avg_idle < self.sysctl.sched_migration_cost {
             return false;
         }
@@ -103,7 +104,7 @@ impl<A: Arch> Sched<A> {
         }
     }
 
-    /// idle_balance(), where it ages the CPU's load under the lock that it has. When that began, if so.
+    /// The part of idle_balance() that ages the CPU's load under the lock it already holds. Returns when that began, if it did.
     fn age_before_newidle(&mut self, this_cpu: CpuId) -> Option<u64> {
         if self.kernel.balance.newidle_averages == NewidleAverages::Relocked {
             return None;
@@ -113,7 +114,8 @@ impl<A: Arch> Sched<A> {
         Some(t0)
     }
 
-    /// idle_balance() over the domains: tasks pulled, and what it cost in ns. `aged`: since when it counts, if load was aged before.
+    /// The walk of idle_balance() over the domains. Returns the number of pulled tasks and the cost in ns. `aged`: the start of
+    /// the measured time, if load was aged before.
     fn newidle_balance_domains(&mut self, this_cpu: CpuId, next_balance: &mut u64, aged: Option<u64>) -> (i32, u64) {
         let rules = self.kernel.balance;
         let with_averaging = rules.newidle_cost == NewidleCost::WithAveraging;
@@ -175,8 +177,8 @@ impl<A: Arch> Sched<A> {
         (pulled_task, curr_cost)
     }
 
-    /// By how much a success counts, so that the rate comes out right although not every call searches; `None` if this one does
-    /// not. With NI_RANDOM a domain is searched as often as that succeeds, of 1024 calls `newidle_ratio` + 1.
+    /// The weight of a success, which keeps the rate right although not every call searches; `None` if this call does not. With
+    /// NI_RANDOM, a domain is searched as often as searches succeed: in about `newidle_ratio` + 1 of 1024 calls.
     fn newidle_weight(&mut self, sd: SdId) -> Option<u32> {
         if !self.sched_feat(Feature::NI_RANDOM) || self.kernel.domains.newidle == NewidleHistory::Absent {
             return Some(1);
@@ -192,8 +194,8 @@ impl<A: Arch> Sched<A> {
         Some((SIDES + weight / 2) / weight)
     }
 
-    /// fair.c: update_newidle_stats(). The successes of the last 512 to 1024 calls, out of 1024; with NI_RATE more by one for each 4 ms that
-    /// the last 512 calls took, so that searches that are seldom are not saved.
+    /// fair.c: update_newidle_stats(). The successes of the last 512 to 1024 calls, out of 1024. NI_RATE adds one for each 4 ms
+    /// that the last 512 calls took, so that infrequent searches are not saved.
     pub(super) fn update_newidle_stats(&mut self, sd: SdId, success: u32) {
         let domain = &mut self.domains[sd];
         domain.newidle_call += 1;
@@ -211,7 +213,7 @@ impl<A: Arch> Sched<A> {
         }
     }
 
-    /// What the rate becomes of which `success` of 1024 calls were a success.
+    /// The new rate after `success` of 1024 calls succeeded.
     fn newidle_rate(&mut self, sd: SdId, success: u32) -> u32 {
         let now = self.sched_clock_cpu();
         let since = now.saturating_sub(std::mem::replace(&mut self.domains[sd].newidle_stamp, now));
@@ -219,11 +221,11 @@ impl<A: Arch> Sched<A> {
         (seldom + u64::from(success)).min(u64::from(SIDES)) as u32
     }
 
-    /// fair.c: update_newidle_cost(). Notes what a search cost (in ns; 0: none was made). Whether the cost known so far has just
-    /// lost about 1%, as it does in a second.
+    /// fair.c: update_newidle_cost(). Records the cost of a search (in ns; 0: there was none). Returns whether the known cost has
+    /// just decayed by about 1%, as it does once per second.
     ///
-    /// Differs: who has searched counts its success itself, also where searching costs nothing. Until v5.15 these were two
-    /// pieces of code, of which the one that decays was never called with a cost.
+    /// Differs: a call that searched also counts its success where searching costs nothing. Until v5.15 these were two pieces of
+    /// code, of which the decaying one was never called with a cost.
     pub(super) fn update_newidle_cost(&mut self, sd: SdId, cost: u64) -> bool {
         let now = self.jiffies();
         let hz = self.hz;

@@ -8,7 +8,7 @@ use fentry::fentry;
 use units::{CpuId, Ns};
 
 impl<A: Arch> Sched<A> {
-    /// fair.c: update_max_interval(). A tenth of a second for each CPU that is up.
+    /// fair.c: update_max_interval(). A tenth of a second for each CPU that is online.
     pub(crate) fn update_max_interval(&mut self) {
         self.balance.max_load_balance_interval = self.hz * self.cpu_online_mask.weight() as u64 / 10;
     }
@@ -17,7 +17,7 @@ impl<A: Arch> Sched<A> {
     fn get_sd_balance_interval(&self, sd: SdId, cpu_busy: bool) -> u64 {
         let domain = &self.domains[sd];
         let interval_ms = u64::from(domain.balance_interval) * if cpu_busy { u64::from(domain.busy_factor) } else { 1 };
-        // Lengths of time do not depend on when it is.
+        // Durations do not depend on the current time.
         let clock = self.balance_clock(0);
         let mut interval = clock.msecs_to_jiffies(interval_ms);
         if cpu_busy && self.kernel.balance.busy_interval == BusyInterval::OneJiffyLess {
@@ -26,13 +26,14 @@ impl<A: Arch> Sched<A> {
         interval.min(clock.max_load_balance_interval).max(1)
     }
 
-    /// fair.c: update_next_balance(). For an idle CPU: moves `next_balance` (jiffies) to where the domain is due, if earlier.
+    /// fair.c: update_next_balance(), for an idle CPU: moves `next_balance` (jiffies) forward to when the domain is
+    /// due, if that is earlier.
     pub(super) fn update_next_balance(&self, sd: SdId, next_balance: &mut u64) {
         let next = self.domains[sd].last_balance + self.get_sd_balance_interval(sd, false);
         *next_balance = (*next_balance).min(next);
     }
 
-    /// Whether the CPU waits as long between balances as a busy one.
+    /// Whether the CPU waits as long between balancing passes as a busy one.
     fn is_busy(&mut self, cpu: CpuId, idle: CpuIdleType) -> bool {
         let may_count_as_idle = self.kernel.balance.idle_policy_cpu == IdlePolicyCpu::Idle;
         idle != CpuIdleType::Idle && !(may_count_as_idle && self.sched_idle_cpu(cpu))
@@ -86,7 +87,7 @@ impl<A: Arch> Sched<A> {
         }
     }
 
-    /// rebalance_domains() for one domain. Its balance interval now, in jiffies.
+    /// rebalance_domains() for one domain. Returns its current balance interval, in jiffies.
     fn rebalance_domain(&mut self, cpu: CpuId, sd: SdId, idle: &mut CpuIdleType, continue_balancing: &mut bool) -> u64 {
         let busy = self.is_busy(cpu, *idle);
         let mut interval = self.get_sd_balance_interval(sd, busy);
@@ -98,7 +99,7 @@ impl<A: Arch> Sched<A> {
         }
         if self.jiffies() >= self.domains[sd].last_balance + interval {
             if self.load_balance(cpu, sd, *idle, continue_balancing) > 0 {
-                // Tasks may have gone to another CPU of the group, so this says nothing about `cpu`.
+                // Tasks may have gone to another CPU of the group, so the result says nothing about `cpu`.
                 *idle = if self.idle_cpu(cpu) { CpuIdleType::Idle } else { CpuIdleType::NotIdle };
             }
             self.domains[sd].last_balance = self.jiffies();
@@ -111,7 +112,8 @@ impl<A: Arch> Sched<A> {
         interval
     }
 
-    /// `spin_trylock(&balancing)` at this time, which looks first, or `atomic_cmpxchg_acquire(&sched_balance_running, 0, 1)`.
+    /// `spin_trylock(&balancing)` at this time, after a look at the lock, or
+    /// `atomic_cmpxchg_acquire(&sched_balance_running, 0, 1)`.
     fn try_balancing(&mut self, now: Ns) -> bool {
         let held = self.balance.balancing.is_held_at(now);
         if held && self.kernel.balance.serialized == Serialized::PeriodicVisit {
@@ -122,7 +124,8 @@ impl<A: Arch> Sched<A> {
         !held
     }
 
-    /// load_balance(), where it takes `sched_balance_running` for a level that asks for it. Whether it may go on.
+    /// The part of load_balance() that takes `sched_balance_running` for a serialized level. Returns whether the pass
+    /// may go on.
     pub(super) fn begin_serialized(&mut self, env: &mut LbEnv) -> bool {
         if env.serialized.is_some() || !self.domains[env.sd].flags.has(SdFlags::SD_SERIALIZE) {
             return true;
@@ -136,13 +139,14 @@ impl<A: Arch> Sched<A> {
         true
     }
 
-    /// Where it lets go of it.
+    /// The part of load_balance() that releases it.
     pub(super) fn end_serialized(&mut self, from: Ns) {
         self.write_balance_running();
         self.balance.balancing = Balancing { from, until: self.arch.sched_clock(self.this_cpu) };
     }
 
-    /// fair.c: run_rebalance_domains(). The softirq: first for others, so that what this CPU pulls for itself does not end it.
+    /// fair.c: run_rebalance_domains(). The softirq: balances for other CPUs first, because what this CPU pulls for
+    /// itself would end that.
     #[doc(alias = "sched_balance_softirq")]
     #[fentry]
     pub(crate) fn run_rebalance_domains(&mut self) {
@@ -157,8 +161,9 @@ impl<A: Arch> Sched<A> {
         self.rebalance_domains(this_cpu, idle);
     }
 
-    /// fair.c: trigger_load_balance(). On the tick: whether the softirq is due; also kicks an idle CPU if that is.
-    /// Differs: v4.5 does not ask whether the CPU is on its way down.
+    /// fair.c: trigger_load_balance(). Called on the tick: returns whether the softirq is due, and kicks an idle CPU if
+    /// needed.
+    /// Differs: v4.5 does not check whether the CPU is on its way down.
     #[doc(alias = "sched_balance_trigger")]
     #[fentry]
     pub(crate) fn trigger_load_balance(&mut self, cpu: CpuId) -> bool {

@@ -1,4 +1,4 @@
-//! What differs between kernel versions in load balancing, each as a behaviour of its own.
+//! The differences between kernel versions in load balancing, each as a behaviour of its own.
 
 mod groups;
 mod moving;
@@ -10,7 +10,7 @@ pub use when::*;
 
 use crate::fair::cache::CacheAware;
 
-/// One kernel's way to balance load. A version is its predecessor with a few fields changed.
+/// How one kernel version balances load. A version is its predecessor with a few fields changed.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct BalanceRules {
     pub mechanism: Mechanism,
@@ -137,7 +137,7 @@ impl BalanceRules {
     /// v4.16 balances as v4.15 does.
     pub const V4_16: BalanceRules = BalanceRules::V4_15;
 
-    /// As 6.1.192 has it.
+    /// As in 6.1.192.
     pub const V6_1: BalanceRules = BalanceRules {
         newidle_detach: NewidleDetach::One,
         mechanism: Mechanism::ByGroupType,
@@ -166,7 +166,7 @@ impl BalanceRules {
         ..BalanceRules::V4_16
     };
 
-    /// As 6.12.117 has it.
+    /// As in 6.12.117.
     pub const V6_12: BalanceRules = BalanceRules {
         asym_packing: PackingOrder::IdleCores,
         sibling_imbalance: SiblingImbalance::ByCores,

@@ -1,4 +1,5 @@
-//! A queue that has used up its runtime leaves the hierarchy, with everything below it, and comes back (until v6.17).
+//! A queue that has used up its runtime leaves the hierarchy, with everything below it, and returns later (until
+//! v6.17).
 
 use super::{Throttle, ThrottleAsks, ThrottleLevels, ThrottledClock, ThrottledLeaf, ThrottledTime};
 use crate::arch::Arch;
@@ -7,7 +8,7 @@ use crate::fair::load::UpdateLoad;
 use crate::sched::*;
 use units::CpuId;
 
-/// Tasks below a queue, as the queues above it count them.
+/// Tasks below a queue, as the queues above count them.
 #[derive(Clone, Copy)]
 struct TaskDelta {
     tasks: u32,
@@ -16,7 +17,7 @@ struct TaskDelta {
 }
 
 impl TaskDelta {
-    /// Above an idle group all its tasks count as idle.
+    /// Above an idle group, all its tasks count as idle.
     fn enter(&mut self, group: &CfsRq) {
         if group.idle {
             self.idle = self.tasks;
@@ -27,7 +28,7 @@ impl TaskDelta {
 impl<A: Arch> Sched<A> {
     // The hierarchy below.
 
-    /// fair.c: tg_throttle_down(). Time stops for the group's queue on `cpu`.
+    /// fair.c: tg_throttle_down(). Stops the clock of the group's queue on `cpu`.
     fn tg_throttle_down(&mut self, tg: TgId, cpu: CpuId) {
         let cfs = self.tg[tg].cfs_rq[cpu.index()];
         let (clock, clock_pelt) = (self.rq[cpu].clock, self.rq_clock_pelt(cpu));
@@ -40,7 +41,7 @@ impl<A: Arch> Sched<A> {
             return;
         }
         queue.throttled_clock_pelt = match rules.throttled_clock {
-            // Who looks at the clock takes the time off again.
+            // Readers of the clock subtract that time themselves.
             ThrottledClock::Unadjusted => clock_pelt.wrapping_add(queue.throttled_clock_pelt_time),
             ThrottledClock::Adjusted => clock_pelt,
         };
@@ -52,12 +53,12 @@ impl<A: Arch> Sched<A> {
         }
     }
 
-    /// fair.c: tg_unthrottle_up(). Time goes on, if nothing else above is throttled.
+    /// fair.c: tg_unthrottle_up(). The clock goes on, unless something else above is throttled.
     fn tg_unthrottle_up(&mut self, tg: TgId, cpu: CpuId) {
         let cfs = self.tg[tg].cfs_rq[cpu.index()];
         let (clock, clock_pelt) = (self.rq[cpu].clock, self.rq_clock_pelt(cpu));
         let queue = &mut self.cfs_rq[cfs];
-        // Below zero in a group that did not know of its parent's throttling when it was made.
+        // Negative in a group that did not know of its parent's throttling when it was created.
         queue.throttle_count -= 1;
         queue.pelt_clock_throttled = queue.throttle_count != 0;
         if queue.throttle_count != 0 {
@@ -79,7 +80,8 @@ impl<A: Arch> Sched<A> {
         }
     }
 
-    /// The end of `enqueue_entity()` on an empty queue that may not run: from now on the throttling costs something.
+    /// The end of `enqueue_entity()` on an empty queue that may not run: from now on, throttling keeps something
+    /// waiting.
     pub(crate) fn start_throttled_clocks(&mut self, cfs: CfsRqId) {
         let rules = self.kernel.bandwidth;
         if rules.throttle == Throttle::Task || rules.throttled_time == ThrottledTime::Always {
@@ -102,7 +104,7 @@ impl<A: Arch> Sched<A> {
         TaskDelta { tasks: queue.h_nr_running, idle: queue.idle_h_nr_running, delayed: queue.h_nr_delayed }
     }
 
-    /// `throttle_cfs_rq()` until v6.17. Takes the queue's entity off, level by level as the levels fall empty.
+    /// `throttle_cfs_rq()` until v6.17. Dequeues the queue's entity, and those above it as their queues become empty.
     pub(super) fn throttle_cfs_rq_queue(&mut self, cfs: CfsRqId) -> bool {
         let (tg, cpu) = (self.cfs_rq[cfs].tg, self.cfs_rq[cfs].rq);
         let rules = self.kernel.bandwidth;
@@ -130,8 +132,8 @@ impl<A: Arch> Sched<A> {
         true
     }
 
-    /// The walk up of `throttle_cfs_rq()`. It ends where an entity is not queued: there somebody else is throttled, or the last task
-    /// of the queue is on its way out.
+    /// The walk up of `throttle_cfs_rq()`. It stops where an entity is not queued: another queue is throttled there, or
+    /// the last task of the queue is on its way out.
     fn dequeue_throttled(&mut self, cfs: CfsRqId, tg: TgId, cpu: CpuId) {
         let mut delta = self.task_delta(cfs);
         let averages = self.kernel.bandwidth.throttle_levels == ThrottleLevels::Averages;
@@ -143,7 +145,8 @@ impl<A: Arch> Sched<A> {
             }
             let above = self.se[se].cfs_rq;
             if dequeue {
-                // Special, so that it does not stay to pay for what it ran (DELAY_DEQUEUE); if it stays already, that ends.
+                // DEQUEUE_SPECIAL, so that the entity does not stay queued for its negative lag (DELAY_DEQUEUE); if it
+                // was delayed already, that ends.
                 let delayed = self.se[se].sched_delayed;
                 let flags = QueueFlags { sleep: true, special: true, delayed, ..QueueFlags::default() };
                 self.dequeue_group_entity(above, se, flags);
@@ -162,7 +165,7 @@ impl<A: Arch> Sched<A> {
         self.sub_nr_running(cpu, delta.tasks);
     }
 
-    /// `unthrottle_cfs_rq()` until v6.17. The queue's lock is held; so its entity comes back.
+    /// `unthrottle_cfs_rq()` until v6.17. The queue's lock is held; its entity returns.
     pub(super) fn unthrottle_cfs_rq_queue(&mut self, cfs: CfsRqId) {
         let (tg, cpu) = (self.cfs_rq[cfs].tg, self.cfs_rq[cfs].rq);
         self.cfs_rq_runtime_mut(cfs).throttled = false;
@@ -184,7 +187,7 @@ impl<A: Arch> Sched<A> {
         }
     }
 
-    /// The walk up of `unthrottle_cfs_rq()`. It ends at a queue that is throttled itself.
+    /// The walk up of `unthrottle_cfs_rq()`. It stops at a queue that is throttled itself.
     fn enqueue_unthrottled(&mut self, cfs: CfsRqId, tg: TgId, cpu: CpuId) {
         let mut delta = self.task_delta(cfs);
         let averages = self.kernel.bandwidth.throttle_levels == ThrottleLevels::Averages;
@@ -213,7 +216,7 @@ impl<A: Arch> Sched<A> {
             }
             level = self.se[se].parent;
         }
-        // The first fair tasks of this CPU.
+        // These are the first fair tasks of this CPU.
         if self.has_fair_server() && delta.tasks > 0 && self.cfs_rq[self.rq[cpu].cfs].h_nr_running == delta.tasks {
             self.dl_server_start(cpu);
         }

@@ -1,5 +1,5 @@
-//! A throttled queue stays where it is, and its tasks leave it one by one: each when it has run there and is on its way to user mode, where
-//! it holds nothing that others wait for (v6.18).
+//! A throttled queue stays in the hierarchy, and its tasks leave it one by one: each when it has been picked and is on its way to
+//! user mode, where it holds nothing that others wait for (v6.18).
 //!
 //! ```text
 //! runs on a throttled queue ─ task_throttle_setup_work ─▶ goes on in the kernel ─ throttle_cfs_rq_work ─▶ limbo (off the queue, `on_rq` still)
@@ -7,7 +7,8 @@
 //! queued again ◀────────────────────────────────────────────────────────────────────── tg_unthrottle_up ──┘
 //! ```
 //!
-//! What waits on a throttled queue is picked as ever, and leaves only then. The averages of a queue go on until nothing is queued there.
+//! Waiting tasks of a throttled queue are picked as usual, and leave only then. The averages of a queue go on until nothing is
+//! queued there.
 
 use super::Throttle;
 use crate::arch::Arch;
@@ -20,7 +21,7 @@ use units::{CpuId, unlikely};
 impl<A: Arch> Sched<A> {
     // Tasks.
 
-    /// fair.c: task_is_throttled(). Whether it has left its queue because of that.
+    /// fair.c: task_is_throttled(). Whether the task has left its queue because of throttling.
     #[inline]
     pub fn task_is_throttled(&self, p: TaskId) -> bool {
         unlikely(self.cfs_bandwidth_used()) && self.task_cold[p].throttled
@@ -38,8 +39,8 @@ impl<A: Arch> Sched<A> {
         unlikely(self.has_throttled_tasks()) && self.task_cold[p].sched_throttle_work
     }
 
-    /// fair.c: task_throttle_setup_work(), with the interrupt by which task_work_add() has another CPU leave user mode. Neither kernel threads
-    /// nor who exits will come there.
+    /// fair.c: task_throttle_setup_work(), with the interrupt by which task_work_add() makes another CPU leave user mode. Kernel
+    /// threads and exiting tasks are left out: they will not return to user mode.
     pub(crate) fn task_throttle_setup_work(&mut self, p: TaskId) {
         if self.task_has_throttle_work(p) || self.task[p].mm == 0 || self.is_exiting(p) {
             return;
@@ -52,8 +53,8 @@ impl<A: Arch> Sched<A> {
         }
     }
 
-    /// fair.c: throttle_cfs_rq_work(). What runs here is on its way to user mode: if its queue is throttled it leaves it. Returns whether it
-    /// did; then it must reschedule.
+    /// fair.c: throttle_cfs_rq_work(). The current task is on its way to user mode: if its queue is throttled, it leaves it.
+    /// Returns whether it did; then it must reschedule.
     pub(crate) fn throttle_cfs_rq_work(&mut self) -> bool {
         let cpu = self.this_cpu;
         let p = self.rq[cpu].curr.expect("a task is on its way to user mode");
@@ -64,7 +65,7 @@ impl<A: Arch> Sched<A> {
         self.task_rq_lock(p);
         let se = self.task[p].se;
         let cfs = self.se[se].cfs_rq;
-        // Otherwise it got runtime meanwhile, or another queue, or another class.
+        // Otherwise its queue got runtime meanwhile, or it has moved to another queue or class.
         let leaves = self.task[p].sched_class == SchedClass::Fair && self.throttled_hierarchy(cfs);
         if leaves {
             self.update_rq_clock(cpu);
@@ -80,14 +81,15 @@ impl<A: Arch> Sched<A> {
         leaves
     }
 
-    /// How a task leaves for being throttled: like one that falls asleep. Before v6.6, where no kernel does this, its vruntime must become
-    /// relative, for it may come back elsewhere without having been woken.
+    /// The flags with which a throttled task leaves: those of a task that falls asleep. Before v6.6, where no kernel does this,
+    /// its vruntime must become relative, because it may return elsewhere without being woken.
     fn throttle_flags(&self) -> QueueFlags {
         let sleep = self.kernel.entity.pick == Pick::Eevdf;
         QueueFlags { sleep, throttle: true, ..QueueFlags::default() }
     }
 
-    /// The part of `dequeue_entities()` that begins to count throttled time (`record_throttle_clock()`), at the levels from `se` up.
+    /// The part of `dequeue_entities()` that begins to count throttled time (`record_throttle_clock()`), at the levels from `se`
+    /// up.
     #[doc(alias = "record_throttle_clock")]
     fn record_throttle_clocks(&mut self, se: SeId) {
         let mut level = Some(se);
@@ -107,14 +109,14 @@ impl<A: Arch> Sched<A> {
         }
     }
 
-    /// fair.c: dequeue_throttled_task(), where the task is one. It is on no queue, but somebody takes it off to change it, or to move it.
+    /// fair.c: dequeue_throttled_task(), if the task is throttled. It is on no queue, but is dequeued to be changed or moved.
     #[inline]
     pub(crate) fn dequeue_throttled_task(&mut self, p: TaskId, flags: QueueFlags) -> bool {
         self.task_is_throttled(p) && self.leave_limbo(p, flags)
     }
 
-    /// Differs: who was throttled when it left the fair class, and came back while nobody had a quota, is queued as any other. The kernel
-    /// warns, and leaves it queued where it is not any more.
+    /// Differs: a task that was throttled when it left the fair class, and returned while no group had a quota, is queued like
+    /// any other. The kernel warns, and leaves it marked as queued where it no longer is.
     fn leave_limbo(&mut self, p: TaskId, flags: QueueFlags) -> bool {
         let se = self.task[p].se;
         if self.se[se].on_rq {
@@ -130,7 +132,8 @@ impl<A: Arch> Sched<A> {
         true
     }
 
-    /// fair.c: enqueue_throttled_task(), where the task is one. Back on a throttled queue it waits at once; else it is throttled no more.
+    /// fair.c: enqueue_throttled_task(), if the task is throttled. On a queue that is throttled too it goes straight to limbo;
+    /// otherwise it is no longer throttled.
     #[inline]
     pub(crate) fn enqueue_throttled_task(&mut self, p: TaskId) -> bool {
         self.task_is_throttled(p) && self.enter_limbo(p)
@@ -148,9 +151,9 @@ impl<A: Arch> Sched<A> {
         waits
     }
 
-    /// The part of `set_next_task_fair()` that gets runtime for the queues on which `p` was put in another's place: its own, and those above it
-    /// up to `last`. Who is picked on a throttled one is to leave it. A queue above, where the group goes on that ran before, is not looked
-    /// at: who is picked in that group may run there for as long as it does.
+    /// The part of `set_next_task_fair()` that gets runtime for the queues on which `p` replaces another entity: its own, and
+    /// those above it up to `last`. A task picked on a throttled queue is to leave it. Queues above, on which the same group goes
+    /// on, are not checked: a task picked in that group may run for as long as the group does.
     pub(crate) fn account_next(&mut self, p: TaskId, last: CfsRqId) {
         if self.kernel.bandwidth.throttle == Throttle::Queue {
             return;
@@ -168,7 +171,7 @@ impl<A: Arch> Sched<A> {
 
     // Queues.
 
-    /// `throttle_cfs_rq()` since v6.18. Who runs there leaves at the next occasion; all others as they are picked.
+    /// `throttle_cfs_rq()` since v6.18. The running task leaves at the next opportunity; all others as they are picked.
     pub(super) fn throttle_cfs_rq_task(&mut self, cfs: CfsRqId) -> bool {
         let (tg, cpu) = (self.cfs_rq[cfs].tg, self.cfs_rq[cfs].rq);
         let runs = self.cfs_rq[cfs].curr.is_some_and(|curr| self.se[curr].on_rq);
@@ -180,7 +183,7 @@ impl<A: Arch> Sched<A> {
             self.tg_throttle_down_task(group, cpu);
         }
         self.cfs_rq_runtime_mut(cfs).throttled = true;
-        // During a switch that is who ran before, whom it does no harm.
+        // During a switch, this is the previous task, which takes no harm.
         if let Some(curr) = self.rq[cpu].curr
             && runs
         {
@@ -217,7 +220,7 @@ impl<A: Arch> Sched<A> {
         }
     }
 
-    /// The end of `dequeue_entity()` that left the queue empty: if it is throttled its time stops now.
+    /// The end of `dequeue_entity()`, if it left the queue empty: a throttled queue's clock stops now.
     #[inline]
     pub(crate) fn fell_empty(&mut self, cfs: CfsRqId) {
         if unlikely(self.throttled_hierarchy(cfs)) && self.kernel.bandwidth.throttle == Throttle::Task {
@@ -225,13 +228,13 @@ impl<A: Arch> Sched<A> {
         }
     }
 
-    /// The end of `enqueue_entity()` on an empty queue: time goes on, throttled or not.
+    /// The end of `enqueue_entity()` on an empty queue: its clock goes on, throttled or not.
     pub(super) fn first_queued_task(&mut self, cfs: CfsRqId) {
         self.list_add_leaf_cfs_rq(cfs);
         self.restart_clock_pelt(cfs);
     }
 
-    /// `unthrottle_cfs_rq()` since v6.18, unless what runs there has used up again what the queue got.
+    /// `unthrottle_cfs_rq()` since v6.18, unless the running task has already used up what the queue got.
     pub(super) fn unthrottle_cfs_rq_task(&mut self, cfs: CfsRqId) {
         let (tg, cpu) = (self.cfs_rq[cfs].tg, self.cfs_rq[cfs].rq);
         self.update_curr(cfs);
@@ -253,7 +256,7 @@ impl<A: Arch> Sched<A> {
         }
     }
 
-    /// core.c: walk_tg_tree_from(), its way up: children, the newest first, then their parent.
+    /// core.c: walk_tg_tree_from(), upwards: children, the newest first, then their parent.
     fn walk_tg_tree_up(&mut self, tg: TgId, cpu: CpuId) {
         for child in self.tg[tg].children.clone().into_iter().rev() {
             self.walk_tg_tree_up(child, cpu);
@@ -261,7 +264,7 @@ impl<A: Arch> Sched<A> {
         self.tg_unthrottle_up_task(tg, cpu);
     }
 
-    /// `tg_unthrottle_up()` since v6.18. Who left comes back, the last one first, unless that throttles the queue again.
+    /// `tg_unthrottle_up()` since v6.18. The tasks that left return, the last one first, unless that throttles the queue again.
     fn tg_unthrottle_up_task(&mut self, tg: TgId, cpu: CpuId) {
         let cfs = self.tg[tg].cfs_rq[cpu.index()];
         self.update_curr(cfs);

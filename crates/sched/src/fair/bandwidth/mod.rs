@@ -1,4 +1,4 @@
-//! fair.c, "CFS bandwidth control machinery": what a group may use of each period.
+//! fair.c, "CFS bandwidth control machinery": how much a group may run in each period.
 //!
 //! ```text
 //!            refill, once in a period (timers.rs)
@@ -9,9 +9,9 @@
 //!                        runtime_remaining of each CPU's queue (CfsRqRuntime) ── used up ─▶ throttled (throttle.rs)
 //! ```
 //!
-//! Either a throttled queue's entity leaves its parent's queue (by_queue.rs): what is queued below stays where it is, and its averages stand
-//! still. Or the queue stays, and the tasks leave it (by_task.rs).
-//! All of it stands behind [`Sched::cfs_bandwidth_used`]: without a quota anywhere nothing is read, written or charged.
+//! Depending on the kernel, a throttled queue's entity leaves its parent's queue (by_queue.rs), while what is queued below stays
+//! in place and its averages stand still; or the queue stays, and the tasks leave it (by_task.rs).
+//! All of it depends on [`Sched::cfs_bandwidth_used`]: without any quota, nothing is read, written or charged.
 
 mod by_queue;
 mod by_task;
@@ -32,29 +32,29 @@ use units::{CpuId, unlikely};
 /// sched.h: RUNTIME_INF: no quota.
 pub const RUNTIME_INF: u64 = u64::MAX;
 
-/// fair.c: default_cfs_period(): 100 ms.
+/// fair.c: default_cfs_period(), 100 ms.
 pub const DEFAULT_CFS_PERIOD: u64 = 100_000_000;
 
-/// sched.h: struct cfs_bandwidth. A group's budget, in ns.
+/// sched.h: struct cfs_bandwidth. A group's runtime pool, in ns.
 #[derive(Clone, Debug)]
 pub struct CfsBandwidth {
     pub period: u64,
     /// [`RUNTIME_INF`]: unlimited.
     pub quota: u64,
-    /// What may be saved up beyond the quota (v5.14).
+    /// How much unused runtime may be saved up beyond the quota (v5.14).
     pub burst: u64,
-    /// What is left to hand out.
+    /// The runtime left in the pool.
     pub runtime: u64,
-    /// `runtime` as the last refill left it (v5.14).
+    /// `runtime` right after the last refill (v5.14).
     pub(crate) runtime_snap: u64,
     /// When `runtime` expires, until v5.3.
     pub(crate) runtime_expires: u64,
-    /// The tightest quota of the group and those above it, as a fraction of a CPU (2^20 = a whole one).
+    /// The tightest quota of the group and those above it, as a fraction of a CPU (2^20 is a full one).
     pub hierarchical_quota: u64,
-    /// A whole period went by without use.
+    /// Whether a whole period has passed without use.
     pub(crate) idle: bool,
     pub(crate) period_active: bool,
-    /// A deferred unthrottle is on its way (v5.3).
+    /// Whether a deferred unthrottle is pending (v5.3).
     pub(crate) slack_started: bool,
     pub(crate) throttled_cfs_rq: VecDeque<CfsRqId>,
     pub nr_periods: u32,
@@ -66,7 +66,7 @@ pub struct CfsBandwidth {
 }
 
 impl Default for CfsBandwidth {
-    /// What `init_cfs_bandwidth()` sets below the root group.
+    /// What `init_cfs_bandwidth()` sets in groups below the root.
     fn default() -> CfsBandwidth {
         CfsBandwidth {
             period: DEFAULT_CFS_PERIOD,
@@ -94,31 +94,32 @@ impl Default for CfsBandwidth {
 pub struct CfsRqRuntime {
     pub runtime_enabled: bool,
     pub throttled: bool,
-    /// Waits for its own CPU to unthrottle it (v6.3).
+    /// Whether it waits for its own CPU to unthrottle it (v6.3).
     pub(crate) throttled_csd: bool,
     pub runtime_remaining: i64,
     /// Until v5.3.
     pub(crate) runtime_expires: u64,
     pub(crate) throttled_clock: u64,
-    /// Since when time has stood still here, if something is queued here (v6.6).
+    /// Since when the queue's clock has stood still while something is queued here (v6.6).
     pub(crate) throttled_clock_self: u64,
     pub throttled_clock_self_time: u64,
 }
 
-/// Everything about quotas that belongs to no group.
+/// The state of bandwidth control that belongs to no group.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Bandwidth {
-    /// Groups with a quota: `__cfs_bandwidth_used`.
+    /// How many groups have a quota: `__cfs_bandwidth_used`.
     used: u32,
-    /// By queue. Made with the queue, so that who looks needs not ask whether it is there.
+    /// Indexed by queue. Created with the queue, so that readers need not check whether the entry exists.
     queues: Vec<CfsRqRuntime>,
     /// `rq->cfsb_csd_list` of each CPU: queues that other CPUs want unthrottled (v6.3).
     csd: Vec<Vec<CfsRqId>>,
-    /// By queue, its `throttled_limbo_list`: tasks that have left it until it has runtime, the last one first (v6.18).
+    /// Indexed by queue, its `throttled_limbo_list`: tasks that have left the queue until it has runtime, the last one first
+    /// (v6.18).
     limbo: Vec<VecDeque<TaskId>>,
-    /// Some task has been given such work once.
+    /// Whether any task has ever been given throttle work.
     works: bool,
-    /// Groups whose period timer was scaled up because it could not keep pace, for reports.
+    /// Groups whose period was scaled up because their timer could not keep pace, for reports.
     pub scaled_periods: Vec<TgId>,
 }
 
@@ -139,7 +140,7 @@ impl Bandwidth {
 }
 
 impl<A: Arch> Sched<A> {
-    /// fair.c: cfs_bandwidth_used(): a static key, on while any group has a quota.
+    /// fair.c: cfs_bandwidth_used(). A static key, on while any group has a quota.
     #[inline]
     pub(crate) fn cfs_bandwidth_used(&self) -> bool {
         unlikely(self.bandwidth.used != 0)
@@ -161,12 +162,12 @@ impl<A: Arch> Sched<A> {
         &self.bandwidth.queues[cfs.index()]
     }
 
-    /// The group's throttled queues, in the order in which they will be served.
+    /// The group's throttled queues, in the order in which they will be refilled.
     pub fn throttled_queues(&self, tg: TgId) -> impl Iterator<Item = CfsRqId> + '_ {
         self.tg[tg].cfs_bandwidth.throttled_cfs_rq.iter().copied()
     }
 
-    /// The tasks that have left a throttled queue, in the order in which they will come back.
+    /// The tasks that have left a throttled queue, in the order in which they will return.
     pub fn throttled_limbo_list(&self, cfs: CfsRqId) -> impl Iterator<Item = TaskId> + '_ {
         self.bandwidth.limbo[cfs.index()].iter().copied()
     }
@@ -199,8 +200,8 @@ impl<A: Arch> Sched<A> {
         unlikely(self.cfs_bandwidth_used()) && self.cfs_rq[cfs].pelt_clock_throttled
     }
 
-    /// fair.c: throttled_lb_pair(), since v6.18 lb_throttled_hierarchy(). Load balancing leaves a group alone that is throttled on either side;
-    /// or only on the one where tasks would go.
+    /// fair.c: throttled_lb_pair(), since v6.18 lb_throttled_hierarchy(). Whether load balancing leaves a group alone: because it
+    /// is throttled on either side, or, in later kernels, only because it is throttled on the destination.
     #[doc(alias = "lb_throttled_hierarchy")]
     #[inline]
     pub(crate) fn throttled_lb_pair(&self, tg: TgId, src_cpu: CpuId, dest_cpu: CpuId) -> bool {
@@ -213,7 +214,8 @@ impl<A: Arch> Sched<A> {
 
     // A queue's share of the runtime.
 
-    /// fair.c: account_cfs_rq_runtime(). Returns whether the queue is throttled; false where it will only come to that (until v6.17).
+    /// fair.c: account_cfs_rq_runtime(). Returns whether the queue is throttled now; until v6.17 false, because throttling
+    /// follows later.
     #[inline]
     pub(crate) fn account_cfs_rq_runtime(&mut self, cfs: CfsRqId, delta_exec: u64) -> bool {
         unlikely(self.cfs_bandwidth_used())
@@ -221,8 +223,8 @@ impl<A: Arch> Sched<A> {
             && self.__account_cfs_rq_runtime(cfs, delta_exec)
     }
 
-    /// fair.c: __account_cfs_rq_runtime(). A queue that can get no more is throttled (v6.18), or asks its CPU to reschedule, which throttles
-    /// it.
+    /// fair.c: __account_cfs_rq_runtime(). A queue that can get no more runtime is throttled (v6.18), or asks its CPU to
+    /// reschedule, which throttles it.
     #[fentry]
     fn __account_cfs_rq_runtime(&mut self, cfs: CfsRqId, delta_exec: u64) -> bool {
         self.write_cfs_rq_runtime(cfs);
@@ -246,7 +248,7 @@ impl<A: Arch> Sched<A> {
         false
     }
 
-    /// fair.c: expire_cfs_rq_runtime(), until v5.3. What a queue got in a past period is void.
+    /// fair.c: expire_cfs_rq_runtime(), until v5.3. Runtime that a queue got in a past period is void.
     fn expire_cfs_rq_runtime(&mut self, cfs: CfsRqId) {
         let clock = self.rq[self.cfs_rq[cfs].rq].clock;
         let global = self.tg[self.cfs_rq[cfs].tg].cfs_bandwidth.runtime_expires;
@@ -258,7 +260,7 @@ impl<A: Arch> Sched<A> {
         if queue.runtime_expires == global {
             queue.runtime_remaining = 0;
         } else {
-            // A new period has begun elsewhere: either this CPU's clock is fast, or nobody has told it yet.
+            // A new period has begun elsewhere: this CPU's clock is fast, or it has not learned of that period yet.
             queue.runtime_expires = queue.runtime_expires.wrapping_add(tick_nsec);
         }
     }
@@ -274,7 +276,8 @@ impl<A: Arch> Sched<A> {
         assigned
     }
 
-    /// fair.c: __assign_cfs_rq_runtime(). Takes from the group what brings the queue up to `target_runtime`, if there is as much.
+    /// fair.c: __assign_cfs_rq_runtime(). Takes from the pool what brings the queue up to `target_runtime`, as far as the pool
+    /// goes.
     pub(crate) fn __assign_cfs_rq_runtime(&mut self, tg: TgId, cfs: CfsRqId, target_runtime: u64) -> bool {
         let min_amount = target_runtime.wrapping_add_signed(-self.cfs_rq_runtime(cfs).runtime_remaining);
         let mut amount = 0;
@@ -298,7 +301,7 @@ impl<A: Arch> Sched<A> {
         queue.runtime_remaining > 0
     }
 
-    /// fair.c: return_cfs_rq_runtime(). A queue that falls idle keeps a millisecond and gives the rest back.
+    /// fair.c: return_cfs_rq_runtime(). A queue that becomes empty keeps a millisecond and gives the rest back.
     #[inline]
     pub(crate) fn return_cfs_rq_runtime(&mut self, cfs: CfsRqId) {
         if unlikely(self.cfs_bandwidth_used()) && self.cfs_rq[cfs].nr_running == 0 {
@@ -312,7 +315,7 @@ impl<A: Arch> Sched<A> {
             self.__return_cfs_rq_runtime(cfs);
         }
         if self.kernel.entity.pick == Pick::Cfs {
-            // Where no kernel throttles tasks: elsewhere a little later.
+            // This order is only for kernels that never throttle tasks; later kernels do this a little later.
             self.fell_empty(cfs);
         }
     }
@@ -332,7 +335,7 @@ impl<A: Arch> Sched<A> {
         let cfs_b = &mut self.tg[tg].cfs_bandwidth;
         if cfs_b.quota != RUNTIME_INF && !expired {
             cfs_b.runtime += slack_runtime as u64;
-            // This CPU's queue is locked: others are unthrottled from a timer.
+            // This CPU's queue is locked, so a timer unthrottles the others.
             if cfs_b.runtime > slice && !cfs_b.throttled_cfs_rq.is_empty() {
                 self.start_cfs_slack_bandwidth(tg);
             }
@@ -341,10 +344,10 @@ impl<A: Arch> Sched<A> {
         self.cfs_rq_runtime_mut(cfs).runtime_remaining -= slack_runtime;
     }
 
-    // Where a queue without runtime is noticed.
+    // Where a queue without runtime is detected.
 
-    /// fair.c: check_enqueue_throttle(). Something was queued on an empty queue: if nothing is left to run it with, it does not
-    /// even become runnable; since v6.18 it does, and time goes on for what is queued.
+    /// fair.c: check_enqueue_throttle(). An entity was queued on an empty queue. If no runtime is left, the queue does not even
+    /// become runnable; since v6.18 it does, and its clock goes on for what is queued.
     #[inline]
     pub(crate) fn check_enqueue_throttle(&mut self, cfs: CfsRqId) {
         if unlikely(self.cfs_bandwidth_used()) {
@@ -382,14 +385,14 @@ impl<A: Arch> Sched<A> {
 
     // CPUs come and go.
 
-    /// Whether a quota holds for a fair task: one of its group, or of one above.
+    /// Whether a quota limits a fair task: its group's, or that of a group above.
     pub(crate) fn task_has_quota(&self, p: TaskId) -> bool {
         let cfs = self.se[self.task[p].se].cfs_rq;
         let tg = self.cfs_rq[cfs].tg;
         self.cfs_rq_runtime(cfs).runtime_enabled || self.tg[tg].cfs_bandwidth.hierarchical_quota != RUNTIME_INF
     }
 
-    /// fair.c: update_runtime_enabled(): a CPU is online again.
+    /// fair.c: update_runtime_enabled(). A CPU is online again.
     pub fn update_runtime_enabled(&mut self, cpu: CpuId) {
         for tg in self.groups_below_root() {
             let cfs = self.tg[tg].cfs_rq[cpu.index()];
@@ -397,7 +400,7 @@ impl<A: Arch> Sched<A> {
         }
     }
 
-    /// fair.c: unthrottle_offline_cfs_rqs(): whatever is throttled on a CPU that goes away must be found and moved.
+    /// fair.c: unthrottle_offline_cfs_rqs(). A CPU goes offline: what is throttled there must be found and moved.
     pub fn unthrottle_offline_cfs_rqs(&mut self, cpu: CpuId) {
         let inactive = self.kernel.bandwidth.unthrottle_offline == UnthrottleOffline::Inactive;
         if inactive && self.cpu_active_mask.contains(cpu) {
@@ -419,7 +422,7 @@ impl<A: Arch> Sched<A> {
         }
     }
 
-    /// `task_groups`, the root left out: every group, parents before their children.
+    /// `task_groups` without the root: every group, parents before their children.
     pub fn groups_below_root(&self) -> Vec<TgId> {
         let mut groups = self.tg[ROOT_TASK_GROUP].children.clone();
         let mut at = 0;
@@ -431,5 +434,5 @@ impl<A: Arch> Sched<A> {
     }
 }
 
-/// fair.c: min_cfs_rq_runtime: what an idle queue keeps, in ns.
+/// fair.c: min_cfs_rq_runtime. What an empty queue keeps, in ns.
 const MIN_CFS_RQ_RUNTIME: i64 = 1_000_000;

@@ -1,4 +1,4 @@
-//! In what bandwidth control differs between versions.
+//! How bandwidth control differs between kernel versions.
 
 use crate::behaviour;
 

@@ -1,4 +1,5 @@
-//! A queue that has used up its runtime is throttled, and comes back: who leaves for that, the queue or its tasks, is a behaviour.
+//! How a queue that has used up its runtime is throttled and unthrottled; whether the queue itself or its tasks leave
+//! is a behaviour.
 
 use super::{NewGroupThrottled, Throttle};
 use crate::arch::Arch;
@@ -26,19 +27,19 @@ impl<A: Arch> Sched<A> {
         }
     }
 
-    /// Whether the queue is throttled and has left the one above, which knows nothing of what is below it.
+    /// Whether the queue is throttled and has left the queue above, which does not count what is below it.
     #[inline]
     pub(crate) fn queue_is_off(&self, cfs: CfsRqId) -> bool {
         self.cfs_rq_throttled(cfs) && self.kernel.bandwidth.throttle == Throttle::Queue
     }
 
-    /// Whether that is so of the queue or of one above it.
+    /// Whether this is true of the queue or of one above it.
     #[inline]
     pub(crate) fn hierarchy_is_off(&self, cfs: CfsRqId) -> bool {
         self.throttled_hierarchy(cfs) && self.kernel.bandwidth.throttle == Throttle::Queue
     }
 
-    /// Whether a task that was just queued may not run, its queue or itself being throttled.
+    /// Whether a task that was just queued may not run, because its queue or the task itself is throttled.
     #[inline]
     pub(crate) fn enqueue_was_throttled(&self, p: TaskId) -> bool {
         unlikely(self.cfs_bandwidth_used())
@@ -48,8 +49,8 @@ impl<A: Arch> Sched<A> {
             }
     }
 
-    /// The beginning of `throttle_cfs_rq()` since v5.8: whether the group has brought the queue up to `target_runtime` (ns) after all.
-    /// Otherwise the queue is among those that wait for the next period.
+    /// The beginning of `throttle_cfs_rq()` since v5.8: returns whether the pool has brought the queue up to
+    /// `target_runtime` (ns) after all. If not, the queue joins those that wait for the next period.
     pub(super) fn assign_or_list(&mut self, tg: TgId, cfs: CfsRqId, target_runtime: u64) -> bool {
         self.cfs_b_lock(tg);
         let assigned = self.__assign_cfs_rq_runtime(tg, cfs, target_runtime);
@@ -60,7 +61,8 @@ impl<A: Arch> Sched<A> {
         assigned
     }
 
-    /// The part of `unthrottle_cfs_rq()` that tells the group: how long it was, and that it is over.
+    /// The part of `unthrottle_cfs_rq()` that records in the group how long the queue was throttled, and takes it off
+    /// the group's list.
     pub(super) fn leave_throttled_list(&mut self, cfs: CfsRqId, tg: TgId) {
         let cpu = self.cfs_rq[cfs].rq;
         self.cfs_b_lock(tg);
@@ -75,7 +77,7 @@ impl<A: Arch> Sched<A> {
         self.cfs_b_unlock(tg);
     }
 
-    /// core.c: walk_tg_tree_from(), its way down: `tg` and all groups below it, parents first.
+    /// core.c: walk_tg_tree_from(), downwards: `tg` and all groups below it, parents first.
     pub(super) fn walk_tg_tree_down(&self, tg: TgId) -> Vec<TgId> {
         let mut groups = vec![tg];
         let mut at = 0;
@@ -86,7 +88,7 @@ impl<A: Arch> Sched<A> {
         groups
     }
 
-    /// fair.c: sync_throttle(). A new group below a throttled one.
+    /// fair.c: sync_throttle(), for a new group below a throttled one.
     pub(crate) fn sync_throttle(&mut self, tg: TgId, cpu: CpuId) {
         if !self.cfs_bandwidth_used() || self.kernel.bandwidth.new_group_throttled == NewGroupThrottled::Unaware {
             return;
@@ -100,13 +102,14 @@ impl<A: Arch> Sched<A> {
         queue.throttled_clock_pelt = throttled_clock_pelt;
     }
 
-    /// A queue with nothing to run, but averages to age, came back to the list: so must those above it, up to one that is there.
+    /// A queue that has nothing to run, but averages to age, is on the list again: so must those above it be, up to one
+    /// that is.
     pub(super) fn complete_leaf_branch(&mut self, se: SeId) {
         let mut level = Some(se);
         while let Some(se) = level {
             let above = self.se[se].cfs_rq;
             if self.cfs_rq[above].on_list {
-                // Adding the child has tied the branch to it.
+                // Adding the child has connected the branch.
                 return;
             }
             self.list_add_leaf_cfs_rq(above);

@@ -1,4 +1,4 @@
-//! When a group's runtime comes: once in a period, and now and then in between from queues that need less than they have.
+//! When a group gets runtime: once per period, and in between from queues that need less than they have (slack).
 
 use super::{
     CfsBandwidth, DEFAULT_CFS_PERIOD, Distribute, PeriodOffset, PeriodOverrun, RUNTIME_INF, Refill, SlackTimer,
@@ -7,17 +7,16 @@ use super::{
 use crate::access::Path;
 use crate::arch::Arch;
 use crate::core::Sched;
+use crate::core::cfs_quota::MAX_CFS_QUOTA_PERIOD;
 use crate::hrtimer::{SchedTimer, hrtimer_forward};
 use crate::sched::*;
 use fentry::fentry;
 use units::CpuId;
 
-/// fair.c: min_bandwidth_expiration: so close to the next period nothing is handed out any more, in ns.
+/// fair.c: min_bandwidth_expiration. When the next period is closer than this, slack is no longer handed out, in ns.
 const MIN_BANDWIDTH_EXPIRATION: u64 = 2_000_000;
-/// fair.c: cfs_bandwidth_slack_period: how long slack is gathered before it is handed out, in ns.
+/// fair.c: cfs_bandwidth_slack_period. How long slack is collected before it is handed out, in ns.
 const CFS_BANDWIDTH_SLACK_PERIOD: u64 = 5_000_000;
-/// core.c: max_cfs_quota_period: the longest period, in ns.
-pub(crate) const MAX_CFS_QUOTA_PERIOD: u64 = 1_000_000_000;
 
 impl<A: Arch> Sched<A> {
     /// fair.c: __refill_cfs_bandwidth_runtime().
@@ -53,9 +52,10 @@ impl<A: Arch> Sched<A> {
 
     // The period.
 
-    /// fair.c: init_cfs_bandwidth(). Before v6.6 a new group knew of no quota above it; but nobody asked before the next write of one,
-    /// which tells all groups.
-    /// Differs: the offset comes from the group's number, not from a random one; the same group has the same in every run.
+    /// fair.c: init_cfs_bandwidth(). Before v6.6 a new group did not know of a quota above it; but nothing used that before the
+    /// next write of a quota, which updates all groups.
+    /// Differs: the offset comes from the group's number instead of a random one; the same group has the same offset in every
+    /// run.
     pub(crate) fn init_cfs_bandwidth(&mut self, tg: TgId) {
         let above = self.tg[tg].parent.map_or(RUNTIME_INF, |parent| self.tg[parent].cfs_bandwidth.hierarchical_quota);
         self.tg[tg].cfs_bandwidth = CfsBandwidth { hierarchical_quota: above, ..CfsBandwidth::default() };
@@ -67,7 +67,7 @@ impl<A: Arch> Sched<A> {
         self.hrtimers.hrtimer_set_expires(SchedTimer::CfsPeriod(tg), offset);
     }
 
-    /// fair.c: start_cfs_bandwidth(). The timer goes on from where it last stood, on this CPU.
+    /// fair.c: start_cfs_bandwidth(). The timer continues from its last expiry, on this CPU.
     #[inline]
     pub(crate) fn start_cfs_bandwidth(&mut self, tg: TgId) {
         if !self.tg[tg].cfs_bandwidth.period_active {
@@ -115,7 +115,7 @@ impl<A: Arch> Sched<A> {
         }
     }
 
-    /// The timer cannot keep pace: doubles period, quota and burst, which leaves their ratio as it is.
+    /// The timer cannot keep pace: doubles period, quota and burst, which keeps their ratio.
     fn scale_up_period(&mut self, tg: TgId) {
         let cfs_b = &mut self.tg[tg].cfs_bandwidth;
         if cfs_b.period * 2 < MAX_CFS_QUOTA_PERIOD {
@@ -126,8 +126,8 @@ impl<A: Arch> Sched<A> {
         }
     }
 
-    /// fair.c: do_sched_cfs_period_timer(). Refills the group and lets its throttled queues go on. Returns whether the timer may
-    /// rest: nobody used anything for a whole period.
+    /// fair.c: do_sched_cfs_period_timer(). Refills the pool and lets the group's throttled queues go on. Returns whether the
+    /// timer may stop: nothing was used for a whole period.
     fn do_sched_cfs_period_timer(&mut self, tg: TgId, overrun: u32) -> bool {
         let cfs_b = &mut self.tg[tg].cfs_bandwidth;
         if cfs_b.quota == RUNTIME_INF {
@@ -159,7 +159,7 @@ impl<A: Arch> Sched<A> {
 
     // Handing out.
 
-    /// fair.c: distribute_cfs_runtime(). Gives throttled queues what they are short of, and a nanosecond. Returns whether any stays
+    /// fair.c: distribute_cfs_runtime(). Gives each throttled queue what it lacks plus a nanosecond. Returns whether any stays
     /// throttled.
     #[fentry]
     fn distribute_cfs_runtime(&mut self, tg: TgId) -> bool {
@@ -182,7 +182,7 @@ impl<A: Arch> Sched<A> {
         let cfs_b = &self.tg[tg].cfs_bandwidth;
         let (mut remaining, expires) = (cfs_b.runtime, cfs_b.runtime_expires);
         let starting_runtime = remaining;
-        // Nobody joins the group's list while its queues leave it one by one.
+        // No queue joins the group's list while its queues leave it one by one.
         for cfs in cfs_b.throttled_cfs_rq.clone() {
             let cpu = self.cfs_rq[cfs].rq;
             self.rq_lock(cpu);
@@ -221,8 +221,8 @@ impl<A: Arch> Sched<A> {
         }
     }
 
-    /// fair.c: distribute_cfs_runtime(), from v6.3. Where what was queued on a throttled queue runs on (v6.18) that is charged before; and the
-    /// queue of this CPU waits on the list of all that are to be unthrottled here, of which others may be a part.
+    /// fair.c: distribute_cfs_runtime(), from v6.3. If tasks of a throttled queue run on (v6.18), their time is charged first;
+    /// and this CPU's queue waits on the list of all queues to be unthrottled here, which others may have joined.
     #[doc(alias = "distribute_cfs_runtime")]
     fn distribute_cfs_runtime_own_cpu(&mut self, tg: TgId) -> bool {
         let by_task = self.kernel.bandwidth.throttle == Throttle::Task;
@@ -268,7 +268,7 @@ impl<A: Arch> Sched<A> {
         throttled
     }
 
-    /// Brings a throttled queue just above zero, as far as the group's runtime goes. Returns what the group has left.
+    /// Brings a throttled queue just above zero, as far as the pool goes. Returns what is left in the pool.
     fn take_from_pool(&mut self, tg: TgId, cfs: CfsRqId) -> u64 {
         self.cfs_b_lock(tg);
         let short = 1 - self.cfs_rq_runtime(cfs).runtime_remaining;
@@ -281,7 +281,7 @@ impl<A: Arch> Sched<A> {
         remaining
     }
 
-    /// fair.c: unthrottle_cfs_rq_async(), __unthrottle_cfs_rq_async(). The queue's CPU is told by an interrupt.
+    /// fair.c: unthrottle_cfs_rq_async(), __unthrottle_cfs_rq_async(). Tells the queue's CPU by an interrupt.
     #[doc(alias = "__unthrottle_cfs_rq_async")]
     fn unthrottle_cfs_rq_async(&mut self, cfs: CfsRqId) {
         if self.queue_cfsb_csd(cfs) {
@@ -289,7 +289,7 @@ impl<A: Arch> Sched<A> {
         }
     }
 
-    /// Lists a queue with those that its CPU is to unthrottle. Returns whether it is the first.
+    /// Puts a queue on the list of those that its CPU is to unthrottle. Returns whether it is the first.
     fn queue_cfsb_csd(&mut self, cfs: CfsRqId) -> bool {
         let cpu = self.cfs_rq[cfs].rq;
         self.cfs_rq_runtime_mut(cfs).throttled_csd = true;
@@ -298,7 +298,7 @@ impl<A: Arch> Sched<A> {
         list.len() == 1
     }
 
-    /// fair.c: __cfsb_csd_unthrottle(). This CPU unthrottles what others refilled.
+    /// fair.c: __cfsb_csd_unthrottle(). This CPU unthrottles the queues that other CPUs refilled.
     #[inline]
     pub(crate) fn __cfsb_csd_unthrottle(&mut self, cpu: CpuId) {
         if self.cfs_bandwidth_used() && !self.bandwidth.csd[cpu.index()].is_empty() {
@@ -327,7 +327,7 @@ impl<A: Arch> Sched<A> {
     fn runtime_refresh_within(&self, tg: TgId, min_expire: u64) -> bool {
         let now = self.arch.sched_clock(self.this_cpu).0;
         let timer = SchedTimer::CfsPeriod(tg);
-        // While the timer's function runs, a refresh is on its way.
+        // While the timer's function runs, a refresh is under way.
         !self.hrtimers.is_queued(timer) || self.hrtimers.expires(timer).saturating_sub(now) < min_expire
     }
 
@@ -344,7 +344,7 @@ impl<A: Arch> Sched<A> {
         self.hrtimer_start(self.this_cpu, SchedTimer::CfsSlack(tg), now + CFS_BANDWIDTH_SLACK_PERIOD);
     }
 
-    /// fair.c: sched_cfs_slack_timer(), do_sched_cfs_slack_timer(). Hands out what came back, if it is worth it.
+    /// fair.c: sched_cfs_slack_timer(), do_sched_cfs_slack_timer(). Hands out the collected slack, if it is worth it.
     #[doc(alias = "do_sched_cfs_slack_timer")]
     #[fentry]
     pub(crate) fn sched_cfs_slack_timer(&mut self, tg: TgId) {

@@ -1,5 +1,5 @@
-//! fair.c: what load balancing asks of cache-aware scheduling: whether a task is to be pulled towards the last level cache that it
-//! prefers, or to be left there.
+//! fair.c: what load balancing asks cache-aware scheduling: whether a task is to be pulled towards the last level cache (LLC)
+//! that it prefers, or to be left there.
 
 use crate::arch::Arch;
 use crate::core::Sched;
@@ -8,28 +8,28 @@ use crate::sched::{SchedClass, TaskId};
 use crate::topology::{CpuIdleType, SdFlags, SgId};
 use units::CpuId;
 
-/// fair.c: enum llc_mig. What the use of two caches says of a move between them.
+/// fair.c: enum llc_mig. What the utilization of two LLCs says about a move between them.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(in crate::fair) enum LlcMig {
-    /// The task stays.
+    /// The task must stay.
     Forbid,
-    /// It is moved for its preference.
+    /// The task is moved because of its preference.
     Llc,
-    /// Balancing goes on as if nobody preferred anything.
+    /// Balancing ignores preferences.
     Unrestricted,
 }
 
-/// Use and capacity of a cache's CPUs, 1024 = a full CPU.
+/// Utilization and capacity of an LLC's CPUs; 1024 is a full CPU.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub(super) struct LlcStats {
     pub util: u64,
     pub capacity: u64,
 }
 
-/// What use of a cache counts as much, and what difference of two.
+/// From which utilization an LLC counts as full, and which difference between two is noticeable.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct LlcLimits {
-    /// `llc_overaggr_pct`, with half as much again where cores have one thread.
+    /// `llc_overaggr_pct`, increased by a half if cores have one thread.
     pub overaggr_pct: u64,
     pub imb_pct: u64,
 }
@@ -40,13 +40,13 @@ impl LlcLimits {
         stats.util * 100 < stats.capacity * self.overaggr_pct
     }
 
-    /// fair.c: util_greater(). Noticeably.
+    /// fair.c: util_greater(). Greater by a noticeable amount.
     fn util_greater(self, a: LlcStats, b: LlcStats) -> bool {
         a.util * 100 > b.util * (100 + self.imb_pct)
     }
 
-    /// can_migrate_llc(), of a task of that utilization. Where both caches are much used nobody's preference counts. Else the
-    /// preferred one takes tasks until it is much used, and noticeably more than the other; and gives some only then.
+    /// can_migrate_llc(), for a task of utilization `util`. If both LLCs are full, preferences do not count. Otherwise the
+    /// preferred LLC takes tasks until it is full and noticeably more used than the other; and only then it gives some away.
     pub(super) fn can_migrate(self, mut src: LlcStats, mut dst: LlcStats, util: u64, to_preferred: bool) -> LlcMig {
         src.util = src.util.saturating_sub(util);
         dst.util += util;
@@ -70,7 +70,7 @@ impl<A: Arch> Sched<A> {
         LlcLimits { overaggr_pct, imb_pct: self.sysctl.llc_imb_pct }
     }
 
-    /// fair.c: get_llc_stats(). As periodic balancing last saw it.
+    /// fair.c: get_llc_stats(). As periodic balancing last recorded them.
     fn get_llc_stats(&mut self, cpu: CpuId) -> Option<LlcStats> {
         let shared = self.domains.sd_llc_shared[cpu]?;
         self.read_domain_shared(shared);
@@ -78,7 +78,7 @@ impl<A: Arch> Sched<A> {
         Some(LlcStats { util: of.util_avg, capacity: of.capacity })
     }
 
-    /// fair.c: can_migrate_llc(). Each CPU stands for its cache.
+    /// fair.c: can_migrate_llc(). Each CPU stands for its LLC.
     pub(super) fn can_migrate_llc(&mut self, src_cpu: CpuId, dst_cpu: CpuId, util: u64, to_pref: bool) -> LlcMig {
         let (Some(src), Some(dst)) = (self.get_llc_stats(src_cpu), self.get_llc_stats(dst_cpu)) else {
             return LlcMig::Unrestricted;
@@ -86,7 +86,7 @@ impl<A: Arch> Sched<A> {
         self.llc_limits().can_migrate(src, dst, util, to_pref)
     }
 
-    /// fair.c: task_misfits_asym_cpu(). Whether the move would make a misfit of the task.
+    /// fair.c: task_misfits_asym_cpu(). Whether the move would turn the task into a misfit.
     fn task_misfits_asym_cpu(&self, env: &LbEnv, p: TaskId) -> bool {
         self.domains[env.sd].flags.has(SdFlags::SD_ASYM_CPUCAPACITY)
             && !self.task_fits_cpu(p, env.dst_cpu)
@@ -116,8 +116,8 @@ impl<A: Arch> Sched<A> {
         self.can_migrate_llc(env.src_cpu, env.dst_cpu, self.task_util(p), to_pref)
     }
 
-    /// fair.c: alb_break_llc(). Whether the running task of `src_cpu` is to be left alone, because all that is queued there is below
-    /// the cache that it prefers.
+    /// fair.c: alb_break_llc(). Whether to leave the running task of `src_cpu` alone, because every task queued there is in the
+    /// LLC that it prefers.
     #[inline]
     pub(in crate::fair) fn alb_break_llc(&mut self, env: &LbEnv) -> bool {
         self.balance.cache.is_active() && self.active_balance_breaks_llc(env)
@@ -143,7 +143,7 @@ impl<A: Arch> Sched<A> {
             || self.can_migrate_llc(env.src_cpu, env.dst_cpu, util, false) == LlcMig::Forbid
     }
 
-    /// fair.c: migrate_llc_task_wrong_dst(). Whether this balancing is for the sake of preferences, and the task's is another cache.
+    /// fair.c: migrate_llc_task_wrong_dst(). Whether this balancing serves preferences, but the task prefers another LLC.
     #[inline]
     pub(in crate::fair) fn migrate_llc_task_wrong_dst(&self, p: TaskId, env: &LbEnv) -> bool {
         self.balance.cache.is_active()
@@ -151,7 +151,7 @@ impl<A: Arch> Sched<A> {
             && self.balance.cache.task[p].preferred_llc != self.llc_id(env.dst_cpu)
     }
 
-    /// fair.c: migrate_degrades_llc(). Whether the task had better stay. Balancing that has failed too often takes no heed of it.
+    /// fair.c: migrate_degrades_llc(). Whether the task should stay. Balancing that has failed too often ignores this.
     #[inline]
     pub(in crate::fair) fn migrate_degrades_llc(&mut self, p: TaskId, env: &LbEnv) -> bool {
         self.balance.cache.is_active() && self.degrades_llc(p, env)
@@ -170,7 +170,7 @@ impl<A: Arch> Sched<A> {
         sd.nr_balance_failed > sd.cache_nice_tries
     }
 
-    /// The part of update_sg_lb_stats() that asks a CPU of the group how many of its tasks prefer the cache of the pulling CPU.
+    /// The part of update_sg_lb_stats() that counts how many tasks of a CPU prefer the LLC of the pulling CPU.
     #[inline]
     pub(in crate::fair) fn nr_pref_dst_llc(&mut self, env: &LbEnv, cpu: CpuId) -> u32 {
         if self.balance.cache.is_active() { self.count_pref_dst_llc(env, cpu) } else { 0 }
@@ -187,7 +187,7 @@ impl<A: Arch> Sched<A> {
         }
     }
 
-    /// fair.c: llc_balance(). Whether tasks of the group, which is a cache, are to come to the pulling CPU's.
+    /// fair.c: llc_balance(). Whether tasks of the group, which is an LLC, are to move to that of the pulling CPU.
     #[inline]
     pub(in crate::fair) fn llc_balance(&mut self, env: &LbEnv, sgs: &SgLbStats, group: SgId) -> bool {
         self.balance.cache.is_active() && self.balances_llc(env, sgs, group)
@@ -207,8 +207,8 @@ impl<A: Arch> Sched<A> {
         self.can_migrate_llc(first, env.dst_cpu, 0, true) == LlcMig::Llc
     }
 
-    /// fair.c: record_sg_llc_stats(). What periodic balancing between caches has seen of a group is noted where that cache's CPUs find
-    /// it.
+    /// fair.c: record_sg_llc_stats(). Records what periodic balancing between LLCs has seen of a group where the CPUs of that LLC
+    /// find it.
     #[inline]
     pub(in crate::fair) fn record_sg_llc_stats(&mut self, env: &LbEnv, sgs: &SgLbStats, group: SgId) {
         if self.balance.cache.is_active() && env.idle != CpuIdleType::NewlyIdle {

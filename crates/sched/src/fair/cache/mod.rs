@@ -1,22 +1,24 @@
-//! fair.c: CONFIG_SCHED_CACHE, cache-aware scheduling (v7.2): threads that share memory are brought below one last level cache.
+//! fair.c: CONFIG_SCHED_CACHE, cache-aware scheduling (v7.2): gathers threads that share memory in one last level cache (LLC).
 //!
-//! Each process adds up, by CPU, how long its threads ran there, halved each epoch. About once in an epoch one of its threads, on its
-//! way to user mode, looks below which cache the process ran most, and makes that the one it prefers: until a process has too many
-//! threads for a cache, or too much memory, or has not looked for a while. Nothing else is asked of a wakeup; load balancing pulls
-//! tasks towards the cache that they prefer, and leaves them there, unless that would load it too much.
+//! Each process sums up, by CPU, how long its threads ran there; the sums are halved each epoch. About once per epoch one of its
+//! threads, on its way to user mode, finds the LLC in which the process ran most. The process prefers that one, until it has too
+//! many threads or too much memory for an LLC, or has not looked for a while. Wakeups ignore the preference; load balancing pulls
+//! tasks towards the LLC that they prefer and leaves them there, unless that would overload it.
 //!
 //! ```text
-//! mod.rs      state; the switch                     rules.rs   which kernels have it
-//! process.rs  run time by CPU; what a process prefers; fork and exit
+//! mod.rs      state; the switch
+//! rules.rs    which kernels have it
+//! process.rs  run time by CPU; the LLC that a process prefers; fork and exit
 //! work.rs     task_tick_cache, task_cache_work: the look at all CPUs
-//! queued.rs   counts of queued tasks by the cache that they prefer
-//! balance.rs  what load balancing asks
+//! queued.rs   counts of queued tasks by the LLC that they prefer
+//! balance.rs  what load balancing needs
 //! ```
 //!
-//! It is active wherever a last level cache of several CPUs has others beside it, two sockets with one each included; on one node
-//! of one cache nothing is followed.
+//! It is active wherever an LLC of several CPUs has others beside it, which includes two sockets with one each; on one node with
+//! one LLC, nothing is tracked.
 //!
-//! Absent: `rq->nr_llc_running`, which nobody reads. Kernels before v6.6 do not count in their entities, where it would do nothing of use.
+//! Absent: `rq->nr_llc_running`, which nothing reads. Kernels before v6.6 have no counts in their entities, where they would
+//! serve no purpose.
 
 mod balance;
 mod process;
@@ -41,42 +43,42 @@ use units::{CpuId, CpuMask, PerCpu, unlikely};
 /// The number of a last level cache (`sd_llc_id`, counted from 0).
 pub type LlcId = u16;
 
-/// What struct task_struct keeps for it.
+/// The fields of struct task_struct for cache-aware scheduling.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct CacheTask {
-    /// `sched_cache_grp`: of its process; `None` for kernel threads and those that have ended.
+    /// `sched_cache_grp`, that of its process; `None` for kernel threads and tasks that have ended.
     pub group: Option<CacheGroupId>,
     pub preferred_llc: Option<LlcId>,
-    /// It was queued below the cache that it prefers.
+    /// Whether it was in the LLC that it prefers when it was queued.
     pub pref_llc_queued: bool,
-    /// `cache_work` is queued: on its way to user mode the task looks where its process runs.
+    /// Whether `cache_work` is queued: on its way to user mode, the task looks where its process runs.
     pub cache_work: bool,
 }
 
-/// What struct rq and the CPU's lowest domain keep for it.
+/// The fields of struct rq and of the CPU's lowest domain for cache-aware scheduling.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct CacheRq {
-    /// Time of all fair tasks of processes, in ns, halved each epoch.
+    /// Run time of all fair tasks of processes, in ns, halved each epoch.
     pub cpu_runtime: u64,
     pub cpu_epoch: u64,
     /// Jiffies.
     pub cpu_epoch_next: u64,
-    /// Queued tasks, delayed ones aside, that prefer this CPU's cache.
+    /// Queued tasks, without delayed ones, that prefer this CPU's LLC.
     pub nr_pref_llc_running: u32,
-    /// Queued tasks by the cache that they prefer; empty where the CPU has no domain below a cache.
+    /// Queued tasks, by the LLC that they prefer; empty if the CPU has no domain below an LLC.
     pub llc_counts: Vec<u32>,
-    /// What this CPU's domains have of the cache.
+    /// This CPU's domains' part of the LLC.
     pub llc_bytes: u64,
 }
 
 /// Cache-aware scheduling of one machine.
 #[derive(Clone, Debug, Default)]
 pub struct CacheBalancing {
-    /// This kernel has it, and the machine several caches.
+    /// Whether the kernel has it, and the machine several LLCs.
     followed: bool,
     /// Static key sched_cache_active.
     active: bool,
-    /// Tasks whose `cache_work` is queued.
+    /// How many tasks have their `cache_work` queued.
     nr_works: u32,
     /// `cpu_smt_num_threads`
     smt_threads: u64,
@@ -96,7 +98,7 @@ impl CacheBalancing {
         unlikely(self.active)
     }
 
-    /// Whether processes are followed: it is active, was, or may come to be.
+    /// Whether processes are tracked: it is active, was, or may become so.
     #[inline]
     pub(crate) fn is_followed(&self) -> bool {
         unlikely(self.followed)
@@ -136,10 +138,11 @@ impl<A: Arch> Sched<A> {
         self.sched_cache_set(&[]);
     }
 
-    /// topology.c: sched_cache_set(), with alloc_sd_llc() of domains that were built, all but those of the partitions that were
-    /// `kept`: their counts begin at nothing, whatever is queued.
+    /// topology.c: sched_cache_set(), with alloc_sd_llc() for domains that were rebuilt: all but those of the partitions that
+    /// were `kept`. Their counts begin at zero, whatever is queued.
     ///
-    /// Differs: a CPU alone below its cache has none; the kernel's has, of the domain above, which nobody looks at.
+    /// Differs: a CPU that is alone in its LLC has no counts; in the kernel it has some, of the domain above, which nothing
+    /// reads.
     #[doc(alias = "alloc_sd_llc")]
     #[doc(alias = "sched_update_llc_bytes")]
     pub(crate) fn sched_cache_set(&mut self, kept: &[CpuMask]) {
@@ -161,21 +164,21 @@ impl<A: Arch> Sched<A> {
         self.sched_cache_active_set();
     }
 
-    /// topology.c: get_effective_llc_bytes(). A partition has as much of a cache as it has of the CPUs below it, those left out that are on
-    /// their way down.
+    /// topology.c: get_effective_llc_bytes(). A partition's part of an LLC is its part of the LLC's CPUs; CPUs on their way down
+    /// do not count.
     fn get_effective_llc_bytes(&self, cpu: CpuId) -> u64 {
         let below = self.topology.coregroup[cpu].and(&self.cpu_active_mask).weight() as u64;
         self.topology.llc_bytes[cpu] * u64::from(self.domains.sd_llc_size[cpu]) / below.max(1)
     }
 
-    /// topology.c: sched_cache_active_set(): the machine has several caches within a partition, and the user has not switched it
-    /// off (`llc_balancing/enabled`).
+    /// topology.c: sched_cache_active_set(). Active if a partition of the machine has several LLCs, and the user has not switched
+    /// it off (`llc_balancing/enabled`).
     pub(crate) fn sched_cache_active_set(&mut self) {
         let several = (0..self.nr_cpus()).map(CpuId::new).any(|cpu| self.sd_in_multi_llcs(cpu));
         self.balance.cache.active = self.balance.cache.followed && several && self.sysctl.sched_cache_user != 0;
     }
 
-    /// topology.c: sd_in_multi_llcs(). Whether the CPU's cache has others beside it, and several CPUs.
+    /// topology.c: sd_in_multi_llcs(). Whether the CPU's LLC has others beside it, and several CPUs.
     fn sd_in_multi_llcs(&self, cpu: CpuId) -> bool {
         let Some(sd) = self.domains.sd_llc[cpu] else { return false };
         let weight = self.domains[sd].span_weight;
@@ -183,7 +186,7 @@ impl<A: Arch> Sched<A> {
         weight > 1 && wider.any(|sd| self.domains[sd].span_weight != weight)
     }
 
-    /// fair.c: llc_id(). `None` for a CPU that is not there, or has never had a domain.
+    /// fair.c: llc_id(). `None` for a CPU that does not exist, or has never had a domain.
     #[inline]
     pub(in crate::fair) fn llc_id(&self, cpu: CpuId) -> Option<LlcId> {
         (self.domains.sd_llc_id[cpu] != NO_LLC).then(|| self.balance.cache.llc_id[cpu])

@@ -1,4 +1,4 @@
-//! fair.c: how long a process runs on each CPU, and which last level cache it prefers for that.
+//! fair.c: how long a process runs on each CPU, and which last level cache (LLC) it prefers because of that.
 
 use super::{CacheBalancing, LlcId};
 use crate::arch::Arch;
@@ -7,7 +7,7 @@ use crate::sched::{SchedClass, TaskId};
 use fentry::fentry;
 use units::CpuId;
 
-/// A process, as far as caches are concerned.
+/// A process, as far as LLCs are concerned.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Default)]
 pub struct CacheGroupId(pub u32);
 
@@ -33,34 +33,34 @@ pub struct SchedCacheTime {
 
 /// sched.h: struct sched_cache_group.
 ///
-/// Differs: it ends with the last task of its process; a program that is executed keeps it.
+/// Differs: it ends with the last task of its process; executing another program keeps it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct SchedCacheGroup {
-    /// By CPU; none before the first of its tasks has run.
+    /// Indexed by CPU; empty before the first of its tasks has run.
     pub pcpu_sched: Vec<SchedCacheTime>,
-    /// Of the CPU on which one of its tasks last meant to look.
+    /// The epoch of the CPU on which one of its tasks last decided to look.
     pub epoch: u64,
-    /// Where it ran most: the cache of this CPU is what it prefers.
+    /// Where it ran most: it prefers the LLC of this CPU.
     pub cpu: Option<CpuId>,
-    /// Tasks that run at once.
+    /// How many of its tasks run at once, on average.
     pub nr_running_avg: u64,
     /// Jiffies.
     pub next_scan: u64,
-    /// Pages that its tasks were found to touch.
+    /// How many pages its tasks were found to touch.
     pub footprint: u64,
-    /// `signal->nr_threads`: its tasks that have not ended.
+    /// `signal->nr_threads`: how many of its tasks have not ended.
     pub nr_threads: u32,
     /// Address space.
     mm: u32,
 }
 
-/// `value` after so many halvings (__shr_u64()).
+/// `value` halved so many times (__shr_u64()).
 #[doc(alias = "__shr_u64")]
 fn halved(value: u64, times: u64) -> u64 {
     if times >= u64::from(u64::BITS) { 0 } else { value >> times }
 }
 
-/// fair.c: get_sched_cache_scale(). How many times over a cache may be filled, by `llc_aggr_tolerance`; `None`: as often as one likes.
+/// fair.c: get_sched_cache_scale(). How many times its size an LLC may be filled, by `llc_aggr_tolerance`; `None`: without limit.
 pub(super) fn get_sched_cache_scale(tolerance: u64, mul: u64) -> Option<u64> {
     match tolerance {
         0 => Some(0),
@@ -69,14 +69,14 @@ pub(super) fn get_sched_cache_scale(tolerance: u64, mul: u64) -> Option<u64> {
     }
 }
 
-/// sched.h: fits_capacity(). With a fifth to spare.
+/// sched.h: fits_capacity(). Leaves a fifth to spare.
 fn fits_capacity(cap: u64, max: u64) -> bool {
     cap.wrapping_mul(1280) < max.wrapping_mul(1024)
 }
 
 impl CacheBalancing {
-    /// fair.c: __update_mm_sched(). Halves what ran on a CPU, all in all and of the process, once for each epoch of `period` jiffies
-    /// that has passed.
+    /// fair.c: __update_mm_sched(). Halves the run time on a CPU, in total and of the process, once for each epoch of `period`
+    /// jiffies that has passed.
     pub(super) fn __update_mm_sched(&mut self, cpu: CpuId, group: CacheGroupId, now: u64, period: u64) {
         let rq = &mut self.rq[cpu];
         let delta = now.wrapping_sub(rq.cpu_epoch_next) as i64;
@@ -100,7 +100,7 @@ impl CacheBalancing {
 impl<A: Arch> Sched<A> {
     // Fork and exit.
 
-    /// fair.c: init_sched_mm() and sched_cache_fork(); the first task of a process begins its group (mm_init_sched()).
+    /// fair.c: init_sched_mm() and sched_cache_fork(). The first task of a process creates its group (mm_init_sched()).
     #[doc(alias = "init_sched_mm")]
     #[doc(alias = "mm_init_sched")]
     pub(crate) fn sched_cache_fork(&mut self, p: TaskId) {
@@ -121,7 +121,7 @@ impl<A: Arch> Sched<A> {
         cache.task[p].group = Some(group);
     }
 
-    /// fair.c: sched_cache_exit_mm(). The task leaves its process, and takes along what it touches.
+    /// fair.c: sched_cache_exit_mm(). The task leaves its process, whose footprint loses the task's part.
     pub(crate) fn sched_cache_exit_mm(&mut self, p: TaskId) {
         let faults = self.numa.task(p).map_or(0, |task| task.total_numa_faults);
         let cache = &mut self.balance.cache;
@@ -137,7 +137,8 @@ impl<A: Arch> Sched<A> {
         }
     }
 
-    /// The part of task_numa_placement() that keeps the group's `footprint`: the task's faults have changed by so many.
+    /// The part of task_numa_placement() that maintains the group's `footprint`: the number of the task's faults has changed by
+    /// `diff`.
     #[inline]
     pub(crate) fn sched_cache_footprint(&mut self, p: TaskId, diff: i64) {
         let cache = &mut self.balance.cache;
@@ -149,9 +150,9 @@ impl<A: Arch> Sched<A> {
         }
     }
 
-    // What fits below a cache.
+    // What fits into an LLC.
 
-    /// fair.c: exceed_llc_capacity(). Whether the process is known to touch more memory than the cache of `cpu` holds.
+    /// fair.c: exceed_llc_capacity(). Whether the process is known to touch more memory than the LLC of `cpu` holds.
     pub(super) fn exceed_llc_capacity(&self, group: CacheGroupId, cpu: CpuId) -> bool {
         if self.rq[cpu].sd.is_none() {
             return true;
@@ -167,8 +168,8 @@ impl<A: Arch> Sched<A> {
         }
     }
 
-    /// fair.c: invalid_llc_nr(). Whether the process is a single thread, or more of them run at once than the cache of `cpu` has cores
-    /// for.
+    /// fair.c: invalid_llc_nr(). Whether the process is a single thread, or runs more threads at once than the LLC of `cpu` has
+    /// cores for.
     pub(super) fn invalid_llc_nr(&self, group: CacheGroupId, cpu: CpuId) -> bool {
         let cache = &self.balance.cache;
         let of = &cache.group[group];
@@ -184,7 +185,7 @@ impl<A: Arch> Sched<A> {
         }
     }
 
-    /// What the callers of these two do of it: a process that fits no more prefers nothing.
+    /// What the callers of these two do: a process that no longer fits loses its preference.
     pub(super) fn forget_preferred_llc(&mut self, group: CacheGroupId) {
         if self.balance.cache.group[group].cpu.is_some() {
             self.write_cache_group(group);
@@ -192,7 +193,7 @@ impl<A: Arch> Sched<A> {
         }
     }
 
-    /// fair.c: get_pref_llc(). The cache of the CPU on which the process ran most, unless that is not on the node that the task
+    /// fair.c: get_pref_llc(). The LLC of the CPU on which the process ran most, unless that CPU is not on the node that the task
     /// prefers.
     fn get_pref_llc(&self, p: TaskId, group: CacheGroupId) -> Option<LlcId> {
         let cpu = self.balance.cache.group[group].cpu?;
@@ -208,7 +209,8 @@ impl<A: Arch> Sched<A> {
         self.sysctl.llc_epoch_period.max(1)
     }
 
-    /// fair.c: account_mm_sched(). `p`, which runs on `cpu`, has run for so long; and whether it prefers another cache than it did.
+    /// fair.c: account_mm_sched(). Accounts `delta_exec` to the process of `p`, which runs on `cpu`; also updates which LLC `p`
+    /// prefers.
     #[inline(never)]
     #[fentry]
     pub(crate) fn account_mm_sched(&mut self, cpu: CpuId, p: TaskId, delta_exec: u64) {

@@ -1,4 +1,4 @@
-//! fair.c: how many queued tasks prefer which last level cache.
+//! fair.c: how many queued tasks prefer which last level cache (LLC).
 
 use super::{CacheBalancing, LlcId};
 use crate::arch::Arch;
@@ -7,7 +7,7 @@ use crate::sched::{SeId, TaskId};
 use units::CpuId;
 
 impl CacheBalancing {
-    /// `sd->llc_counts[llc]`, if the CPU's lowest domain has such.
+    /// `sd->llc_counts[llc]`, if the CPU's lowest domain has these counts.
     #[inline]
     pub(super) fn llc_count(&self, cpu: CpuId, llc: LlcId) -> u32 {
         self.rq[cpu].llc_counts.get(usize::from(llc)).copied().unwrap_or(0)
@@ -27,7 +27,8 @@ impl<A: Arch> Sched<A> {
         }
     }
 
-    /// fair.c: account_llc_dequeue(). Domains may have been built since the task was queued, so nothing may be counted.
+    /// fair.c: account_llc_dequeue(). Domains may have been rebuilt since the task was queued, so its count may be
+    /// missing.
     pub(in crate::fair) fn account_llc_dequeue(&mut self, cpu: CpuId, p: TaskId) {
         let Some(preferred) = self.balance.cache.task[p].preferred_llc else { return };
         self.pref_llc_running_dec(cpu, p);
@@ -38,7 +39,7 @@ impl<A: Arch> Sched<A> {
         }
     }
 
-    /// fair.c: task_pref_llc_runnable(). Queued below the cache that it prefers, and not asleep.
+    /// fair.c: task_pref_llc_runnable(). Whether the task was queued in the LLC that it prefers, and is not asleep.
     fn task_pref_llc_runnable(&self, p: TaskId) -> bool {
         self.balance.cache.task[p].pref_llc_queued && !self.se[self.task[p].se].sched_delayed
     }
@@ -57,9 +58,9 @@ impl<A: Arch> Sched<A> {
         }
     }
 
-    // What entities come to, where processes are followed.
+    // What happens to entities, if processes are tracked.
 
-    /// The part of account_entity_enqueue().
+    /// The part of account_entity_enqueue() that counts preferences.
     #[inline]
     pub(in crate::fair) fn llc_enqueue_entity(&mut self, se: SeId) {
         if self.balance.cache.is_followed()
@@ -69,7 +70,7 @@ impl<A: Arch> Sched<A> {
         }
     }
 
-    /// The part of account_entity_dequeue().
+    /// The part of account_entity_dequeue() that counts preferences.
     #[inline]
     pub(in crate::fair) fn llc_dequeue_entity(&mut self, se: SeId) {
         if self.balance.cache.is_followed()
@@ -79,7 +80,7 @@ impl<A: Arch> Sched<A> {
         }
     }
 
-    /// The part of set_delayed(), which comes first, or of clear_delayed(), which comes last.
+    /// The part of set_delayed(), where it comes first, or of clear_delayed(), where it comes last.
     #[inline]
     pub(in crate::fair) fn llc_delay_entity(&mut self, se: SeId, delays: bool) {
         if self.balance.cache.is_followed()

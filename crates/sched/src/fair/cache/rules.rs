@@ -1,4 +1,4 @@
-//! Which kernels have it.
+//! Which kernels have cache-aware scheduling.
 
 use crate::behaviour;
 

@@ -19,7 +19,7 @@ type Machine = Sched<Hand>;
 
 const JIFFY: u64 = 4 * MS;
 
-/// A second after boot at 250 Hz, nothing running: so many nodes, caches of each, cores of each, threads of each.
+/// A second after boot at 250 Hz, with nothing running: so many nodes, LLCs in each, cores in each, threads in each.
 fn machine(kernel: Kernel, [nodes, llcs, cores, threads]: [usize; 4]) -> Machine {
     let topology = CpuTopology::symmetric(nodes, 1, llcs, cores, threads);
     Sched::new(Hand::at(1_000 * MS), Boot::new(kernel, topology, 250))
@@ -30,7 +30,7 @@ fn cpus(list: impl IntoIterator<Item = u16>) -> CpuMask {
 }
 
 impl Machine {
-    /// A task of that process that wants to run for ever, begun on `cpu`, and from then on allowed everywhere.
+    /// A task of process `mm` that wants to run forever, started on `cpu`, and allowed everywhere from then on.
     fn thread(&mut self, mm: u32, cpu: u16) -> TaskId {
         let cpu = CpuId(cpu);
         self.on_cpu(cpu);
@@ -53,7 +53,7 @@ impl Machine {
         p
     }
 
-    /// A jiffy passes: ticks, what they lead to, and what tasks do on their way to user mode.
+    /// Lets a jiffy pass: ticks, their consequences, and the work of tasks on their way to user mode.
     fn jiffy_and_work(&mut self) {
         self.arch.now += JIFFY;
         for cpu in (0..self.nr_cpus()).map(CpuId::new) {
@@ -97,7 +97,7 @@ impl Machine {
         }
     }
 
-    /// Who runs somewhere ends.
+    /// Ends a task that runs somewhere.
     fn exit(&mut self, p: TaskId) {
         let cpu = self.task[p].cpu;
         assert_eq!(self.rq[cpu].curr, Some(p), "only who runs can end");
@@ -118,13 +118,13 @@ impl Machine {
         self.balance.cache.llc_id[self.task[p].cpu]
     }
 
-    /// Tasks of `all` below each cache.
+    /// How many tasks of `all` are in each LLC.
     fn below(&self, all: &[TaskId]) -> Vec<usize> {
         let of = |llc| all.iter().filter(|&&p| self.llc_of(p) == llc).count();
         (0..self.balance.cache.nr_llcs as LlcId).map(of).collect()
     }
 
-    /// The counts of queued tasks are what one finds by counting.
+    /// Checks the counts of queued tasks against a recount.
     fn check_counts(&self) {
         for (cpu, rq) in self.balance.cache.rq.iter() {
             let queued: Vec<TaskId> = self
@@ -155,7 +155,8 @@ fn what_ran_is_halved_with_each_epoch() {
     cache.group[group].pcpu_sched = vec![SchedCacheTime::default(); 4];
     cache.group[group].pcpu_sched[0] = SchedCacheTime { runtime: 800, epoch: 10 };
     cache.rq[CpuId(0)] = CacheRq { cpu_runtime: 1600, cpu_epoch: 10, cpu_epoch_next: 100, ..CacheRq::default() };
-    // Until it is over an epoch goes on: 100 is its last jiffy. Then one begins with each two jiffies, or a part of them.
+    // An epoch goes on until it is over: 100 is its last jiffy. After that one begins every two jiffies, or a part of
+    // them.
     for (now, epoch, next, ran, all) in
         [(100, 10, 100, 800, 1600), (101, 11, 102, 400, 800), (105, 13, 106, 100, 200), (900, 410, 900, 0, 0)]
     {
@@ -168,7 +169,7 @@ fn what_ran_is_halved_with_each_epoch() {
 
 #[test]
 fn the_average_of_running_tasks_is_slower_for_bigger_caches() {
-    // A quarter of the CPUs, from 2 to 8; what is left of the difference after the division stays.
+    // A quarter of the CPUs, from 2 to 8; the rest of the division by it remains as a difference.
     for (llc_size, divisor) in [(1, 2), (4, 2), (16, 4), (32, 8), (128, 8)] {
         assert_eq!(update_avg_scale(10, 10 + 3 * divisor, llc_size), 13, "{llc_size} CPUs");
         assert_eq!(update_avg_scale(10, 10 + divisor - 1, llc_size), 10);
@@ -185,7 +186,8 @@ fn tolerance_scales_what_fits() {
 
 #[test]
 fn a_move_between_caches_is_decided_by_the_use_of_both() {
-    // Rows are the source's use in percent, columns the destination's, before the move of a task that uses nothing.
+    // Rows are the source's utilization in percent, columns the destination's, before the move of a task with zero
+    // utilization.
     use LlcMig::{Forbid as N, Llc as Y, Unrestricted as G};
     let limits = LlcLimits { overaggr_pct: 50, imb_pct: 20 };
     let stats = |pct: u64| LlcStats { util: pct * 160, capacity: 16_000 };
@@ -193,13 +195,13 @@ fn a_move_between_caches_is_decided_by_the_use_of_both() {
         [30, 40, 50, 60]
             .map(|src| [30, 40, 50, 60].map(|dst| limits.can_migrate(stats(src), stats(dst), 0, to_preferred)))
     };
-    // From 50% on a cache is full, and a fifth more than the other is noticeably more: 50 is, of 40.
+    // From 50% on an LLC is full, and a fifth more than the other is noticeable: 50 is, compared with 40.
     assert_eq!(rows(true), [[Y, Y, N, N], [Y, Y, N, N], [Y, Y, G, G], [Y, Y, G, G]]);
     assert_eq!(rows(false), [[N, N, N, N], [N, N, N, N], [Y, Y, G, G], [Y, Y, G, G]]);
-    // The task's own use leaves one and comes to the other: 45% and 5% are 50.
+    // The task's own utilization leaves one LLC and adds to the other: 45% and 5% are 50.
     let of = |src, dst, util: u64| limits.can_migrate(stats(src), stats(dst), util * 160, true);
     assert_eq!([of(45, 45, 1), of(45, 45, 5), of(60, 45, 5)], [Y, N, G]);
-    // Caches of which nothing is known yet.
+    // LLCs of which nothing is known yet.
     assert_eq!(limits.can_migrate(LlcStats::default(), LlcStats::default(), 0, true), G);
 }
 
@@ -231,7 +233,7 @@ fn it_is_switched_by_a_file_and_by_partitions() {
     assert!(!s.balance.cache.is_active());
     assert_eq!(s.sysctl_write(Tunable::sched_cache_user, 1), Ok(()));
     assert!(s.balance.cache.is_active());
-    // Each cache a partition: nobody can be brought from one to the other.
+    // Each LLC is a partition: no task can be moved from one to the other.
     Scheduler::set_partitions(&mut s, CpuId(0), &[cpus([0, 1]), cpus([2, 3])]).expect("they do not overlap");
     assert!(!s.balance.cache.is_active());
     Scheduler::set_partitions(&mut s, CpuId(0), &[]).expect("no partitions");
@@ -255,7 +257,7 @@ fn a_partition_has_its_part_of_a_cache() {
 #[test]
 fn four_threads_below_two_caches_gather_below_one() {
     let mut s = machine(V7_2, [1, 2, 8, 1]);
-    // Three here, one there: the first cache has more of the process's time.
+    // Three threads here, one there: the first LLC has more of the process's time.
     let all: Vec<TaskId> = [0, 1, 2, 8].map(|cpu| s.thread(7, cpu)).to_vec();
     s.jiffies_pass(4);
     assert_eq!(s.below(&all), [3, 1]);
@@ -288,7 +290,7 @@ fn a_single_thread_prefers_nothing() {
     s.jiffies_pass(50);
     assert_eq!([alone, other].map(|p| s.preferred(p)), [None, None]);
     assert!(s.balance.cache.group_of(7).is_some_and(|group| group.cpu.is_none()));
-    // One that is left alone forgets what it preferred.
+    // A thread that is left alone loses its preference.
     let second = s.thread(7, 1);
     s.jiffies_pass(10);
     assert_eq!([alone, second].map(|p| s.preferred(p)), [Some(0), Some(0)]);
@@ -301,7 +303,7 @@ fn a_single_thread_prefers_nothing() {
 #[test]
 fn more_threads_than_a_cache_has_cores_do_not_gather() {
     let mut s = machine(V7_2, [1, 2, 4, 2]);
-    // Eight CPUs below each cache, of four cores: four tasks at once times two threads are no less than 80% of eight.
+    // Eight CPUs of four cores in each LLC: four tasks at once times two threads are no less than 80% of eight.
     let all: Vec<TaskId> = (0..4).chain(4..8).map(|cpu| s.thread(7, cpu)).collect();
     s.jiffies_pass(200);
     let group = s.balance.cache.group_of(7).expect("a process");
@@ -310,7 +312,7 @@ fn more_threads_than_a_cache_has_cores_do_not_gather() {
     assert!(all.iter().all(|&p| s.preferred(p).is_none()));
     assert_eq!(s.below(&all), [4, 4]);
     s.check_counts();
-    // With a tolerance of 3 three times as many would.
+    // With a tolerance of 3, three times as many would still fit.
     assert_eq!(s.sysctl_write(Tunable::llc_aggr_tolerance, 3), Ok(()));
     s.jiffies_pass(20);
     assert!(all.iter().any(|&p| s.preferred(p).is_some()));
@@ -322,7 +324,7 @@ fn who_has_not_looked_for_a_while_prefers_nothing() {
     let [a, b] = [0, 1].map(|cpu| s.thread(7, cpu));
     s.jiffies_pass(10);
     assert_eq!(s.preferred(a), Some(0));
-    // The epochs of this CPU go on, those of the process do not: nobody gets to look.
+    // The epochs of this CPU advance, those of the process do not: no thread gets to look.
     let group = s.balance.cache.task[a].group.expect("a process");
     s.balance.cache.rq[CpuId(0)].cpu_epoch = s.balance.cache.group[group].epoch + 6;
     s.on_cpu(CpuId(0));
@@ -339,7 +341,7 @@ fn the_preferred_cache_changes_only_for_twice_as_much() {
     s.thread(7, 4);
     s.jiffies_pass(6);
     let group = s.balance.cache.task[p].group.expect("a process");
-    // All time of each CPU is the process's, so that a CPU counts as one.
+    // All time of each CPU belongs to the process, so that each CPU counts as one.
     let mut look = |here: usize, there: usize, preferred: u16| {
         let cache = &mut s.balance.cache;
         for cpu in 0..8 {
@@ -376,7 +378,7 @@ fn a_process_that_touches_more_than_a_cache_holds_does_not_gather() {
     s.sysctl.llc_aggr_tolerance = 2;
     assert!(!exceeds(&s), "257 times as much would");
     s.sysctl.llc_aggr_tolerance = 1;
-    // It goes with the faults of the task.
+    // A task that ends takes its faults out of the footprint.
     s.numa.task[b].total_numa_faults = 100;
     s.exit(b);
     assert!(!exceeds(&s));
@@ -394,7 +396,7 @@ fn a_task_prefers_no_cache_off_the_node_that_it_prefers() {
     s.balance.cache.group[group].cpu = Some(CpuId(1));
     s.jiffy_and_work();
     assert_eq!((s.preferred(a), s.preferred(b)), (Some(0), None));
-    // And looks on its own node, that of the preferred cache and where it is.
+    // The task looks on its own node, on that of the preferred LLC, and where it is.
     assert_eq!(s.get_scan_cpumasks(a, group), CpuMask::all(16));
     assert_eq!(s.get_scan_cpumasks(b, group), CpuMask::all(16));
     s.balance.cache.group[group].cpu = Some(CpuId(9));
@@ -430,7 +432,7 @@ fn counts_follow_tasks_that_sleep_delayed_move_and_lose_their_domains() {
     for step in 0..60 {
         s.jiffy_and_work();
         s.check_counts();
-        // Who runs on CPU 0 sleeps, delayed or not; later it is woken.
+        // The task that runs on CPU 0 sleeps, delayed or not; later it is woken.
         s.on_cpu(CpuId(0));
         if let Some(curr) = s.rq[CpuId(0)].curr.filter(|_| step % 3 == 0) {
             s.task[curr].state = TaskState::Interruptible;
@@ -445,7 +447,7 @@ fn counts_follow_tasks_that_sleep_delayed_move_and_lose_their_domains() {
         }
     }
     assert!(all.iter().any(|&p| s.preferred(p).is_some()));
-    // New domains begin to count anew: what was queued before is missing until it was off its queue once.
+    // New domains start counting from zero: a task queued before is not counted until it has been dequeued once.
     s.rebuild_sched_domains();
     s.check_counts();
     Scheduler::set_partitions(&mut s, CpuId(0), &[cpus([0, 1, 4, 5])]).expect("a partition");

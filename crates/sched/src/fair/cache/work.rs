@@ -1,4 +1,5 @@
-//! fair.c: the look at all CPUs, which a task takes on its way to user mode: below which last level cache does its process run?
+//! fair.c: the look at all CPUs that a task takes on its way to user mode, to find the last level cache (LLC) in which its
+//! process runs.
 
 use super::CacheGroupId;
 use crate::arch::Arch;
@@ -7,7 +8,7 @@ use crate::sched::TaskId;
 use fentry::fentry;
 use units::{CpuId, CpuMask, unlikely};
 
-/// Work that a task does on its way to user mode. A scheduler without it leaves these as they are.
+/// Work of cache-aware scheduling that a task does on its way to user mode. A scheduler without it need not implement this.
 pub trait TaskCacheWork {
     /// Whether any task has such work.
     fn has_cache_work(&self) -> bool {
@@ -19,7 +20,7 @@ pub trait TaskCacheWork {
         false
     }
 
-    /// The task that runs on `cpu` looks where its process runs.
+    /// The current task of `cpu` looks where its process runs.
     fn task_cache_work(&mut self, _cpu: CpuId) {}
 }
 
@@ -39,22 +40,22 @@ impl<A: Arch> TaskCacheWork for Sched<A> {
     }
 }
 
-/// fair.c: update_avg_scale(). An average that a bigger cache makes slower.
+/// fair.c: update_avg_scale(). An average that moves more slowly with a bigger LLC.
 pub(super) fn update_avg_scale(avg: u64, sample: u64, llc_size: u32) -> u64 {
     let divisor = i64::from((llc_size >> 2).clamp(2, 8));
     avg.wrapping_add_signed(sample.wrapping_sub(avg) as i64 / divisor)
 }
 
-/// What the process does below one cache.
+/// What the process does in one LLC.
 struct Occupancy {
-    /// Of each CPU the part of its time that the process has, NICE_0_LOAD = all; and of all of them.
+    /// The sum, over the LLC's CPUs, of the process's part of a CPU's run time; NICE_0_LOAD is all of it.
     sum: u64,
     most: u64,
     cpu: Option<CpuId>,
 }
 
 impl<A: Arch> Sched<A> {
-    /// fair.c: task_tick_cache(). Who is first in an epoch will look.
+    /// fair.c: task_tick_cache(). The first task of its process in an epoch is to look.
     #[inline(never)]
     #[fentry]
     pub(in crate::fair) fn task_tick_cache(&mut self, cpu: CpuId, curr: TaskId) {
@@ -72,8 +73,8 @@ impl<A: Arch> Sched<A> {
         }
     }
 
-    /// fair.c: task_cache_work(). Below which cache the process of the task that runs here ran most, and how many of its tasks run.
-    /// It prefers another one only where it ran more than twice as much as below the present one.
+    /// fair.c: task_cache_work(). Finds the LLC in which the process of the current task ran most, and how many of its tasks run.
+    /// The preference only changes to an LLC in which it ran more than twice as much as in the present one.
     #[fentry]
     pub(crate) fn task_cache_work(&mut self) {
         let curr_cpu = self.this_cpu;
@@ -116,7 +117,8 @@ impl<A: Arch> Sched<A> {
         of.nr_running_avg = update_avg_scale(of.nr_running_avg, nr_running, llc_size);
     }
 
-    /// The inside of it: the CPUs below the cache of `cpu`. Counts in `nr_running` those that run a task of the process.
+    /// The loop body of task_cache_work(): the CPUs in the LLC of `cpu`. Adds to `nr_running` those that run a task of the
+    /// process.
     fn occupancy_of_llc(&mut self, cpu: CpuId, group: CacheGroupId, nr_running: &mut u64) -> Occupancy {
         let sd = self.domains.sd_llc[cpu].expect("the caller has it");
         let mut found = Occupancy { sum: 0, most: 0, cpu: None };
@@ -138,7 +140,7 @@ impl<A: Arch> Sched<A> {
         found
     }
 
-    /// fair.c: fraction_mm_sched(). The part of the fair tasks' time on a CPU that the process had, NICE_0_LOAD = all of it.
+    /// fair.c: fraction_mm_sched(). The process's part of the fair tasks' run time on a CPU; NICE_0_LOAD is all of it.
     #[fentry]
     fn fraction_mm_sched(&mut self, cpu: CpuId, group: CacheGroupId) -> u64 {
         self.cpu_epoch_lock(cpu);
@@ -153,8 +155,8 @@ impl<A: Arch> Sched<A> {
         occ
     }
 
-    /// fair.c: get_scan_cpumasks(). All CPUs; of a task that prefers a node, that node's, those of the preferred cache's node, and of
-    /// its own.
+    /// fair.c: get_scan_cpumasks(). All CPUs; for a task that prefers a node, the CPUs of that node, of the preferred LLC's node,
+    /// and of its own.
     pub(super) fn get_scan_cpumasks(&self, p: TaskId, group: CacheGroupId) -> CpuMask {
         let preferred = self.numa_preferred_nid(p).filter(|_| self.numa.is_on());
         let Some(nid) = preferred else { return self.cpu_online_mask.clone() };

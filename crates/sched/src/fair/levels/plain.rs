@@ -1,7 +1,7 @@
-//! The groups' steps of walks in their usual case: of a kernel with CFS and averages of v4.15 on, while nothing is on that most runs do
-//! without (schedstats, quotas, SCHED_IDLE, CPUs that are not whole ones). The same is done as in [`super`], in another order: first what a
-//! step touches, one line after the other as there, then all that it computes, with the entity and its queue borrowed once. What it touches
-//! does not depend on what it computes, nor the other way round. A level that is another case is left to the general walk.
+//! The usual case of the groups' steps in walks: a kernel with CFS and averages of v4.15 on, while everything is off that most runs do
+//! without (schedstats, quotas, SCHED_IDLE, CPUs of less than full capacity). It does the same as [`super`], but in another order: first it
+//! touches the lines of a step, in the same sequence as there, and then it computes, borrowing the entity and its queue once. What is
+//! touched does not depend on what is computed, nor the other way round. A level that is not the usual case is left to the general walk.
 
 use super::Walk;
 use crate::access::LevelLines;
@@ -21,17 +21,17 @@ use crate::sched::*;
 use fentry::fentry;
 use units::CpuId;
 
-/// What a walk's steps have in common.
+/// What all steps of a walk share.
 #[derive(Clone, Copy)]
 struct Common {
     cpu: CpuId,
-    /// That CPU's `clock_task`: no walk brings it up to date.
+    /// That CPU's `clock_task`: no walk updates it.
     clock_task: u64,
     /// The clock of its queues' averages, none of which stands still.
     now: u64,
 }
 
-/// Where a step is: a group's entity, the queue that this is on, and the group's own.
+/// The place of a step: a group's entity, the queue it is on, and the group's own queue.
 #[derive(Clone, Copy)]
 struct Place {
     cfs: CfsRqId,
@@ -39,7 +39,7 @@ struct Place {
     group: CfsRqId,
 }
 
-/// What a group's entity is weighed by, and how many tasks there are in it.
+/// What determines the weight of a group's entity, and the number of tasks in it.
 #[derive(Clone, Copy)]
 struct Weights {
     weight: u64,
@@ -47,19 +47,19 @@ struct Weights {
     tasks: u64,
 }
 
-/// The pure part of `update_curr()`: `entity` is `curr` of `cfs_rq`.
+/// The part of `update_curr()` that only computes: `entity` is `curr` of `cfs_rq`.
 #[inline(always)]
 fn charge(known: Arithmetic, cfs_rq: &mut CfsRq, entity: &mut SchedEntity, delta_exec: u64) {
     entity.exec_start = entity.exec_start.wrapping_add(delta_exec);
     entity.sum_exec_runtime += delta_exec;
     let delta = calc_delta_fair(known.resolution, delta_exec, &mut entity.load);
     entity.vruntime = entity.vruntime.wrapping_add(delta);
-    // It is queued, and so counts in every version.
+    // The entity is queued, and so counts in every version.
     cfs_rq.update_min_vruntime(Some(entity.vruntime));
 }
 
 impl Weights {
-    /// The entity follows the number of tasks (`se_update_runnable()`), and is weighed anew (`reweight_entity()`).
+    /// Stores the number of tasks in the entity (`se_update_runnable()`), and reweights it (`reweight_entity()`).
     #[inline(always)]
     fn put_on(self, known: Arithmetic, cfs_rq: &mut CfsRq, entity: &mut SchedEntity, queued: bool) {
         if known.pelt == Pelt::RunnableAvg {
@@ -78,13 +78,13 @@ impl<A: Arch> Sched<A> {
         (!other).then_some(self.arithmetic)
     }
 
-    /// As much of [`Sched::enqueue_groups`] as is the usual case.
+    /// Does as much of [`Sched::enqueue_groups`] as is the usual case.
     #[inline(always)]
     pub(super) fn enqueue_plain_groups(&mut self, known: Arithmetic, walk: &mut Walk) {
         let Some(first) = walk.level else { return };
         let common = self.common(known, first);
         let mut at = self.place(first);
-        // What a sleeper is credited.
+        // The credit of a sleeper.
         let credit = self.sysctl.sched_latency >> u32::from(self.sched_feat(Feature::GENTLE_FAIR_SLEEPERS));
         let forgets = self.kernel.entity.long_sleeper == LongSleeper::Forgotten;
         loop {
@@ -102,7 +102,7 @@ impl<A: Arch> Sched<A> {
         }
     }
 
-    /// `enqueue_entity()` of a group's entity that wakes on a queue where nobody runs.
+    /// `enqueue_entity()` of a group's entity that wakes on a queue where nothing runs.
     #[inline(always)]
     #[fentry(enqueue_entity)]
     fn enqueue_plain(&mut self, known: Arithmetic, common: Common, at: Place, credit: u64, forgets: bool) {
@@ -143,8 +143,8 @@ impl<A: Arch> Sched<A> {
         }
     }
 
-    /// As much of [`Sched::dequeue_groups`] as is the usual case: groups out of which the running task goes. True: others are left in the
-    /// last one's queue.
+    /// Does as much of [`Sched::dequeue_groups`] as is the usual case: groups that the running task leaves. Returns true if others are left
+    /// on the last group's queue.
     #[inline(always)]
     pub(super) fn dequeue_plain_groups(&mut self, known: Arithmetic, walk: &mut Walk, of_task: &QueueFlags) -> bool {
         let Some(first) = walk.level else { return false };
@@ -174,7 +174,7 @@ impl<A: Arch> Sched<A> {
         }
     }
 
-    /// `dequeue_entity()` of a group's entity that runs.
+    /// `dequeue_entity()` of a running group's entity.
     #[inline(always)]
     #[fentry(dequeue_entity)]
     fn dequeue_plain(&mut self, known: Arithmetic, common: Common, at: Place, advance: bool) {
@@ -218,7 +218,7 @@ impl<A: Arch> Sched<A> {
         }
     }
 
-    /// As much of [`Sched::update_levels_above`] as is the usual case.
+    /// Does as much of [`Sched::update_levels_above`] as is the usual case.
     #[inline(always)]
     pub(super) fn update_plain_levels<const COMES: bool>(&mut self, known: Arithmetic, walk: &mut Walk) {
         let Some(first) = walk.level else { return };
@@ -241,7 +241,7 @@ impl<A: Arch> Sched<A> {
         }
     }
 
-    /// What an enqueue or a dequeue further down comes to for a group's entity that is queued and stays so.
+    /// The net effect of an enqueue or a dequeue further down on a group's entity that is queued and stays so.
     #[inline(always)]
     fn update_plain_level(&mut self, known: Arithmetic, common: Common, at: Place) {
         let lines = self.level_lines(at.cfs, at.se, Step::Group(known));
@@ -297,7 +297,7 @@ impl<A: Arch> Sched<A> {
         (common.clock_task.wrapping_sub(self.se[curr].exec_start) as i64).max(0) as u64
     }
 
-    /// The lines of `update_curr()`.
+    /// Touches the lines of `update_curr()`.
     #[inline(always)]
     #[fentry(update_curr)]
     fn touch_curr(&mut self, lines: LevelLines) {
@@ -305,8 +305,8 @@ impl<A: Arch> Sched<A> {
         self.write_cfs_rq_at(lines);
     }
 
-    /// `update_load_avg()` where it is more than time that passes within a period. Otherwise only its lines, and the units of time that have
-    /// passed for the entity and for its queue.
+    /// Does `update_load_avg()` if more has to be done than to let time pass within a period. Otherwise only touches its lines. Returns the
+    /// units of time that have passed for the entity and for its queue.
     #[inline(always)]
     #[fentry(update_load_avg)]
     fn age_plain(&mut self, common: Common, at: Place, flags: UpdateLoad, lines: LevelLines) -> [u64; 2] {
@@ -324,7 +324,8 @@ impl<A: Arch> Sched<A> {
         }
     }
 
-    /// The lines of `update_cfs_group()`, those of `update_curr()` among them where a queued entity has run, and what it comes to.
+    /// Touches the lines of `update_cfs_group()`, including those of `update_curr()` if a queued entity has run, and returns the new
+    /// weights.
     #[inline(always)]
     #[fentry(update_cfs_shares)]
     fn weigh_plain(

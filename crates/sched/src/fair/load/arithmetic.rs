@@ -1,4 +1,4 @@
-//! What a kernel computes averages and weights with, known to the compiler where a released kernel does.
+//! What a kernel computes averages and weights with, as constants where that of a released kernel is known.
 
 use crate::arch::Arch;
 use crate::core::Sched;
@@ -9,8 +9,8 @@ use crate::pelt::{Pelt, SumFloor};
 use crate::sched::{SchedEntity, TaskId};
 use crate::versions::Kernel;
 
-/// The behaviours that every computation with loads asks for, again and again, and every level's step: the averages' arithmetic, how sums are held, the scale
-/// of weights, what a group's entity weighs, who is picked.
+/// The behaviours that every computation with loads, and the step at every level, consults again and again: the averages'
+/// arithmetic, how sums are kept, the scale of weights, how a group's entity is weighed, how the next entity is picked.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Arithmetic {
     pub pelt: Pelt,
@@ -57,19 +57,19 @@ impl Arithmetic {
     }
 }
 
-/// How a walk's step up the levels is compiled.
+/// How one step of a walk up the hierarchy is compiled.
 #[derive(Clone, Copy)]
 pub(crate) enum Step {
-    /// Anybody's, and what it shares with others is called: so is a task's, which is a part of the run loop's largest functions, where
-    /// every load average in line would cost all the rest registers.
+    /// For any entity: what several steps share is called, not inlined. A task's step is compiled so, too: it is part of the run
+    /// loop's largest functions, where every inlined load average would cost the rest its registers.
     Any,
-    /// A group's, in a function of its own for each arithmetic, with everything in line: three quarters of what a level takes are its
-    /// averages and its weight, and to look up anew and to save around calls was a quarter of that.
+    /// For a group's entity, in a function of its own for each arithmetic, with everything inlined: averages and weight take
+    /// three quarters of a level's time, and a quarter of that went into repeated lookups and into saving registers around calls.
     Group(Arithmetic),
 }
 
 impl Step {
-    /// The task whose entity it is.
+    /// The task to which the entity belongs.
     #[inline(always)]
     pub fn task_of(self, entity: &SchedEntity) -> Option<TaskId> {
         match self {
@@ -79,7 +79,7 @@ impl Step {
     }
 }
 
-/// An arithmetic that kernels were released with, or a mix of them.
+/// The arithmetic of a released kernel, or a mix of several.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Released {
     V4_5,
@@ -103,8 +103,8 @@ impl Released {
     }
 }
 
-/// `with_arithmetic!(sched, arithmetic, body)`: the body, with the scheduler's arithmetic under that name. It is compiled by itself for
-/// each one that kernels were released with, where it asks nothing any more; all mixes share one.
+/// `with_arithmetic!(sched, arithmetic, body)`: evaluates the body with the scheduler's arithmetic under that name. The body is
+/// compiled once for each released arithmetic, where it no longer has to check anything; all mixes share one copy.
 macro_rules! with_arithmetic {
     ($sched:expr, $arithmetic:ident, $body:expr) => {{
         use $crate::fair::load::{Arithmetic, Released};
@@ -155,7 +155,7 @@ impl<A: Arch> Sched<A> {
         Arithmetic::of(&self.kernel)
     }
 
-    /// What a step computes with.
+    /// The arithmetic of a step.
     #[inline(always)]
     pub(crate) fn arithmetic_of(&self, step: Step) -> Arithmetic {
         match step {

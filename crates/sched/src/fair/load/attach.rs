@@ -1,4 +1,4 @@
-//! fair.c: entities come to queues and leave them, and what the groups above hear of it.
+//! fair.c: how entities are attached to queues and detached, and what is propagated to the groups above.
 
 use super::{MigrateLag, MigrationDetach, NewTaskAttach, UpdateLoad};
 use crate::access::Path;
@@ -65,7 +65,7 @@ impl<A: Arch> Sched<A> {
         self.propagate_entity_cfs_rq(se);
     }
 
-    /// fair.c: propagate_entity_cfs_rq(). Tells every level above what came or left.
+    /// fair.c: propagate_entity_cfs_rq(). Propagates what was attached or detached to every level above.
     fn propagate_entity_cfs_rq(&mut self, se: SeId) {
         let listed = self.kernel.load.leaf_list == LeafList::Connected;
         let cfs = self.se[se].cfs_rq;
@@ -93,7 +93,8 @@ impl<A: Arch> Sched<A> {
         }
     }
 
-    /// fair.c: sync_entity_load_avg(). Ages a sleeping entity up to its queue's last update, without the queue's lock.
+    /// fair.c: sync_entity_load_avg(). Ages a sleeping entity up to its queue's last update, without taking the queue's
+    /// lock.
     pub(crate) fn sync_entity_load_avg(&mut self, se: SeId) {
         let cfs = self.se[se].cfs_rq;
         self.read_cfs_avg(cfs);
@@ -103,8 +104,8 @@ impl<A: Arch> Sched<A> {
         pelt::sync_entity_load_avg(self.kernel.pelt, scale, now, &mut self.se[se].avg, load);
     }
 
-    /// fair.c: remove_entity_load_avg(). A sleeping entity leaves its queue, which learns of it at its next update. One that
-    /// was never attached has nothing to remove (until v4.7; later there is none).
+    /// fair.c: remove_entity_load_avg(). A sleeping entity leaves its queue, which processes that in its next update.
+    /// An entity that was never attached has nothing to remove (until v4.7; later there is none).
     #[inline]
     pub(crate) fn remove_entity_load_avg(&mut self, se: SeId) {
         if self.kernel.pelt != Pelt::ByPeriod || self.se[se].avg.last_update_time != 0 {
@@ -124,8 +125,8 @@ impl<A: Arch> Sched<A> {
         pelt::remove_entity_load_avg(self.kernel.pelt, scale, now, &mut cfs_rq.removed, avg, load);
     }
 
-    /// fair.c: set_task_rq_fair(). An entity that takes its load along is aged up to the old queue's time, and gets the new
-    /// queue's.
+    /// fair.c: set_task_rq_fair(). Ages an entity that takes its load along up to the old queue's time, and gives it
+    /// the new queue's time.
     fn set_task_rq_fair(&mut self, se: SeId, prev: CfsRqId, next: CfsRqId) {
         if !self.sched_feat(Feature::ATTACH_AGE_LOAD) || self.se[se].avg.last_update_time == 0 {
             return;
@@ -138,7 +139,7 @@ impl<A: Arch> Sched<A> {
     }
 
     /// kernel/sched/sched.h: set_task_rq(). Points a task at its group's queue of `cpu`.
-    /// Differs: keeps `depth` true at once, where the kernel does so when the entity is attached.
+    /// Differs: updates `depth` at once; the kernel does when the entity is attached.
     pub(crate) fn set_task_rq(&mut self, p: TaskId, cpu: CpuId) {
         let (tg, se) = (self.task[p].sched_task_group, self.task[p].se);
         self.read_tg_cfs_rq(tg);
@@ -153,7 +154,8 @@ impl<A: Arch> Sched<A> {
         se.depth = depth;
     }
 
-    /// fair.c: migrate_task_rq_fair(). A task is about to change CPUs: its queue forgets its load, and it its heat.
+    /// fair.c: migrate_task_rq_fair(). A task is about to change CPUs: its old queue forgets its load, and the task is
+    /// no longer cache-hot.
     #[fentry]
     pub(crate) fn migrate_task_rq_fair(&mut self, p: TaskId) {
         let task = &self.task[p];
@@ -183,7 +185,7 @@ impl<A: Arch> Sched<A> {
         }
     }
 
-    /// What `dequeue_entity()` has `update_load_avg()` do besides.
+    /// What `dequeue_entity()` makes `update_load_avg()` do in addition.
     #[inline]
     pub(crate) fn dequeue_action(&self, se: SeId) -> UpdateLoad {
         let do_detach = self.kernel.load.migration_detach == MigrationDetach::AtDequeue

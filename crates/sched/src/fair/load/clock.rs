@@ -1,4 +1,4 @@
-//! The clock that load averages go by: as fast as the CPU works, standing still while a queue is throttled.
+//! The clock by which load averages age: it advances with the CPU's speed, and stands still while a queue is throttled.
 
 use super::{FrequencyInvariance, MigrateLag};
 use crate::access::Path;
@@ -9,14 +9,14 @@ use crate::pelt::{self, Pelt, Scale, load_avg_is_decayed};
 use crate::sched::*;
 use units::CpuId;
 
-/// Whether nothing scales the averages of a machine that boots so: every CPU is a whole one, and none tells of another frequency than the
-/// highest.
+/// Whether nothing scales the averages on a machine booted like this: every CPU has full capacity, and none reports a
+/// frequency below the highest.
 pub(crate) fn is_full_scale(boot: &Boot, scales_frequency: bool) -> bool {
     (boot.kernel.load.frequency == FrequencyInvariance::Unknown || !scales_frequency)
         && boot.topology.capacity.iter().all(|(_, &capacity)| capacity == SCHED_CAPACITY_SCALE)
 }
 
-/// The clock of a CPU that its queues' averages follow, in ns.
+/// The clock of a CPU that the averages of its queues follow, in ns.
 #[inline]
 fn running_clock(pelt: Pelt, rq: &Rq) -> u64 {
     match pelt {
@@ -25,7 +25,7 @@ fn running_clock(pelt: Pelt, rq: &Rq) -> u64 {
     }
 }
 
-/// The clock by which a queue's averages count, in ns.
+/// The clock of a queue's averages, in ns.
 #[inline]
 pub(super) fn queue_clock(pelt: Pelt, rq: &Rq, cfs_rq: &CfsRq) -> u64 {
     let clock = match pelt {
@@ -37,8 +37,8 @@ pub(super) fn queue_clock(pelt: Pelt, rq: &Rq, cfs_rq: &CfsRq) -> u64 {
 
 impl<A: Arch> Sched<A> {
     /// pelt.h: cfs_rq_clock_pelt(). In ns; the queue's `clock_task` before [`Pelt::RunnableAvg`].
-    /// Differs: never 0, which the averages take for *not attached*. A real clock has run for a while before there are tasks, a
-    /// simulated one stands at 0 when the first ones come.
+    /// Differs: never 0, which the averages read as *not attached*. A real clock has run for a while before the first
+    /// task; a simulated one is at 0 when the first tasks come.
     #[inline]
     #[doc(alias = "cfs_rq_clock_task")]
     pub(crate) fn cfs_rq_clock_pelt(&self, cfs: CfsRqId) -> u64 {
@@ -57,7 +57,7 @@ impl<A: Arch> Sched<A> {
         if self.full_scale { Scale::FULL } else { self.scale_of_part(cpu) }
     }
 
-    /// The scale of a CPU that is not a whole one at full speed.
+    /// The scale of a CPU that does not have full capacity at full speed.
     #[cold]
     fn scale_of_part(&self, cpu: CpuId) -> Scale {
         let freq = match self.kernel.load.frequency {
@@ -67,7 +67,8 @@ impl<A: Arch> Sched<A> {
         Scale { freq, cpu: self.topology.capacity[cpu] }
     }
 
-    /// fair.c: migrate_se_pelt_lag(). Ages a task that leaves an idle CPU by the time for which nobody updated that CPU's clock.
+    /// fair.c: migrate_se_pelt_lag(). Ages a task that leaves an idle CPU by the time during which that CPU's clock was
+    /// not updated.
     pub(super) fn migrate_se_pelt_lag(&mut self, se: SeId) {
         if load_avg_is_decayed(&self.se[se].avg) {
             return;
@@ -85,7 +86,7 @@ impl<A: Arch> Sched<A> {
         pelt::__update_load_avg_blocked_se(self.kernel.pelt, now, scale, &mut self.se[se].avg, load);
     }
 
-    /// pelt.h: update_idle_rq_clock_pelt(). The CPU goes idle: its clock catches up with the time that passed.
+    /// pelt.h: update_idle_rq_clock_pelt(). The CPU goes idle: its clock catches up with real time.
     #[inline]
     pub(crate) fn update_idle_rq_clock_pelt(&mut self, cpu: CpuId) {
         if self.kernel.pelt == Pelt::RunnableAvg {
@@ -96,7 +97,7 @@ impl<A: Arch> Sched<A> {
         }
     }
 
-    /// pelt.h: update_idle_cfs_rq_clock_pelt(). The queue is empty: remembers how far its clock lags its CPU's.
+    /// pelt.h: update_idle_cfs_rq_clock_pelt(). The queue is empty: records how far its clock lags behind its CPU's.
     #[inline]
     pub(crate) fn update_idle_cfs_rq_clock_pelt(&mut self, cfs: CfsRqId) {
         if self.kernel.load.migrate_lag == MigrateLag::Ignored {
@@ -107,7 +108,7 @@ impl<A: Arch> Sched<A> {
         cfs_rq.throttled_pelt_idle = if stands_still { u64::MAX } else { cfs_rq.throttled_clock_pelt_time };
     }
 
-    /// clock.c: sched_clock_cpu(). Any CPU's, in ns.
+    /// clock.c: sched_clock_cpu(). The clock of any CPU, in ns.
     #[doc(alias = "sched_clock_cpu")]
     pub(super) fn clock_of(&mut self, cpu: CpuId) -> u64 {
         self.path(Path::sched_clock_cpu);

@@ -1,5 +1,5 @@
-//! fair.c: loads and utilizations of a whole CPU, as placement and balancing ask for them. 1024 = one nice-0 task that always
-//! runs, or a whole CPU.
+//! fair.c: loads and utilizations of a whole CPU, for placement and balancing. 1024 is one nice-0 task that always
+//! runs, or a full CPU.
 
 use crate::arch::Arch;
 use crate::core::Sched;
@@ -8,26 +8,26 @@ use crate::sched::*;
 use units::CpuId;
 
 impl<A: Arch> Sched<A> {
-    /// Whether the task's load is a part of the CPU's: it last ran there, and is not new.
+    /// Whether the task's load is part of the CPU's: it last ran there, and is not new.
     fn contributes(&self, cpu: CpuId, p: TaskId) -> bool {
         self.task[p].cpu == cpu && self.se[self.task[p].se].avg.last_update_time != 0
     }
 
-    /// fair.c: cpu_load(). The load of a CPU with what sleeps there (v5.5).
+    /// fair.c: cpu_load(). The load of a CPU, including its sleepers (v5.5).
     #[inline]
     pub fn cpu_load(&self, cpu: CpuId) -> u64 {
         self.cfs_rq_load_avg(self.rq[cpu].cfs)
     }
 
-    /// fair.c: cpu_load_without(). The load as it would be without the task (v5.5).
+    /// fair.c: cpu_load_without(). The load without the task (v5.5).
     pub fn cpu_load_without(&mut self, cpu: CpuId, p: TaskId) -> u64 {
         let load = self.cpu_load(cpu);
         if self.contributes(cpu, p) { load.saturating_sub(self.task_h_load(p)) } else { load }
     }
 
-    /// fair.c: cpu_runnable(). Time that tasks of the CPU run or wait (v5.7).
+    /// fair.c: cpu_runnable(). The share of time that tasks of the CPU run or wait (v5.7).
     ///
-    /// Differs: nothing in kernels that do not track it.
+    /// Differs: 0 in kernels that do not track it.
     #[inline]
     pub fn cpu_runnable(&self, cpu: CpuId) -> u64 {
         match self.kernel.pelt {
@@ -36,7 +36,7 @@ impl<A: Arch> Sched<A> {
         }
     }
 
-    /// fair.c: cpu_runnable_without(). The same as it would be without the task (v5.7).
+    /// fair.c: cpu_runnable_without(). The same without the task (v5.7).
     pub fn cpu_runnable_without(&self, cpu: CpuId, p: TaskId) -> u64 {
         let runnable = self.cpu_runnable(cpu);
         if self.contributes(cpu, p) { runnable.saturating_sub(self.task_runnable(p)) } else { runnable }
@@ -48,8 +48,8 @@ impl<A: Arch> Sched<A> {
         self.se[self.task[p].se].avg.runnable_avg
     }
 
-    /// fair.c: cpu_util(). What fair tasks would use of the CPU if `p` went to `dst_cpu` (none: away), at most its capacity;
-    /// with `boost` also what they wait for (v6.5).
+    /// fair.c: cpu_util(). What fair tasks would use of the CPU if `p` went to `dst_cpu` (`None`: away), at most its
+    /// capacity; with `boost` also the time that they wait (v6.5).
     #[doc(alias = "cpu_util_next")]
     pub fn cpu_util(&self, cpu: CpuId, p: Option<TaskId>, dst_cpu: Option<CpuId>, boost: bool) -> u64 {
         let comes = p.filter(|&p| self.task[p].cpu != cpu && dst_cpu == Some(cpu));
@@ -87,7 +87,7 @@ impl<A: Arch> Sched<A> {
         util.min(self.capacity_orig_of(cpu))
     }
 
-    /// fair.c: cpu_util_cfs_boost(). The same, or what tasks there wait for as well, if that is more (v6.5).
+    /// fair.c: cpu_util_cfs_boost(). The same, or including the time that tasks wait, if that is more (v6.5).
     #[inline]
     pub fn cpu_util_cfs_boost(&self, cpu: CpuId) -> u64 {
         self.cpu_util_cfs(cpu).max(self.cpu_runnable(cpu)).min(self.capacity_orig_of(cpu))

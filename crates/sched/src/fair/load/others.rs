@@ -1,4 +1,5 @@
-//! Time of other classes and of interrupts, as averages beside the fair class's: what is left of a CPU for fair tasks.
+//! Averages of the time of other classes and of interrupts, beside the fair class's: what a CPU has left for fair
+//! tasks.
 
 use super::OtherClasses;
 use crate::arch::Arch;
@@ -8,7 +9,8 @@ use crate::sched::SchedClass;
 use units::CpuId;
 
 impl<A: Arch> Sched<A> {
-    /// sched.h: sched_rt_avg_update(). `rt_delta` ns of a realtime or deadline task, or of interrupts. Nothing from v4.19 on.
+    /// sched.h: sched_rt_avg_update(). Adds `rt_delta` ns of a real-time or deadline task, or of interrupts. Does
+    /// nothing from v4.19 on.
     pub(crate) fn sched_rt_avg_update(&mut self, cpu: CpuId, rt_delta: u64) {
         if self.kernel.load.other_classes == OtherClasses::RtAvg {
             let freq = u64::from(self.scale(cpu).freq);
@@ -17,8 +19,8 @@ impl<A: Arch> Sched<A> {
         }
     }
 
-    /// pelt.c: update_rt_rq_load_avg(). `running`: a realtime task has run since the last time. True if a period ended;
-    /// nothing until v4.18.
+    /// pelt.c: update_rt_rq_load_avg(). `running`: a real-time task has run since the last update. Returns whether a
+    /// period ended; does nothing until v4.18.
     pub fn update_rt_rq_load_avg(&mut self, cpu: CpuId, running: bool) -> bool {
         if self.kernel.load.other_classes == OtherClasses::RtAvg {
             return false;
@@ -46,7 +48,7 @@ impl<A: Arch> Sched<A> {
         aged
     }
 
-    /// pelt.c: update_irq_load_avg(). `running` ns of interrupts before now.
+    /// pelt.c: update_irq_load_avg(). `running` is the time of interrupts before now, in ns.
     pub(crate) fn update_irq_load_avg(&mut self, cpu: CpuId, running: u64) -> bool {
         let scale = self.scale(cpu);
         self.write_rq_avg_irq(cpu);
@@ -76,12 +78,13 @@ impl<A: Arch> Sched<A> {
         self.rq[cpu].avg_irq.util_avg
     }
 
-    /// fair.c: others_have_blocked(). Whether anything of other classes or of interrupts is left to decay.
+    /// fair.c: others_have_blocked(). Whether other classes or interrupts have anything left to decay.
     pub(crate) fn others_have_blocked(&self, cpu: CpuId) -> bool {
         self.cpu_util_rt(cpu) != 0 || self.cpu_util_dl(cpu) != 0 || self.cpu_util_irq(cpu) != 0
     }
 
-    /// pelt.c: update_other_load_avgs(). Ages what other classes and interrupts have used; true if a period ended.
+    /// pelt.c: update_other_load_avgs(). Ages what other classes and interrupts have used; returns whether a period
+    /// ended.
     ///
     /// Differs: hardware pressure (thermal pressure until v6.9) is zero.
     #[doc(alias = "__update_blocked_others")]

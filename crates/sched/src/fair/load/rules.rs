@@ -1,4 +1,4 @@
-//! How load tracking is wired up, in one kernel version. The arithmetic is [`crate::pelt::Pelt`].
+//! How load tracking is wired up, by kernel version. The arithmetic is [`crate::pelt::Pelt`].
 
 use crate::behaviour;
 use crate::fair::group::{GroupShares, LeafList};

@@ -1,4 +1,4 @@
-//! fair.c: a group's load over all CPUs (`tg->load_avg`), which every queue of the group corrects now and then.
+//! fair.c: a group's load over all CPUs (`tg->load_avg`), which every queue of the group corrects from time to time.
 
 use super::{OfflineLoad, TgLoadAvg};
 use crate::arch::Arch;
@@ -6,12 +6,12 @@ use crate::core::Sched;
 use crate::sched::{CfsRqId, ROOT_TASK_GROUP, TgId};
 use units::CpuId;
 
-/// NSEC_PER_MSEC: a queue corrects its group's sum once in this time, in ns.
+/// NSEC_PER_MSEC: a queue corrects its group's sum at most once in this time, in ns.
 const RATE_LIMIT: u64 = 1_000_000;
 
 impl<A: Arch> Sched<A> {
-    /// fair.c: update_tg_load_avg(). Adds to the group's sum what changed here since the last time, if that is more than a
-    /// 64th.
+    /// fair.c: update_tg_load_avg(). Adds to the group's sum what changed here since the last time, if that is more
+    /// than a 64th.
     #[inline]
     pub(crate) fn update_tg_load_avg(&mut self, cfs: CfsRqId) {
         let cfs_rq = &self.cfs_rq[cfs];
@@ -42,7 +42,7 @@ impl<A: Arch> Sched<A> {
         }
     }
 
-    /// By which updates of sums are kept apart, in ns.
+    /// The clock by which corrections are rate-limited, in ns.
     fn tg_clock(&mut self, cpu: CpuId) -> u64 {
         match self.kernel.load.tg_load_avg {
             TgLoadAvg::EveryChange | TgLoadAvg::OncePerMillisecond => self.clock_of(cpu),
@@ -50,7 +50,7 @@ impl<A: Arch> Sched<A> {
         }
     }
 
-    /// fair.c: clear_tg_load_avg(). The group's sum forgets this queue.
+    /// fair.c: clear_tg_load_avg(). Takes this queue out of the group's sum.
     fn clear_tg_load_avg(&mut self, tg: TgId, cfs: CfsRqId) {
         if tg == ROOT_TASK_GROUP {
             return;
@@ -63,8 +63,8 @@ impl<A: Arch> Sched<A> {
         self.tg_load_avg_add(tg, delta);
     }
 
-    /// fair.c: clear_tg_offline_cfs_rqs(). A CPU goes offline: no group counts its queue there any more. Nothing until v6.7.
-    /// The caller holds the CPU's queue, whose clock is up to date.
+    /// fair.c: clear_tg_offline_cfs_rqs(). A CPU goes offline: no group counts its queue there any more. Does nothing
+    /// until v6.7. The caller holds the lock of the CPU's runqueue, whose clock is up to date.
     pub fn clear_tg_offline_cfs_rqs(&mut self, cpu: CpuId) {
         if self.kernel.load.offline == OfflineLoad::Kept {
             return;

@@ -1,5 +1,5 @@
-//! Bare tracepoints of load tracking: hooks for modules, which a kernel has since v5.4. Nobody pays for them who does not listen
-//! ([`Arch::tracing_bare`]).
+//! Bare tracepoints of load tracking, which kernels have since v5.4: hooks for modules, which cost nothing unless
+//! something listens ([`Arch::tracing_bare`]).
 
 use crate::arch::Arch;
 use crate::core::Sched;
@@ -8,7 +8,7 @@ use crate::trace::Event;
 use units::CpuId;
 
 impl<A: Arch> Sched<A> {
-    /// A group's path: its session's, or that in the cgroup file system.
+    /// A group's path: that of its session's autogroup, or in the cgroup file system.
     pub fn task_group_path(&self, tg: TgId) -> String {
         self.autogroup_path(tg).unwrap_or_else(|| self.cgroup_path(tg))
     }
@@ -29,7 +29,7 @@ impl<A: Arch> Sched<A> {
         if self.arch.tracing_bare() {
             let entity = &self.se[se];
             let queue = &self.cfs_rq[entity.cfs_rq];
-            // A group's entity is known by the group's queue, a task's by the one it is in.
+            // A group's entity is reported with the group's own queue, a task's with the queue it is on.
             let group = entity.my_q.map_or(queue.tg, |my_q| self.cfs_rq[my_q].tg);
             let (cpu, task, avg) = (queue.rq, entity.task, (&entity.avg).into());
             self.trace(Event::PeltSe { cpu, path: self.task_group_path(group), task, avg });

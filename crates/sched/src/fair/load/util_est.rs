@@ -1,4 +1,4 @@
-//! fair.c: estimated utilization, where it is kept: in each task, and summed up over a CPU's queued tasks in its root queue.
+//! fair.c: where estimated utilization is kept: in each task, and summed over a CPU's queued tasks in its root queue.
 
 use crate::access::Path;
 use crate::arch::Arch;
@@ -9,7 +9,7 @@ use crate::sched::TaskId;
 use units::CpuId;
 
 impl<A: Arch> Sched<A> {
-    /// Whether utilization is estimated. A kernel that lacks the toggle, and is given the behaviour alone, estimates.
+    /// Whether utilization is estimated. A kernel that lacks the feature, but is given the behaviour alone, estimates.
     #[inline]
     pub(crate) fn estimates_util(&self) -> bool {
         self.kernel.load.util_est != UtilEstimate::Absent && self.on_or_lacking(Feature::UTIL_EST)
@@ -25,7 +25,7 @@ impl<A: Arch> Sched<A> {
         self.se[self.task[p].se].avg.util_est._task_util_est()
     }
 
-    /// fair.c: task_util_est(). What the task may be expected to use: at least what it uses now.
+    /// fair.c: task_util_est(). The task's expected utilization: at least its current one.
     #[inline]
     pub fn task_util_est(&self, p: TaskId) -> u64 {
         self.se[self.task[p].se].avg.util_avg.max(self._task_util_est(p))
@@ -67,7 +67,7 @@ impl<A: Arch> Sched<A> {
         }
     }
 
-    /// fair.c: util_est_update(), in `update_load_avg()` (UPDATE_UTIL_EST): in v7.2.
+    /// fair.c: util_est_update(), called in `update_load_avg()` (UPDATE_UTIL_EST): in v7.2.
     #[inline]
     pub(crate) fn util_est_update_in_load_avg(&mut self, p: TaskId) {
         if self.kernel.load.util_est == UtilEstimate::EwmaInUpdate {

@@ -1,4 +1,4 @@
-//! fair.c: the idle load balancer: one CPU at work for all that idle without ticks.
+//! fair.c: the idle load balancer: one CPU works for all that idle without ticks.
 
 use super::NohzFlags;
 use crate::access::Path;
@@ -10,11 +10,11 @@ use crate::topology::CpuIdleType;
 use fentry::fentry;
 use units::CpuId;
 
-/// pelt.h: LOAD_AVG_PERIOD, in ms: load halves in this time.
+/// pelt.h: LOAD_AVG_PERIOD, in ms. Load halves in this time.
 const LOAD_AVG_PERIOD: u64 = 32;
 
 impl<A: Arch> Sched<A> {
-    /// fair.c: nohz_idle_balance(). On a CPU that was kicked. Whether that was all there is to do in this softirq.
+    /// fair.c: nohz_idle_balance(). Runs on a kicked CPU. Returns whether there is nothing else to do in this softirq.
     #[fentry]
     pub(in crate::fair) fn nohz_idle_balance(&mut self, idle: CpuIdleType) -> bool {
         let this_cpu = self.this_cpu;
@@ -37,7 +37,7 @@ impl<A: Arch> Sched<A> {
         }
     }
 
-    /// nohz_idle_balance() until v4.16: balances for every idle CPU without a tick that is due, but for this one.
+    /// nohz_idle_balance() until v4.16: balances for every other idle CPU without a tick that is due.
     fn balance_for_others(&mut self, this_cpu: CpuId) {
         let mut next_balance = self.jiffies() + 60 * self.hz;
         let mut update_next_balance = false;
@@ -48,7 +48,7 @@ impl<A: Arch> Sched<A> {
             if balance_cpu == this_cpu || !self.idle_cpu(balance_cpu) {
                 continue;
             }
-            // This CPU has work of its own now: the next one that is kicked goes on.
+            // This CPU has work of its own now: the next kicked CPU goes on.
             if self.rq[this_cpu].need_resched {
                 break;
             }
@@ -71,7 +71,8 @@ impl<A: Arch> Sched<A> {
         }
     }
 
-    /// fair.c: update_nohz_stats(). Ages the load of a CPU that idles without ticks, once in a jiffy. Whether some is left.
+    /// fair.c: update_nohz_stats(). Ages the load of a CPU that idles without ticks, once per jiffy. Returns whether
+    /// some is left.
     fn update_nohz_stats(&mut self, cpu: CpuId) -> bool {
         if !self.rq[cpu].has_blocked_load || !self.nohz.idle_cpus_mask.contains(cpu) {
             return false;
@@ -83,13 +84,13 @@ impl<A: Arch> Sched<A> {
         self.rq[cpu].has_blocked_load
     }
 
-    /// fair.c: _nohz_idle_balance(). For every idle CPU without ticks what the flags say, this one last.
+    /// fair.c: _nohz_idle_balance(). Does what the flags say for every idle CPU without ticks, this one last.
     fn _nohz_idle_balance(&mut self, this_cpu: CpuId, flags: NohzFlags) {
         let now = self.jiffies();
         let mut next_balance = now + 60 * self.hz;
         let (mut update_next_balance, mut has_blocked_load) = (false, false);
         let ages = flags.has(NohzFlags::NOHZ_STATS_KICK);
-        // Whoever idles from now on says so again.
+        // A CPU that goes idle from now on sets these again.
         self.nohz.has_blocked &= !ages;
         self.nohz.needs_update &= !flags.has(NohzFlags::NOHZ_NEXT_KICK);
         self.write_nohz_balance();
@@ -99,7 +100,7 @@ impl<A: Arch> Sched<A> {
             if !self.idle_cpu(balance_cpu) {
                 continue;
             }
-            // This CPU has work of its own now: the next one that is kicked goes on.
+            // This CPU has work of its own now: the next kicked CPU goes on.
             if self.rq[this_cpu].need_resched && !self.idle_cpu(this_cpu) {
                 self.nohz.needs_update |= flags.has(NohzFlags::NOHZ_NEXT_KICK);
                 self.nohz.has_blocked |= has_blocked_load || ages;
@@ -134,7 +135,7 @@ impl<A: Arch> Sched<A> {
         self.nohz.has_blocked |= has_blocked_load;
     }
 
-    /// fair.c: nohz_run_idle_balance(). On the way into the idle loop: ages the load of those that idle already.
+    /// fair.c: nohz_run_idle_balance(). On the way into the idle loop: ages the load of the CPUs that idle already.
     #[inline(always)]
     pub(crate) fn nohz_run_idle_balance(&mut self, cpu: CpuId) {
         if self.kernel.balance.nohz != NohzBalance::OneKick {
@@ -142,20 +143,21 @@ impl<A: Arch> Sched<A> {
         }
     }
 
-    /// The body of `nohz_run_idle_balance()` in kernels whose kicks say what for.
+    /// The body of `nohz_run_idle_balance()` in kernels whose kicks have flags.
     #[inline(never)]
     fn run_idle_balance_by_flags(&mut self, cpu: CpuId) {
         self.path(Path::nohz_run_idle_balance);
         self.atomic_nohz_flags(cpu);
         let flags = self.rq[cpu].nohz_flags;
         self.rq[cpu].nohz_flags = flags.without(NohzFlags::NOHZ_NEWILB_KICK);
-        // Whoever was kicked does so anyway.
+        // A kicked CPU does so anyway.
         if flags == NohzFlags::NOHZ_NEWILB_KICK && !self.rq[cpu].need_resched {
             self._nohz_idle_balance(cpu, NohzFlags::NOHZ_STATS_KICK);
         }
     }
 
-    /// fair.c: nohz_newidle_balance(). Newly-idle balancing found nothing: whether the CPU should age load instead.
+    /// fair.c: nohz_newidle_balance(). Newly-idle balancing found nothing: decides whether the CPU should age load
+    /// instead.
     ///
     /// Differs: does nothing before v4.17.
     pub(in crate::fair) fn nohz_newidle_balance(&mut self, this_cpu: CpuId) {

@@ -1,4 +1,4 @@
-//! fair.c: who kicks, and whom.
+//! fair.c: when a busy CPU kicks an idle one, and which.
 
 use super::NohzFlags;
 use crate::arch::Arch;
@@ -13,7 +13,7 @@ use units::CpuId;
 const BALANCE: NohzFlags = NohzFlags(NohzFlags::NOHZ_BALANCE_KICK.0 | NohzFlags::NOHZ_STATS_KICK.0);
 
 impl<A: Arch> Sched<A> {
-    /// fair.c: find_new_ilb(). Who is to balance for all others.
+    /// fair.c: find_new_ilb(). The CPU that is to balance for all others.
     fn find_new_ilb(&mut self) -> Option<CpuId> {
         self.read_nohz();
         if self.tick_nohz_full_enabled() && self.kernel.isolation.ilb == IlbCpus::Housekeeping {
@@ -54,7 +54,7 @@ impl<A: Arch> Sched<A> {
         self.arch.send_ipi(self.this_cpu, ilb_cpu, Ipi::Reschedule);
     }
 
-    /// fair.c: kick_ilb(). Has an idle CPU do for all others what the flags say.
+    /// fair.c: kick_ilb(). Makes an idle CPU do what the flags say for all others.
     fn kick_ilb(&mut self, flags: NohzFlags) {
         if flags.has(NohzFlags::NOHZ_BALANCE_KICK) {
             self.nohz.next_balance = self.jiffies() + 1;
@@ -70,7 +70,7 @@ impl<A: Arch> Sched<A> {
         self.atomic_nohz_flags(ilb_cpu);
         let before = self.rq[ilb_cpu].nohz_flags;
         self.rq[ilb_cpu].nohz_flags = before.with(flags);
-        // Whoever sets the first flag has the call sent.
+        // The CPU that sets the first flag sends the call.
         if !before.has(NohzFlags::NOHZ_KICK_MASK) {
             self.smp_call_function_single_async(ilb_cpu);
         }
@@ -109,7 +109,7 @@ impl<A: Arch> Sched<A> {
         }
     }
 
-    /// nohz_kick_needed() until v4.16. On the tick: whether to have idle CPUs balanced.
+    /// nohz_kick_needed() until v4.16. Decides on the tick whether idle CPUs are to be balanced.
     pub(in crate::fair) fn nohz_kick_needed(&mut self, cpu: CpuId) -> bool {
         if self.rq[cpu].idle_balance {
             return false;
@@ -126,7 +126,7 @@ impl<A: Arch> Sched<A> {
         self.is_squeezed(cpu) || self.better_placed_cpu_idles(cpu)
     }
 
-    /// fair.c: nohz_balancer_kick(). On the tick: whether to have idle CPUs balanced, or their load aged.
+    /// fair.c: nohz_balancer_kick(). Decides on the tick whether idle CPUs are to be balanced, or their load aged.
     #[fentry]
     pub(in crate::fair) fn nohz_balancer_kick(&mut self, cpu: CpuId) {
         if self.rq[cpu].idle_balance {
@@ -167,7 +167,7 @@ impl<A: Arch> Sched<A> {
         if self.rq[cpu].nr_running >= 2 || self.is_squeezed(cpu) || self.better_placed_cpu_idles(cpu) {
             return true;
         }
-        // Where capacities differ, caches are not evened out: it is enough that tasks fit.
+        // Where capacities differ, LLCs are not evened out: it is enough that tasks fit.
         if let Some(sd) = self.domains.sd_asym_cpucapacity[cpu] {
             return self.check_misfit_status(cpu, sd);
         }
@@ -179,7 +179,8 @@ impl<A: Arch> Sched<A> {
         self.counted_tasks(cpu) >= 1 && self.rq[cpu].sd.is_some_and(|sd| self.check_cpu_capacity(cpu, sd))
     }
 
-    /// fair.c: check_misfit_status(). Whether the CPU has a task too big for it that another might take.
+    /// fair.c: check_misfit_status(). Whether the CPU has a task that is too big for it and that another CPU might
+    /// take.
     fn check_misfit_status(&self, cpu: CpuId, sd: SdId) -> bool {
         let misfit = self.rq[cpu].misfit_task_load > 0;
         match self.kernel.balance.misfit_status {
@@ -191,7 +192,7 @@ impl<A: Arch> Sched<A> {
         }
     }
 
-    /// Where SD_ASYM_PACKING holds: whether a better placed CPU idles.
+    /// Under SD_ASYM_PACKING: whether a better placed CPU is idle.
     fn better_placed_cpu_idles(&mut self, cpu: CpuId) -> bool {
         let Some(sd) = self.domains.sd_asym_packing[cpu] else { return false };
         let mut from = 0;
@@ -201,7 +202,7 @@ impl<A: Arch> Sched<A> {
                 continue;
             }
             let better = match self.kernel.balance.asym_packing {
-                // Only the first of them is looked at.
+                // Only the first of them is considered.
                 PackingOrder::LowestCpu => return i < cpu,
                 PackingOrder::Priority | PackingOrder::PriorityAndSiblings => {
                     i != cpu && self.sched_asym_prefer(i, cpu)

@@ -1,4 +1,4 @@
-//! fair.c: what load balancing between nodes asks about the memory of tasks.
+//! fair.c: what load balancing between nodes needs to know about the memory of tasks.
 
 use super::{EqualLocality, Locality};
 use crate::arch::Arch;
@@ -7,19 +7,20 @@ use crate::sched::TaskId;
 use crate::topology::CpuIdleType;
 use units::CpuId;
 
-/// fair.c: enum fbq_type. Which queues tasks are taken from first, so that those stay that are where they should be.
+/// fair.c: enum fbq_type. From which queues tasks are taken first, so that tasks on their preferred node stay.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Default)]
 pub(in crate::fair) enum FbqType {
-    /// Those with tasks that prefer no node.
+    /// Queues with tasks that prefer no node.
     Regular,
-    /// Those with tasks that prefer another.
+    /// Queues with tasks that prefer another node.
     Remote,
     #[default]
     All,
 }
 
 impl FbqType {
-    /// fair.c: fbq_classify_group(), fbq_classify_rq(): of `nr_running` tasks some prefer a node, and some are there.
+    /// fair.c: fbq_classify_group(), fbq_classify_rq(): classifies `nr_running` tasks by how many prefer a node, and
+    /// how many of these are on it.
     #[doc(alias = "fbq_classify_group")]
     #[doc(alias = "fbq_classify_rq")]
     pub(in crate::fair) fn classify(nr_running: u32, nr_numa_running: u32, nr_preferred_running: u32) -> FbqType {
@@ -40,8 +41,8 @@ impl<A: Arch> Sched<A> {
         FbqType::classify(self.rq[cpu].nr_running, rq.nr_numa_running, rq.nr_preferred_running)
     }
 
-    /// fair.c: migrate_degrades_locality(). Whether a task, moved from one CPU to the other across a level of nodes, would be
-    /// farther from its memory; `None` where that is not the question.
+    /// fair.c: migrate_degrades_locality(). Whether a task, moved from one CPU to the other across a level of nodes,
+    /// would be farther from its memory; `None` if memory does not decide.
     pub(in crate::fair) fn migrate_degrades_locality(
         &self,
         p: TaskId,
@@ -55,7 +56,7 @@ impl<A: Arch> Sched<A> {
             return None;
         }
         if task.numa_preferred_nid == Some(src) {
-            // One of the others should go, if there are others.
+            // One of the other tasks should go, if there are any.
             return (self.rq[src_cpu].nr_running > self.numa.rq[src_cpu].nr_preferred_running).then_some(true);
         }
         if task.numa_preferred_nid == Some(dst) {

@@ -1,4 +1,4 @@
-//! fair.c: where on another node a task goes, until v4.18: by the loads of both nodes.
+//! fair.c: the choice of a place on another node, until v4.18: by the loads of both nodes.
 
 use super::NodeWalk;
 use super::migrate::{NumaStats, TaskNumaEnv};
@@ -10,14 +10,15 @@ use fentry::fentry;
 
 const SCALE: u64 = SCHED_CAPACITY_SCALE as u64;
 
-/// The end of update_numa_stats(): how many tasks a node of `cpus` CPUs can run: as many as it has cores, by what its capacity
-/// says of siblings.
+/// The end of update_numa_stats(): how many tasks a node of `cpus` CPUs can run: as many as it has cores, which its
+/// capacity tells, because siblings have less.
 pub(super) fn task_capacity(cpus: u64, compute_capacity: u64) -> u32 {
     let smt = (SCALE * cpus).div_ceil(compute_capacity.max(1)).max(1);
     (cpus / smt).min((compute_capacity + SCALE / 2) / SCALE) as u32
 }
 
-/// fair.c: load_too_imbalanced(). Whether loads would lie farther apart than `imbalance_pct` allows, and farther than they do.
+/// fair.c: load_too_imbalanced(). Whether loads would differ by more than `imbalance_pct` allows, and by more than they
+/// do now.
 fn load_too_imbalanced(src_load: i64, dst_load: i64, env: &TaskNumaEnv) -> bool {
     let (src, dst) = (&env.src_stats, &env.dst_stats);
     let (src_capacity, dst_capacity) = (src.compute_capacity as i64, dst.compute_capacity as i64);
@@ -65,9 +66,9 @@ impl<A: Arch> Sched<A> {
         }
     }
 
-    /// fair.c: task_numa_compare(), until v4.18. Whether it would be better to go to `env.dst_cpu` than to the best so far, alone
-    /// or for the task that runs there. `taskimp`, `groupimp`: by how much the task's own share of memory, or its group's, is
-    /// greater there, in thousandths.
+    /// fair.c: task_numa_compare(), until v4.18. Whether `env.dst_cpu` is a better place than the best so far, for
+    /// moving there alone or for swapping with the task that runs there. `taskimp`, `groupimp`: by how much the share
+    /// of the task's own memory, or of its group's, is greater there, in thousandths.
     #[fentry(task_numa_compare)]
     #[doc(alias = "task_numa_compare")]
     fn task_numa_compare_by_capacity(&mut self, env: &mut TaskNumaEnv, taskimp: i64, groupimp: i64) {
@@ -93,7 +94,7 @@ impl<A: Arch> Sched<A> {
                 return;
             }
             None => {}
-            // With a task for each CPU balance is not at stake.
+            // With one task on each of the CPUs, balance is not affected.
             Some(_)
                 if imp > env.best_imp
                     && self.rq[env.src_cpu].nr_running == 1
@@ -107,7 +108,7 @@ impl<A: Arch> Sched<A> {
         let mut dst_load = env.dst_stats.load as i64 + load;
         let mut src_load = env.src_stats.load as i64 - load;
         if moveimp > imp && moveimp > env.best_imp && !load_too_imbalanced(src_load, dst_load, env) {
-            // A little less than it is worth, so that an idle CPU is preferred.
+            // A little less than its worth, so that an idle CPU is preferred.
             return assign(env, None, moveimp - 1);
         }
         if imp <= env.best_imp {
@@ -127,14 +128,14 @@ impl<A: Arch> Sched<A> {
         assign(env, cur, imp);
     }
 
-    /// What it is worth to both tasks to change places.
+    /// What swapping is worth to both tasks.
     fn swap_imp(&self, env: &TaskNumaEnv, cur: TaskId, imp: i64, taskimp: i64) -> i64 {
         let group = self.numa.task[env.p].numa_group;
         let cur_group = self.numa.task(cur).and_then(|task| task.numa_group);
         let task_gain = self.task_weight(cur, env.src_nid, env.dist) - self.task_weight(cur, env.dst_nid, env.dist);
         if cur_group == group {
             let imp = taskimp + task_gain;
-            // No swapping within a group over little.
+            // Tasks of one group do not swap for a small gain.
             return if cur_group.is_some() { imp - imp / 16 } else { imp };
         }
         match cur_group {

@@ -1,4 +1,4 @@
-//! fair.c: where on another node a task goes, from v5.7 on: in accord with the load balancer.
+//! fair.c: the choice of a place on another node, from v5.7 on: in accord with the load balancer.
 
 use super::migrate::{NumaStats, NumaType, TaskNumaEnv};
 use super::{NodeWalk, SwapPartners};
@@ -10,7 +10,7 @@ use crate::sched::TaskId;
 use fentry::fentry;
 use units::CpuId;
 
-/// fair.c: SMALLIMP. The most that a swap can be worth is 1998; a 64th of it is not worth a migration.
+/// fair.c: SMALLIMP. A swap is worth at most 1998; a 64th of that does not justify a migration.
 const SMALLIMP: i64 = 30;
 
 /// fair.c: numa_classify().
@@ -27,7 +27,8 @@ pub(super) fn numa_classify(imbalance_pct: u64, stats: &NumaStats) -> NumaType {
     }
 }
 
-/// fair.c: load_too_imbalanced(). Whether the loads of both nodes, over their capacities, would lie farther apart than now.
+/// fair.c: load_too_imbalanced(). Whether the loads of both nodes, relative to their capacities, would differ by more
+/// than now.
 fn load_too_imbalanced(src_load: i64, dst_load: i64, env: &TaskNumaEnv) -> bool {
     let (src, dst) = (&env.src_stats, &env.dst_stats);
     let apart = |src_load: i64, dst_load: i64| {
@@ -37,7 +38,8 @@ fn load_too_imbalanced(src_load: i64, dst_load: i64, env: &TaskNumaEnv) -> bool 
 }
 
 impl<A: Arch> Sched<A> {
-    /// fair.c: update_numa_stats() (v5.7). `find_idle`: notes an idle CPU that the task may use, of an idle core if there is one.
+    /// fair.c: update_numa_stats() (v5.7). `find_idle`: records an idle CPU that the task may use, on an idle core if
+    /// there is one.
     #[fentry(update_numa_stats)]
     #[doc(alias = "update_numa_stats")]
     pub(super) fn update_numa_stats_by_node_type(&mut self, env: &TaskNumaEnv, nid: u16, find_idle: bool) -> NumaStats {
@@ -79,7 +81,7 @@ impl<A: Arch> Sched<A> {
     pub(super) fn task_numa_find_cpu_by_node_type(&mut self, env: &mut TaskNumaEnv, taskimp: i64, groupimp: i64) {
         let maymove;
         if env.dst_stats.node_type == NumaType::HasSpare {
-            // What the load balancer would undo is not done.
+            // Do nothing that the load balancer would undo.
             let src_running = i64::from(env.src_stats.nr_running) - 1;
             let dst_running = env.dst_stats.nr_running + 1;
             let imbalance = (i64::from(dst_running) - src_running).max(0);
@@ -105,8 +107,8 @@ impl<A: Arch> Sched<A> {
         }
     }
 
-    /// fair.c: task_numa_assign(). The best place so far, which is kept free of others meanwhile; if it is taken, another idle CPU
-    /// of the node.
+    /// fair.c: task_numa_assign(). Records the best place so far and reserves it; if it is reserved already, takes
+    /// another idle CPU of the node.
     fn task_numa_assign(&mut self, env: &mut TaskNumaEnv, task: Option<TaskId>, imp: i64) {
         let is_new = env.best_cpu != Some(env.dst_cpu);
         if is_new && std::mem::replace(&mut self.numa.rq[env.dst_cpu].numa_migrate_on, true) {
@@ -122,7 +124,7 @@ impl<A: Arch> Sched<A> {
         env.best_cpu = Some(env.dst_cpu);
     }
 
-    /// An idle CPU of the node that nobody is on the way to, from the one after `env.dst_cpu` on.
+    /// An idle CPU of the node that no task is migrating to, starting after `env.dst_cpu`.
     fn another_idle_cpu(&mut self, env: &TaskNumaEnv) -> Option<CpuId> {
         let mut order = Wrap::after(env.dst_cpu);
         while let Some(cpu) = order.next(self.numa.cpumask_of_node(env.dst_nid)) {
@@ -138,8 +140,8 @@ impl<A: Arch> Sched<A> {
         None
     }
 
-    /// fair.c: task_numa_compare(). Whether it would be better to go to `env.dst_cpu` than to the best so far: for the task that
-    /// runs there or, if `maymove`, alone. Returns whether to look no further.
+    /// fair.c: task_numa_compare(). Whether `env.dst_cpu` is a better place than the best so far: for swapping with the
+    /// task that runs there or, if `maymove`, for moving there alone. Returns whether to stop looking.
     #[fentry]
     fn task_numa_compare(&mut self, env: &mut TaskNumaEnv, taskimp: i64, groupimp: i64, maymove: bool) -> bool {
         let group = self.numa.task[env.p].numa_group;
@@ -160,7 +162,7 @@ impl<A: Arch> Sched<A> {
         if !self.cpumask_test(env.src_cpu, cur) {
             return false;
         }
-        // Whether the swap would bring the other to the node that it prefers.
+        // Whether the swap would bring the other task to the node it prefers.
         let comes_home = |sched: &Self, task: TaskId| sched.numa_preferred_nid(task) == Some(env.src_nid);
         let best_comes_home = env.best_task.is_some_and(|best| comes_home(self, best));
         let cur_comes_home = comes_home(self, cur);
@@ -169,7 +171,7 @@ impl<A: Arch> Sched<A> {
         }
         let cur_group = self.numa.task(cur).and_then(|task| task.numa_group);
         if cur_group == group && env.dst_stats.node_type == NumaType::HasSpare {
-            // One would gain what the other loses.
+            // One task would gain what the other loses.
             return false;
         }
         let mut imp = self.swap_imp_by_node_type(env, cur, moveimp, taskimp);
@@ -196,7 +198,7 @@ impl<A: Arch> Sched<A> {
         self.assign_and_stop(env, Some(cur), imp, maymove)
     }
 
-    /// What it is worth to both tasks to change places.
+    /// What swapping is worth to both tasks.
     fn swap_imp_by_node_type(&self, env: &TaskNumaEnv, cur: TaskId, imp: i64, taskimp: i64) -> i64 {
         let group = self.numa.task[env.p].numa_group;
         let cur_group = self.numa.task(cur).and_then(|task| task.numa_group);
@@ -212,8 +214,8 @@ impl<A: Arch> Sched<A> {
         }
     }
 
-    /// task_numa_compare() from `assign` on. Returns whether to look no further: an idle CPU is good enough, and so is a swap that
-    /// brings the other one home where moving alone is out of the question.
+    /// task_numa_compare() from `assign` on. Returns whether to stop looking: an idle CPU is good enough, and so is a
+    /// swap that brings the other task to its preferred node when moving alone is out of the question.
     fn assign_and_stop(&mut self, env: &mut TaskNumaEnv, cur: Option<TaskId>, imp: i64, maymove: bool) -> bool {
         if cur.is_none() {
             let mut cpu = env.dst_stats.idle_cpu.unwrap_or(env.dst_cpu);

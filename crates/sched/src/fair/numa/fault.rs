@@ -1,4 +1,4 @@
-//! fair.c: hinting faults: counted, averaged, and what follows from them.
+//! fair.c: hinting faults: how they are counted and averaged, and what follows from them.
 
 use super::periods::{self, Faults};
 use super::{CpuPid, FaultStats, LocalityReset, MemoryNodes, NR_NUMA_HINT_FAULT_BUCKETS, Placement, Preference};
@@ -11,21 +11,21 @@ use fentry::fentry;
 /// A hinting fault, for task_numa_fault(). The flags are TNF_MIGRATED, TNF_SHARED, TNF_FAULT_LOCAL, TNF_MIGRATE_FAIL.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct HintingFault {
-    /// Who touched the page before.
+    /// Which task touched the page before, and where.
     pub last_cpupid: CpuPid,
-    /// Where it lies now, after it was moved.
+    /// The node on which the page lies now, after a possible move.
     pub mem_node: u16,
     pub pages: u64,
     pub migrated: bool,
-    /// Several processes have it in their memory.
+    /// Whether several processes map the page.
     pub shared: bool,
-    /// It lay on the node of the CPU that touched it.
+    /// Whether the page was on the node of the CPU that touched it.
     pub local: bool,
     pub migrate_fail: bool,
 }
 
 impl<A: Arch> Sched<A> {
-    /// fair.c: task_numa_fault(). The task that runs here touched a page that had been taken away.
+    /// fair.c: task_numa_fault(). The task that runs here touched a page that had been unmapped for sampling.
     #[fentry]
     pub(crate) fn task_numa_fault(&mut self, fault: HintingFault) {
         let p = self.rq[self.this_cpu].curr.expect("only a task touches memory");
@@ -44,7 +44,7 @@ impl<A: Arch> Sched<A> {
             || fault.last_cpupid.match_pid(self.task_cold[p].pid)
             || self.task_numa_group(p, fault.last_cpupid, fault.shared);
         let mut local = fault.local;
-        // Within what its group uses, shared memory is where it should be.
+        // Shared memory is in the right place on any node that the group uses.
         if !private
             && !local
             && let Some(group) = self.numa.task[p].numa_group
@@ -72,7 +72,7 @@ impl<A: Arch> Sched<A> {
         task.numa_faults_locality[usize::from(local)] += fault.pages;
     }
 
-    /// Whether both nodes are among those that a group uses. One node alone is from v4.6 on nothing to be spread over.
+    /// Whether the group uses both nodes. From v4.6 on, a group on a single node is not spread.
     fn spreads_over(&self, group: super::NumaGroupId, cpu_node: u16, mem_node: u16) -> bool {
         let counts = match self.kernel.numa.active_nodes {
             super::ActiveNodes::Mask => true,
@@ -81,8 +81,8 @@ impl<A: Arch> Sched<A> {
         counts && self.numa_is_active_node(cpu_node, group) && self.numa_is_active_node(mem_node, group)
     }
 
-    /// fair.c: numa_get_avg_runtime(). Run time since the last placement, and the time it took; of a new task both from its load
-    /// average.
+    /// fair.c: numa_get_avg_runtime(). The run time since the last placement, and the time that passed; for a new task,
+    /// both come from its load average.
     fn numa_get_avg_runtime(&mut self, p: TaskId) -> (u64, u64) {
         let se = &self.se[self.task[p].se];
         let (now, runtime) = (se.exec_start, se.sum_exec_runtime);
@@ -100,8 +100,8 @@ impl<A: Arch> Sched<A> {
         average
     }
 
-    /// fair.c: task_numa_placement(). After each scan of the whole memory: halves the averages and adds what has come since, and
-    /// chooses the preferred node.
+    /// fair.c: task_numa_placement(). After each scan of the whole memory: halves the averages, adds the new faults,
+    /// and chooses the preferred node.
     #[fentry]
     pub(super) fn task_numa_placement(&mut self, p: TaskId) {
         let seq = self.numa.mm[&self.task[p].mm].numa_scan_seq;
@@ -146,7 +146,7 @@ impl<A: Arch> Sched<A> {
         if rules.memory_nodes == MemoryNodes::Nearest {
             max_nid = max_nid.map(|nid| self.numa_nearest_node(nid));
         }
-        // Before v4.20 the period is adjusted before the task migrates, which may begin it anew.
+        // Before v4.20 the period is adjusted before the task migrates, which may reset it.
         let early = rules.placement == Placement::EachScan;
         if early {
             self.update_task_scan_period(p, fault_types);
@@ -168,8 +168,9 @@ impl<A: Arch> Sched<A> {
         }
     }
 
-    /// The inside of task_numa_placement(): one kind of faults on one node. By what both averages change, and the pages that
-    /// came. `weight` is run time per time, times 2^16: touches count by it, whatever their number.
+    /// The loop body of task_numa_placement(): one kind of faults on one node. Returns the changes of both averages and
+    /// the new pages. `weight` is run time per time, times 2^16: the CPU average counts touches by it, whatever their
+    /// number.
     fn decay_faults(&mut self, p: TaskId, nid: u16, private: bool, weight: u64, total: u64) -> (i64, i64, u64) {
         let idx = |stats| self.numa.task_faults_idx(stats, nid, private);
         let [mem, cpu, mem_buf, cpu_buf] =
@@ -186,7 +187,7 @@ impl<A: Arch> Sched<A> {
         (diff, f_diff, came)
     }
 
-    /// mempolicy.c: numa_nearest_node(), of those with CPUs.
+    /// mempolicy.c: numa_nearest_node(), among the nodes with CPUs.
     fn numa_nearest_node(&self, nid: u16) -> u16 {
         if self.numa.has_cpus(nid) {
             return nid;
@@ -195,11 +196,11 @@ impl<A: Arch> Sched<A> {
         with_cpus.min_by_key(|&other| self.topology.node_distance(nid, other)).expect("some node has CPUs")
     }
 
-    /// fair.c: update_task_scan_period(). `fault_types`: shared and private faults since the last time.
+    /// fair.c: update_task_scan_period(). `fault_types`: shared and private faults since the last adjustment.
     fn update_task_scan_period(&mut self, p: TaskId, fault_types: [u64; 2]) {
         let [shared, private] = fault_types;
         let [remote, local, failed] = self.numa.task[p].numa_faults_locality;
-        // Nothing to be found, or pages that cannot be moved: slower.
+        // There is nothing to find, or pages cannot be moved: scan more slowly.
         if local + shared == 0 || failed != 0 {
             let task = &mut self.numa.task[p];
             task.numa_scan_period = task.numa_scan_period_max.min(task.numa_scan_period << 1);

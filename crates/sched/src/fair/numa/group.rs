@@ -7,10 +7,10 @@ use crate::cpu_topology::LOCAL_DISTANCE;
 use crate::sched::TaskId;
 use crate::topology::NumaTopologyType;
 
-/// fair.c: ACTIVE_NODE_FRACTION. A node with more than this part of the most faults belongs to what a group uses.
+/// fair.c: ACTIVE_NODE_FRACTION. A group uses the nodes that have more than this fraction of the most faults on a node.
 pub(super) const ACTIVE_NODE_FRACTION: u64 = 3;
 
-/// A group of tasks that share memory, which are to be brought together.
+/// A group of tasks that share memory and are to be brought together.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Default)]
 pub struct NumaGroupId(pub u32);
 
@@ -28,8 +28,8 @@ impl From<NumaGroupId> for u32 {
 
 /// fair.c: struct numa_group.
 ///
-/// Differs: `refcount` is `nr_tasks`, as it is whenever nobody looks at the group; its address is its number, which goes to another
-/// group once the last task has left.
+/// Differs: `refcount` is `nr_tasks`, as it always is unless something reads the group; its number stands for its
+/// address, and is reused by another group once the last task has left.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct NumaGroup {
     pub nr_tasks: u32,
@@ -41,7 +41,7 @@ pub struct NumaGroup {
     pub active_mask: Vec<bool>,
     pub total_faults: u64,
     pub max_faults_cpu: u64,
-    /// As those of a task, averages only.
+    /// Like those of a task, but averages only.
     pub faults: Vec<u64>,
 }
 
@@ -62,7 +62,7 @@ impl<A: Arch> Sched<A> {
         }
     }
 
-    /// Whether the group uses more nodes than one.
+    /// Whether the group uses more than one node.
     pub(super) fn is_spread(&self, group: NumaGroupId) -> bool {
         let of = &self.numa.group[group];
         match self.kernel.numa.active_nodes {
@@ -71,8 +71,8 @@ impl<A: Arch> Sched<A> {
         }
     }
 
-    /// fair.c: numa_group_count_active_nodes(); until v4.5 update_numa_active_node_mask(). On which nodes the group runs, by the
-    /// CPUs that touch its memory, wherever that lies.
+    /// fair.c: numa_group_count_active_nodes(); until v4.5 update_numa_active_node_mask(). Finds the nodes on which the
+    /// group runs, by the CPUs that touch its memory, wherever that lies.
     #[doc(alias = "update_numa_active_node_mask")]
     pub(super) fn numa_group_count_active_nodes(&mut self, group: NumaGroupId) {
         let faults: Vec<u64> = self.numa.nids().map(|nid| self.numa.group_faults_cpu(group, nid)).collect();
@@ -90,11 +90,11 @@ impl<A: Arch> Sched<A> {
         of.max_faults_cpu = max_faults;
     }
 
-    /// fair.c: task_numa_group(). `p`, which runs here, touched a page that another task touched last. If that one runs where it
-    /// did so, the smaller group of both joins the larger one: threads of one process, or where memory is `shared` between
-    /// processes. Returns whether the fault is a private one after all.
+    /// fair.c: task_numa_group(). `p`, which runs here, touched a page that another task touched last. If that task
+    /// still runs on the CPU from which it did, the smaller of their groups joins the larger one: for threads of one
+    /// process, or if memory is `shared` between processes. Returns whether the fault counts as private after all.
     ///
-    /// Differs: groups of one size are told apart by their numbers instead of their addresses.
+    /// Differs: groups of equal size are ordered by their numbers instead of their addresses.
     pub(super) fn task_numa_group(&mut self, p: TaskId, last: CpuPid, shared: bool) -> bool {
         let my_group = match self.numa.task[p].numa_group {
             Some(group) => group,
@@ -121,7 +121,7 @@ impl<A: Arch> Sched<A> {
         !join
     }
 
-    /// A group of its own.
+    /// Creates a group of its own for the task.
     fn begin_numa_group(&mut self, p: TaskId) -> NumaGroupId {
         let mut active_mask = vec![false; self.numa.nodes.len()];
         active_mask[usize::from(self.task_node(p))] = true;
@@ -136,7 +136,7 @@ impl<A: Arch> Sched<A> {
         group
     }
 
-    /// Its averages count with the group's.
+    /// Adds the task's averages to the group's.
     fn join_numa_group(&mut self, p: TaskId, group: NumaGroupId) {
         let (task, of) = (&mut self.numa.task[p], &mut self.numa.group[group]);
         for (sum, faults) in of.faults.iter_mut().zip(&task.numa_faults) {
@@ -147,7 +147,7 @@ impl<A: Arch> Sched<A> {
         task.numa_group = Some(group);
     }
 
-    /// fair.c: put_numa_group(), after its averages were taken from the group's.
+    /// fair.c: put_numa_group(), after the task's averages have been subtracted from the group's.
     #[doc(alias = "put_numa_group")]
     pub(super) fn leave_numa_group(&mut self, p: TaskId) {
         let task = &mut self.numa.task[p];
@@ -163,7 +163,7 @@ impl<A: Arch> Sched<A> {
         }
     }
 
-    /// fair.c: task_numa_free(): a task is gone.
+    /// fair.c: task_numa_free(). A task is gone.
     pub(crate) fn task_numa_free(&mut self, p: TaskId) {
         if p.index() < self.numa.task.len() {
             self.leave_numa_group(p);
@@ -171,8 +171,8 @@ impl<A: Arch> Sched<A> {
         }
     }
 
-    /// fair.c: preferred_group_nid(). The node that a group prefers, of which `nid` has most of its memory; with regard to what
-    /// is near, so that it agrees with `group_weight()`.
+    /// fair.c: preferred_group_nid(). The node that a group prefers; `nid` has most of its memory. Nearby nodes count
+    /// too, so that the result agrees with `group_weight()`.
     pub(super) fn preferred_group_nid(&self, p: TaskId, nid: Option<u16>) -> Option<u16> {
         match self.domains.numa.sched_numa_topology_type {
             NumaTopologyType::Direct => nid,
@@ -191,14 +191,14 @@ impl<A: Arch> Sched<A> {
         }
     }
 
-    /// `for_each_online_node()`; where nodes of memory only are told apart, those with CPUs.
+    /// `for_each_online_node()`; in kernels that treat memory-only nodes separately, the nodes with CPUs.
     pub(super) fn preferable_nodes(&self) -> Vec<u16> {
         let any = self.kernel.numa.memory_nodes == super::MemoryNodes::AsOthers;
         self.numa.nids().filter(|&nid| any || self.numa.has_cpus(nid)).collect()
     }
 
-    /// preferred_group_nid() with a backplane: of the sets of nodes that are near each other the one with most of the group's
-    /// memory; of what is nearer in it again, and so on down to one node.
+    /// preferred_group_nid() with a backplane: among sets of nodes that are near each other, takes the one with most of
+    /// the group's memory; then again among nearer sets within it, and so on down to one node.
     fn best_of_best_nodes(&self, p: TaskId, nid: Option<u16>) -> Option<u16> {
         let numa = &self.domains.numa;
         let mut best = nid;
@@ -226,7 +226,7 @@ impl<A: Arch> Sched<A> {
         best
     }
 
-    /// Adds what a task's averages changed by to its group's.
+    /// Adds the changes of a task's averages to its group's.
     pub(super) fn add_to_group(&mut self, group: NumaGroupId, nid: u16, private: bool, mem: i64, cpu: i64) {
         let mem_idx = self.numa.task_faults_idx(FaultStats::Mem, nid, private);
         let cpu_idx = self.numa.task_faults_idx(FaultStats::Cpu, nid, private);

@@ -1,4 +1,4 @@
-//! fair.c: whether a page that was touched comes to the node of who touched it.
+//! fair.c: whether a touched page moves to the node of the CPU that touched it.
 
 use super::{ActiveNodes, EarlyMigration};
 use crate::arch::Arch;
@@ -6,8 +6,8 @@ use crate::core::Sched;
 use crate::sched::TaskId;
 use units::CpuId;
 
-/// mm.h: who had the last hinting fault of a page, and where: the CPU's number above the last 8 bits of the task's
-/// (LAST__PID_SHIFT). All ones (-1 & LAST_CPUPID_MASK): nobody yet.
+/// mm.h: the task that had the last hinting fault of a page, and where: the CPU's number above the last 8 bits of the
+/// task's (LAST__PID_SHIFT). All ones (-1 & LAST_CPUPID_MASK): no task yet.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct CpuPid(u32);
 
@@ -22,7 +22,7 @@ impl CpuPid {
         CpuPid(u32::from(cpu.0) << LAST_PID_BITS | pid & LAST_PID_MASK)
     }
 
-    /// `cpupid_pid_unset()`. So does a page look whose last task's number ends in all ones.
+    /// `cpupid_pid_unset()`. Also true for a page whose last task has a number that ends in all ones.
     pub fn pid_unset(self) -> bool {
         self.0 & LAST_PID_MASK == LAST_PID_MASK
     }
@@ -32,18 +32,18 @@ impl CpuPid {
         self.0 & LAST_PID_MASK == pid & LAST_PID_MASK
     }
 
-    /// `cpupid_to_cpu()`, of one that is set.
+    /// `cpupid_to_cpu()`, for a value that is set.
     pub fn cpu(self) -> CpuId {
         CpuId((self.0 >> LAST_PID_BITS) as u16)
     }
 }
 
 impl<A: Arch> Sched<A> {
-    /// fair.c: should_numa_migrate_memory(). Whether a page of `src_nid` comes to the node of the CPU where `p` touches it.
-    /// `page` is who did so last, and becomes `p`.
+    /// fair.c: should_numa_migrate_memory(). Whether a page of `src_nid` moves to the node of the CPU on which `p`
+    /// touches it. `page` names the last task that touched it, and becomes `p`.
     ///
-    /// A page is found with the probability with which a task uses it. Who finds it twice in a row uses it with the square root
-    /// of that: so unlikely relations are left out.
+    /// A sample finds a page with the probability p with which a task uses it, and finds it twice in a row with the
+    /// probability p squared. Requiring two hits therefore filters out unlikely relations.
     ///
     /// Differs: nodes always have memory, all of the same speed.
     pub(crate) fn should_numa_migrate_memory(
@@ -73,7 +73,7 @@ impl<A: Arch> Sched<A> {
         let (src_mem, dst_mem) = (numa.group_faults(p, src_nid), numa.group_faults(p, dst_nid));
         if self.kernel.numa.active_nodes == ActiveNodes::Mask {
             let active = |nid: u16| numa.group[group].active_mask[usize::from(nid)];
-            // Between nodes of the group, from those with much memory of it to those with little.
+            // Between nodes of the group, move from one with much of its memory to one with little.
             return active(dst_nid) && (!active(src_nid) || dst_mem < src_mem * 3 / 4);
         }
         let (src_cpu, dst_cpu) = (numa.group_faults_cpu(group, src_nid), numa.group_faults_cpu(group, dst_nid));

@@ -1,4 +1,4 @@
-//! fair.c: a task's way to the node that it prefers, or to another one that is better than its own.
+//! fair.c: how a task migrates to the node that it prefers, or to another one that is better than its own.
 
 use super::{ActiveNodes, Destination, NumaGroupId, ScanReset, SecondChoice};
 use crate::arch::Arch;
@@ -12,21 +12,22 @@ use units::{CpuId, unlikely};
 /// fair.c: enum numa_type (v5.7). What a node is doing.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub(super) enum NumaType {
-    /// It could run more.
+    /// The node could run more tasks.
     #[default]
     HasSpare,
     FullyBusy,
     Overloaded,
 }
 
-/// fair.c: struct numa_stats. Loads of 1024 = a nice-0 task that always runs, capacities and times of 1024 = a CPU.
+/// fair.c: struct numa_stats. For loads, 1024 is a nice-0 task that always runs; for capacities and times, 1024 is a
+/// CPU.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub(super) struct NumaStats {
     pub load: u64,
     pub compute_capacity: u64,
     pub nr_running: u32,
     // Until v5.6.
-    /// Tasks that it can run, about.
+    /// About how many tasks the node can run.
     pub task_capacity: u32,
     pub has_free_capacity: bool,
     // From v5.7 on.
@@ -50,29 +51,29 @@ pub(super) struct TaskNumaEnv {
     pub dst_stats: NumaStats,
     pub imbalance_pct: u64,
     pub dist: u32,
-    /// Whom to swap with; `None`: nobody, it moves.
+    /// The task to swap with; `None`: none, the task moves alone.
     pub best_task: Option<TaskId>,
     pub best_imp: i64,
     pub best_cpu: Option<CpuId>,
 }
 
-/// core.c: struct migration_swap_arg, and how far both CPUs are.
+/// core.c: struct migration_swap_arg, and how far both stoppers have come.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct MigrationSwap {
     pub src_task: TaskId,
     pub src_cpu: CpuId,
     pub dst_task: TaskId,
-    /// Its process number: it may be gone when both CPUs have stopped.
+    /// The process number of `dst_task`, which may be gone when both CPUs have stopped.
     pub dst_pid: u32,
     pub dst_cpu: CpuId,
     pub src_stopped: bool,
     pub dst_stopped: bool,
-    /// What became of it, once both have.
+    /// The result, once both CPUs have stopped.
     pub swapped: Option<bool>,
 }
 
 impl super::Numa {
-    /// A swap to be done.
+    /// Registers a swap that is to be done.
     pub(crate) fn begin_swap(&mut self, swap: MigrationSwap) -> u32 {
         let free = self.swaps.iter().position(Option::is_none);
         let place = free.unwrap_or_else(|| {
@@ -93,7 +94,7 @@ impl super::Numa {
 }
 
 impl<A: Arch> Sched<A> {
-    /// fair.c: numa_migrate_preferred(). Tries to bring a task to the node it prefers; again and again, but not too often.
+    /// fair.c: numa_migrate_preferred(). Tries to bring a task to the node it prefers; it retries, but not too often.
     pub(super) fn numa_migrate_preferred(&mut self, p: TaskId) {
         let task = &self.numa.task[p];
         let Some(preferred) = task.numa_preferred_nid else { return };
@@ -123,16 +124,16 @@ impl<A: Arch> Sched<A> {
         }
     }
 
-    /// fair.c: task_numa_migrate(). Looks for a place on the preferred node, then on others that are better than its own; goes
-    /// there, or changes places with a task that runs there.
+    /// fair.c: task_numa_migrate(). Looks for a place on the preferred node, then on others that are better than the
+    /// task's own; moves the task there, or swaps it with a task that runs there.
     ///
-    /// Differs: a task that finds no NUMA domain prefers its own node from now on by way of its queue; until v5.0 it is done
-    /// behind the back of the queue's counts.
+    /// Differs: a task without a NUMA domain prefers its own node from now on, and is dequeued for this change; until
+    /// v5.0 the kernel changes it without the queue's counts noticing.
     #[fentry]
     fn task_numa_migrate(&mut self, p: TaskId, preferred: u16) {
         let (src_cpu, src_nid) = (self.task[p].cpu, self.task_node(p));
         let Some(sd) = self.domains.sd_numa[src_cpu] else {
-            // A cpuset that does not cross nodes.
+            // A cpuset confines the task to one node.
             return self.sched_setnuma(p, Some(src_nid));
         };
         let sd = &self.domains[sd];
@@ -161,7 +162,7 @@ impl<A: Arch> Sched<A> {
         let group = self.numa.task[p].numa_group;
         if env.best_cpu.is_none() || group.is_some_and(|group| self.is_spread(group)) {
             for nid in self.preferable_nodes().into_iter().filter(|&nid| nid != src_nid && nid != preferred) {
-                // Of the node looked at before, in all versions.
+                // The distance to the node looked at before, in all versions.
                 let dist = self.topology.node_distance(src_nid, env.dst_nid);
                 if self.domains.numa.sched_numa_topology_type == NumaTopologyType::Backplane && dist != env.dist {
                     weights = self.weights(p, src_nid, dist);
@@ -186,7 +187,7 @@ impl<A: Arch> Sched<A> {
         (self.task_weight(p, nid, dist), self.group_weight(p, nid, dist))
     }
 
-    /// The part of task_numa_migrate() that makes a node the preferred one which the group uses, though it is not the first choice.
+    /// The part of task_numa_migrate() that makes a second-choice node the preferred one if the group uses it.
     fn settle_on_node(&mut self, env: &TaskNumaEnv, group: NumaGroupId) {
         let rules = self.kernel.numa;
         match rules.second_choice {
@@ -209,7 +210,7 @@ impl<A: Arch> Sched<A> {
         }
     }
 
-    /// The end of task_numa_migrate(): to the best place that was found.
+    /// The end of task_numa_migrate(): moves to the best place found.
     fn migrate_to_best(&mut self, env: &TaskNumaEnv) {
         let p = env.p;
         let Some(best_cpu) = env.best_cpu else {
@@ -227,7 +228,7 @@ impl<A: Arch> Sched<A> {
         }
     }
 
-    /// The tracepoint sched_stick_numa: it wanted to go, and stays.
+    /// The tracepoint sched_stick_numa: the task wanted to migrate, but stays.
     pub(crate) fn trace_stick_numa(
         &mut self,
         task: TaskId,
@@ -241,9 +242,9 @@ impl<A: Arch> Sched<A> {
         }
     }
 
-    /// What tracepoints tell of a side of a migration.
+    /// What tracepoints report about one side of a migration.
     ///
-    /// Differs: the number of a process is that of the oldest task left that shares its address space.
+    /// Differs: the process number is that of the oldest remaining task that shares the address space.
     pub(crate) fn numa_side(&self, task: Option<TaskId>, cpu: Option<CpuId>) -> NumaSide {
         let tgid = |p: TaskId| {
             let mm = self.task[p].mm;

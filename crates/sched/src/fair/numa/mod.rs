@@ -1,27 +1,29 @@
-//! fair.c: NUMA balancing: tasks are brought to the nodes of the memory that they touch, and memory to its tasks.
+//! fair.c: NUMA balancing: brings tasks to the nodes of the memory they touch, and memory to its tasks.
 //!
-//! What a task touches is learned by sampling. A scanner, which is the task itself on its way back to user mode, takes a stretch
-//! of its memory away; the next touch of a page there is a fault, which counts: on which node the page lies, on which CPU it
-//! was touched, and whether the same task found it the last time. Averages of these counts say which node a task, or a group of
-//! tasks that share memory, should run on.
+//! What a task touches is learned by sampling. A scanner, which is the task itself on its way back to user mode, unmaps
+//! a stretch of its memory; the next touch of a page there faults. The fault counts: on which node the page lies, on
+//! which CPU it was touched, and whether the same task touched it the last time. Averages of these counts tell on which
+//! node a task, or a group of tasks that share memory, should run.
 //!
 //! ```text
-//! mod.rs         state; faults of tasks, groups and nodes; what is near
-//! scan.rs        task_tick_numa, task_numa_work: which stretch is taken away, and when
-//! periods.rs     arithmetic of scan periods
-//! fault.rs       task_numa_fault, task_numa_placement: counts, averages, the preferred node
-//! group.rs       task_numa_group: tasks that share memory; preferred_group_nid
-//! memory.rs      should_numa_migrate_memory: whether a page comes along
-//! migrate.rs     task_numa_migrate: to the preferred node, or a second best; core.c's part of it
-//! by_capacity.rs by_node_type.rs   where on a node, before v4.19 and from v5.7 on
-//! balance.rs     what load balancing asks: migrate_degrades_locality, fbq_type
+//! mod.rs           state; faults of tasks, groups and nodes; nearby nodes
+//! scan.rs          task_tick_numa, task_numa_work: which stretch of memory is unmapped, and when
+//! periods.rs       arithmetic of scan periods
+//! fault.rs         task_numa_fault, task_numa_placement: counts, averages, the preferred node
+//! group.rs         task_numa_group: tasks that share memory; preferred_group_nid
+//! memory.rs        should_numa_migrate_memory: whether a page moves, too
+//! migrate.rs       task_numa_migrate: to the preferred node, or a second best; core.c's part of it
+//! by_capacity.rs   the place on a node, before v4.19
+//! by_node_type.rs  the place on a node, from v5.7 on
+//! balance.rs       what load balancing needs: migrate_degrades_locality, fbq_type
 //! ```
 //!
-//! The memory itself, its pages and page tables, is the rest of the kernel's: [`PageTables`] is the door to it. Who maps none is
-//! never scanned, and while nobody does, all of this costs a branch.
+//! The memory itself, its pages and page tables, belongs to the rest of the kernel: [`PageTables`] is the interface to
+//! it. A process that maps no memory there is never scanned, and while none does, all of this costs a branch.
 //!
-//! Absent: memory tiering (`numa_balancing=2`, promotion of hot pages), memory policies but MPOL_BIND of a task, nodes that are full, CPU time of scans
-//! kept below a thirty-second (`32 * diff`; here a scan is over before the clock moves).
+//! Absent: memory tiering (`numa_balancing=2`, promotion of hot pages), memory policies other than MPOL_BIND of a task,
+//! full nodes, and the limit of a thirty-second on the CPU time of scans (`32 * diff`; here a scan ends before the
+//! clock moves).
 
 mod balance;
 mod by_capacity;
@@ -55,7 +57,8 @@ use periods::Sharing;
 use std::collections::BTreeMap;
 use units::{CpuId, CpuMask, PerCpu, unlikely};
 
-/// sched.h: enum numa_faults_stats. Pages of what lies where, and from where it was touched: averages, then what has come since.
+/// sched.h: enum numa_faults_stats. Pages by the node they lie on, and by the node that touched them: averages, then
+/// what has come since.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum FaultStats {
     Mem,
@@ -68,10 +71,10 @@ enum FaultStats {
 const NR_NUMA_HINT_FAULT_STATS: usize = 4;
 const NR_NUMA_HINT_FAULT_BUCKETS: usize = 8;
 
-/// What struct task_struct keeps for NUMA balancing.
+/// The fields of struct task_struct for NUMA balancing.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct NumaTask {
-    /// Which scan of the whole memory its faults were last averaged in.
+    /// The scan of the whole memory for which its faults were last averaged.
     pub numa_scan_seq: u32,
     /// In ms of run time.
     pub numa_scan_period: u64,
@@ -79,33 +82,33 @@ pub struct NumaTask {
     pub numa_preferred_nid: Option<u16>,
     /// Jiffies.
     pub numa_migrate_retry: u64,
-    /// Run time from which the next period counts, in ns.
+    /// The run time from which the next period counts, in ns.
     pub node_stamp: u64,
     /// `exec_start` and `sum_exec_runtime` at the last placement, in ns.
     pub last_task_numa_placement: u64,
     pub last_sum_exec_runtime: u64,
-    /// `numa_work` is queued: on its way to user mode the task scans.
+    /// Whether `numa_work` is queued: the task scans on its way to user mode.
     pub numa_work: bool,
     pub numa_group: Option<NumaGroupId>,
     /// Pages, by [`FaultStats`], node, and whether private. Empty before the first fault.
     pub numa_faults: Vec<u64>,
     pub total_numa_faults: u64,
-    /// Remote, local, and of pages that could not be moved, since the period was adjusted.
+    /// Remote faults, local faults, and faults on pages that could not be moved, since the period was adjusted.
     pub numa_faults_locality: [u64; 3],
     pub numa_pages_migrated: u64,
 }
 
-/// What struct rq counts for it.
+/// The fields of struct rq for NUMA balancing.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct NumaRq {
-    /// Queued tasks that prefer a node, and those that are there.
+    /// How many queued tasks prefer a node, and how many of them are on it.
     pub nr_numa_running: u32,
     pub nr_preferred_running: u32,
-    /// A task is on its way here (v4.20).
+    /// Whether a task is migrating here (v4.20).
     pub numa_migrate_on: bool,
 }
 
-/// How far a walk over the CPUs of a node is. It borrows nothing, for between two steps the scheduler changes.
+/// The state of a walk over the CPUs of a node. It borrows nothing, because the scheduler changes between two steps.
 struct NodeWalk {
     nid: u16,
     from: usize,
@@ -120,10 +123,10 @@ impl NodeWalk {
 /// NUMA balancing of one machine.
 #[derive(Clone, Debug, Default)]
 pub struct Numa {
-    /// Static key sched_numa_balancing, and somebody has mapped memory.
+    /// Static key sched_numa_balancing, and some process has mapped memory.
     on: bool,
     enabled: bool,
-    /// Somebody has, once: there may be preferred nodes.
+    /// Whether some process ever has: there may be preferred nodes.
     used: bool,
     pub task: Arena<TaskId, NumaTask>,
     pub rq: PerCpu<NumaRq>,
@@ -135,9 +138,9 @@ pub struct Numa {
 }
 
 impl Numa {
-    /// `check_numabalancing_enable()`: on where there is more than one node.
+    /// `check_numabalancing_enable()`: on if there is more than one node.
     ///
-    /// Differs: `numa_balancing=enable` does not switch it on where there is one node, on which it could do nothing but scan.
+    /// Differs: `numa_balancing=enable` does not switch it on with one node, where it could do nothing but scan.
     pub(crate) fn new(topology: &CpuTopology, sysctl: &Sysctl) -> Numa {
         let nodes = (0..topology.nr_nodes()).map(|node| topology.cpumask_of_node(node as u16)).collect::<Vec<_>>();
         Numa {
@@ -148,13 +151,13 @@ impl Numa {
         }
     }
 
-    /// core.c: set_numabalancing_state(): `echo 0 > /proc/sys/kernel/numa_balancing` at run time.
+    /// core.c: set_numabalancing_state(), for `echo 0 > /proc/sys/kernel/numa_balancing` at run time.
     pub fn set_numabalancing_state(&mut self, enabled: bool) {
         self.enabled = enabled && self.nodes.len() > 1;
         self.on = self.enabled && self.used;
     }
 
-    /// Whether tasks are scanned: it is enabled, and there is memory to scan.
+    /// Whether tasks are scanned: balancing is enabled, and there is memory to scan.
     #[inline]
     pub fn is_on(&self) -> bool {
         self.on
@@ -198,13 +201,13 @@ impl Numa {
         !self.nodes[usize::from(nid)].is_empty()
     }
 
-    /// Pages that lie on a node and were touched by the task, averaged; `None` for a task without faults (debug.c:
-    /// print_numa_stats()): private, then shared ones.
+    /// Averages of the pages that lie on a node and were touched by the task, private and shared ones; zeros for a task
+    /// without faults (debug.c: print_numa_stats()).
     pub fn faults_on(&self, p: TaskId, nid: u16) -> (u64, u64) {
         self.private_and_shared(self.task(p).map_or(&[], |task| &task.numa_faults), nid)
     }
 
-    /// The same of the task's group.
+    /// The same for the task's group.
     pub fn group_faults_on(&self, p: TaskId, nid: u16) -> (u64, u64) {
         let group = self.task(p).and_then(|task| task.numa_group);
         self.private_and_shared(group.map_or(&[], |group| &self.group[group].faults), nid)
@@ -218,12 +221,12 @@ impl Numa {
         (at(true), at(false))
     }
 
-    /// What is kept of a task, if anything.
+    /// What is kept about a task, if anything.
     pub fn task(&self, p: TaskId) -> Option<&NumaTask> {
         (p.index() < self.task.len()).then(|| &self.task[p])
     }
 
-    /// fair.c: task_faults(). Pages of a node that the task touched.
+    /// fair.c: task_faults(). The pages of a node that the task touched.
     fn task_faults(&self, p: TaskId, nid: u16) -> u64 {
         match self.task(p) {
             Some(task) if !task.numa_faults.is_empty() => self.sum(&task.numa_faults, FaultStats::Mem, nid),
@@ -237,12 +240,12 @@ impl Numa {
         group.map_or(0, |group| self.sum(&self.group[group].faults, FaultStats::Mem, nid))
     }
 
-    /// fair.c: group_faults_cpu(). Touches from a node, by run time.
+    /// fair.c: group_faults_cpu(). Touches by CPUs of a node, weighted by run time.
     fn group_faults_cpu(&self, group: NumaGroupId, nid: u16) -> u64 {
         self.sum(&self.group[group].faults, FaultStats::Cpu, nid)
     }
 
-    /// fair.c: group_faults_priv() and group_faults_shared(), with the tasks that hold the group.
+    /// fair.c: group_faults_priv() and group_faults_shared(), with the number of tasks in the group.
     #[doc(alias = "group_faults_priv")]
     #[doc(alias = "group_faults_shared")]
     fn sharing(&self, group: NumaGroupId) -> Sharing {
@@ -256,7 +259,8 @@ impl Numa {
 }
 
 impl<A: Arch> Sched<A> {
-    /// `for_each_cpu(cpu, cpumask_of_node(nid))`: the next CPU of the node, in ascending order; those that are offline belong to none.
+    /// `for_each_cpu(cpu, cpumask_of_node(nid))`: the next CPU of the node, in ascending order; offline CPUs belong to
+    /// no node.
     fn next_of_node(&self, walk: &mut NodeWalk) -> Option<CpuId> {
         loop {
             let cpu = self.numa.cpumask_of_node(walk.nid).next_from(walk.from)?;
@@ -303,7 +307,8 @@ impl<A: Arch> Sched<A> {
         rq.nr_preferred_running -= u32::from(there);
     }
 
-    /// fair.c: score_nearby_nodes(). Faults on the nodes around one, on a machine whose nodes are not all equally far apart.
+    /// fair.c: score_nearby_nodes(). Faults on the nodes around one, on a machine whose nodes are not all equally far
+    /// apart.
     fn score_nearby_nodes(&self, p: TaskId, nid: u16, lim_dist: u32, task: bool) -> u64 {
         let numa = &self.domains.numa;
         let kind = numa.sched_numa_topology_type;
@@ -314,7 +319,7 @@ impl<A: Arch> Sched<A> {
         let mut score: u64 = 0;
         for node in self.numa.nids() {
             let dist = self.topology.node_distance(nid, node);
-            // The farthest are of no interest, and `nid` itself was counted.
+            // The farthest nodes do not matter, and `nid` itself has been counted.
             if dist >= max_dist || node == nid {
                 continue;
             }
@@ -337,7 +342,7 @@ impl<A: Arch> Sched<A> {
         score
     }
 
-    /// fair.c: task_weight(). The share of a task's memory on a node and near it, in thousandths.
+    /// fair.c: task_weight(). The share of a task's memory on and near a node, in thousandths.
     fn task_weight(&self, p: TaskId, nid: u16, dist: u32) -> i64 {
         let total = self.numa.task(p).map_or(0, |task| task.total_numa_faults);
         if total == 0 {
@@ -347,7 +352,7 @@ impl<A: Arch> Sched<A> {
         (faults.wrapping_mul(1000) / total) as i64
     }
 
-    /// fair.c: group_weight(). The same of the task's group.
+    /// fair.c: group_weight(). The same for the task's group.
     fn group_weight(&self, p: TaskId, nid: u16, dist: u32) -> i64 {
         let group = self.numa.task(p).and_then(|task| task.numa_group);
         let total = group.map_or(0, |group| self.numa.group[group].total_faults);

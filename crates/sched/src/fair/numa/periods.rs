@@ -1,19 +1,20 @@
-//! The arithmetic of scan periods: how often a task's memory is looked at. Times in ms, sizes in pages of 4 KiB.
+//! The arithmetic of scan periods: how often a task's memory is scanned. Times in ms, sizes in pages of 4 KiB.
 
 use super::rules::ScanAdjust;
 use crate::sysctl::Sysctl;
 
-/// fair.c: MAX_SCAN_WINDOW. More than this is never scanned, in MB a second.
+/// fair.c: MAX_SCAN_WINDOW. No more than this is scanned, in MB per second.
 const MAX_SCAN_WINDOW: u64 = 2560;
 
-/// fair.c: NUMA_PERIOD_SLOTS, NUMA_PERIOD_THRESHOLD. Shares are counted in tenths; from seven on things are as they should be.
+/// fair.c: NUMA_PERIOD_SLOTS, NUMA_PERIOD_THRESHOLD. Shares are counted in tenths; from seven on, things are as they
+/// should be.
 const NUMA_PERIOD_SLOTS: u64 = 10;
 const NUMA_PERIOD_THRESHOLD: u64 = 7;
 
-/// Pages of a mebibyte.
+/// The pages of a mebibyte.
 pub(super) const PAGES_PER_MB: u64 = 256;
 
-/// Private and shared faults of a group, and its tasks.
+/// The private and shared faults of a group, and the number of its tasks.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct Sharing {
     pub tasks: u64,
@@ -22,7 +23,7 @@ pub(super) struct Sharing {
 }
 
 impl Sharing {
-    /// A period, longer by the number of tasks and by how much of what they touch is shared.
+    /// Lengthens a period in proportion to the number of tasks and the shared part of their faults.
     fn stretch(self, period: u64) -> u64 {
         period.wrapping_mul(self.tasks).wrapping_mul(self.shared + 1) / (self.private + self.shared + 1)
     }
@@ -34,7 +35,7 @@ pub(super) fn task_nr_scan_windows(sysctl: &Sysctl, rss: u64) -> u64 {
     rss.max(1).div_ceil(window)
 }
 
-/// fair.c: task_scan_min(). The shortest period: all memory within `scan_period_min`, but no more than
+/// fair.c: task_scan_min(). The shortest period: all memory within `scan_period_min`, but no faster than
 /// [`MAX_SCAN_WINDOW`].
 pub(super) fn task_scan_min(sysctl: &Sysctl, rss: u64) -> u64 {
     let windows = (MAX_SCAN_WINDOW / sysctl.numa_balancing_scan_size).max(1);
@@ -42,7 +43,7 @@ pub(super) fn task_scan_min(sysctl: &Sysctl, rss: u64) -> u64 {
     floor.max(sysctl.numa_balancing_scan_period_min / task_nr_scan_windows(sysctl, rss))
 }
 
-/// fair.c: task_scan_start(). The period to begin with. `sharing`: of the task's group, where that counts.
+/// fair.c: task_scan_start(). The first period. `sharing`: that of the task's group, in kernels that consider it.
 pub(super) fn task_scan_start(sysctl: &Sysctl, rss: u64, sharing: Option<Sharing>) -> u64 {
     let smin = task_scan_min(sysctl, rss);
     smin.max(sharing.map_or(smin, |sharing| sharing.stretch(smin)))
@@ -52,11 +53,11 @@ pub(super) fn task_scan_start(sysctl: &Sysctl, rss: u64, sharing: Option<Sharing
 pub(super) fn task_scan_max(sysctl: &Sysctl, rss: u64, sharing: Option<Sharing>) -> u64 {
     let smin = task_scan_min(sysctl, rss);
     let smax = sysctl.numa_balancing_scan_period_max / task_nr_scan_windows(sysctl, rss);
-    // The shortest may exceed it, because of the limit on what is scanned in a second.
+    // The shortest period may exceed this, because the amount scanned per second is limited.
     smin.max(smax).max(sharing.map_or(0, |sharing| sharing.stretch(smax)))
 }
 
-/// Faults of a task since its period was adjusted.
+/// The faults of a task since its period was adjusted.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct Faults {
     pub remote: u64,
@@ -65,7 +66,8 @@ pub(super) struct Faults {
     pub shared: u64,
 }
 
-/// The middle of update_task_scan_period(): by how much the period becomes longer, or (negative) shorter. There are faults.
+/// The middle of update_task_scan_period(), if there were faults: by how much the period becomes longer, or (negative)
+/// shorter.
 pub(super) fn period_change(adjust: ScanAdjust, period: u64, faults: Faults) -> i64 {
     let Faults { remote, local, private, shared } = faults;
     let slot = period.div_ceil(NUMA_PERIOD_SLOTS) as i64;
@@ -75,7 +77,7 @@ pub(super) fn period_change(adjust: ScanAdjust, period: u64, faults: Faults) -> 
     match adjust {
         ScanAdjust::LocalFaults if local_ratio >= NUMA_PERIOD_THRESHOLD => longer(local_ratio),
         ScanAdjust::LocalFaults => {
-            // Of little use where others would move the memory away again.
+            // Moving shared memory is of little use: others would move it away again.
             let private_ratio = (private * NUMA_PERIOD_SLOTS).div_ceil(private + shared + 1) as i64;
             shorter(local_ratio) * private_ratio / NUMA_PERIOD_SLOTS as i64
         }
@@ -137,7 +139,8 @@ mod tests {
         // All local: three slots of 100 ms longer; just seven tenths: one.
         assert_eq!(change(LocalFaults, 0, 100, 100, 0), 300);
         assert_eq!(change(LocalFaults, 30, 70, 100, 0), 100);
-        // All remote: seven slots shorter, times the tenths of private ones (rounded up, of one more fault).
+        // All remote: seven slots shorter, times the tenths of private faults (rounded up, with one more fault in the
+        // divisor).
         assert_eq!(change(LocalFaults, 100, 0, 100, 0), -700);
         assert_eq!(change(LocalFaults, 100, 0, 20, 80), -140);
         assert_eq!(change(LocalFaults, 100, 0, 0, 100), 0);

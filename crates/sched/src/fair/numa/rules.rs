@@ -1,4 +1,4 @@
-//! What differs between kernel versions in NUMA balancing, each as a behaviour of its own.
+//! The differences between kernel versions in NUMA balancing, each as a behaviour of its own.
 
 use crate::behaviour;
 
@@ -165,7 +165,8 @@ behaviour! {
     }
 }
 
-/// One kernel's way to balance memory and tasks between nodes. A version is its predecessor with a few fields changed.
+/// How one kernel version balances memory and tasks between nodes. A version is its predecessor with a few fields
+/// changed.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct NumaRules {
     pub active_nodes: ActiveNodes,
@@ -210,7 +211,7 @@ impl NumaRules {
         swap_partners: SwapPartners::AnyTask,
     };
 
-    /// v4.16 has it unchanged.
+    /// Unchanged in v4.16.
     pub const V4_15: NumaRules = NumaRules {
         active_nodes: ActiveNodes::Share,
         scan_bounds: ScanBounds::Sharing,

@@ -1,4 +1,4 @@
-//! fair.c: the scanner: which stretch of a task's memory is taken away next, and when.
+//! fair.c: the scanner: which stretch of a task's memory is unmapped next, and when.
 
 use super::periods::{self, PAGES_PER_MB, Sharing};
 use super::{FirstScan, NumaTask, ScanAreas, ScanBounds, ScanReset};
@@ -8,43 +8,43 @@ use crate::sched::TaskId;
 use fentry::fentry;
 use units::CpuId;
 
-/// Pages of a huge one.
+/// The pages of a huge page.
 const HPAGE_PAGES: u64 = 512;
 
-/// What NUMA balancing needs of the page tables that the scanned process has.
+/// What NUMA balancing needs from the page tables of a scanned process.
 pub trait PageTables {
-    /// mempolicy.c: change_prot_numa(). Makes the next touch of each page that is there a fault; `from` and `to` are pages counted
-    /// from the start of the area. The number of pages for which that is new.
+    /// mempolicy.c: change_prot_numa(). Makes the next touch of each present page fault; `from` and `to` are pages
+    /// counted from the start of the area. Returns for how many pages that is new.
     fn change_prot_numa(&mut self, area: u32, from: u64, to: u64) -> u64;
-    /// mempolicy.c: vma_policy_mof(). Whether what `task` touches may be taken away and moved to it; not if a memory policy of its own
-    /// says where it lies.
+    /// mempolicy.c: vma_policy_mof(). Whether what `task` touches may be unmapped and moved to it; not if a memory
+    /// policy of its own decides where it lies.
     fn vma_policy_mof(&self, _task: TaskId) -> bool {
         true
     }
 }
 
-/// What struct mm_struct keeps for NUMA balancing. Addresses and sizes in pages of 4 KiB.
+/// The fields of struct mm_struct for NUMA balancing. Addresses and sizes in pages of 4 KiB.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct NumaMm {
-    /// Scans of the whole memory so far.
+    /// How often the whole memory has been scanned.
     pub numa_scan_seq: u32,
     pub numa_scan_offset: u64,
     /// Jiffies.
     pub numa_next_scan: u64,
-    /// Tasks that share it.
+    /// How many tasks share the address space.
     pub mm_users: u32,
-    /// Pages that are there (get_mm_rss()).
+    /// How many pages are present (get_mm_rss()).
     pub rss: u64,
     /// In the order of their addresses.
     pub vmas: Vec<Vma>,
 }
 
-/// mm_types.h: struct vm_area_struct, of memory that can move.
+/// mm_types.h: struct vm_area_struct, for memory that can move.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Vma {
     pub vm_start: u64,
     pub vm_end: u64,
-    /// Its number in the page tables.
+    /// The number of the area in the page tables.
     pub area: u32,
     pub numab_state: Option<VmaNumabState>,
 }
@@ -55,29 +55,29 @@ pub struct VmaNumabState {
     /// Jiffies.
     pub next_scan: u64,
     pub pids_active_reset: u64,
-    /// Who touched it, by a hash of the process number: in the last period, and in this one.
+    /// The tasks that touched the area, by a hash of the process number: in the last period, and in this one.
     pub pids_active: [u64; 2],
     pub start_scan_seq: u32,
     pub prev_scan_seq: u32,
 }
 
-/// A scan under way.
+/// A scan in progress.
 struct Scan {
     start: u64,
-    /// What is left to take away, and to look at.
+    /// How many pages may still be unmapped, and how many looked at.
     pages: i64,
     virtpages: i64,
 }
 
 impl Scan {
-    /// Goes through a part of an area, until it ends or the scan does. Returns whether the scan ends.
+    /// Scans a part of an area, until either ends. Returns whether the scan ends.
     fn area(&mut self, vma: &Vma, tables: &mut dyn PageTables) -> bool {
         loop {
             self.start = self.start.max(vma.vm_start);
             let end = (self.start + self.pages as u64).next_multiple_of(HPAGE_PAGES).min(vma.vm_end);
             let updates = tables.change_prot_numa(vma.area, self.start - vma.vm_start, end - vma.vm_start);
             let length = (end - self.start) as i64;
-            // What is not there, or was taken away already, is only skipped.
+            // Pages that are absent or unmapped already are only skipped.
             if updates > 0 {
                 self.pages -= length;
             }
@@ -104,7 +104,7 @@ impl<A: Arch> Sched<A> {
         self.numa.mm.get(&self.task[p].mm).map_or(0, |mm| mm.rss)
     }
 
-    /// What a group's sharing does to the periods of its tasks, where it does.
+    /// How a group's sharing affects the periods of its tasks, in kernels where it does.
     fn sharing_of(&self, p: TaskId) -> Option<Sharing> {
         let group = self.numa.task(p).and_then(|task| task.numa_group);
         group.filter(|_| self.kernel.numa.scan_bounds == ScanBounds::Sharing).map(|group| self.numa.sharing(group))
@@ -124,9 +124,10 @@ impl<A: Arch> Sched<A> {
 
     // Address spaces.
 
-    /// mmap(): the process of `mm` gets an area of `pages` more, behind all others. `area` is its number in the page tables.
+    /// mmap(): the process of `mm` gets another area of `pages` pages, behind all others. `area` is its number in the
+    /// page tables.
     ///
-    /// Differs: an address space counts from its first area on; the kernel's from the fork of its first task on.
+    /// Differs: an address space counts from its first area on; in the kernel, from the fork of its first task on.
     pub(crate) fn numa_map(&mut self, mm: u32, pages: u64, area: u32) {
         assert_ne!(mm, 0, "kernel threads have no memory of their own");
         if !self.numa.mm.contains_key(&mm) {
@@ -150,7 +151,7 @@ impl<A: Arch> Sched<A> {
         self.numa.mm.insert(mm, NumaMm { numa_next_scan, mm_users, ..NumaMm::default() });
     }
 
-    /// Pages came, or went.
+    /// So many pages were added, or removed.
     pub(crate) fn add_mm_rss(&mut self, mm: u32, pages: i64) {
         let mm = self.numa.mm.get_mut(&mm).expect("pages lie in areas");
         mm.rss = mm.rss.checked_add_signed(pages).expect("only pages that are there go");
@@ -160,10 +161,10 @@ impl<A: Arch> Sched<A> {
         NumaTask { numa_scan_seq, numa_scan_period: self.sysctl.numa_balancing_scan_delay, ..NumaTask::default() }
     }
 
-    /// fair.c: init_numa_balancing() (v5.1; a part of `__sched_fork()` before). A new thread of memory that is scanned prefers
+    /// fair.c: init_numa_balancing() (v5.1; before, a part of `__sched_fork()`). A new thread in scanned memory prefers
     /// the node that its creator prefers.
     ///
-    /// Differs: until v5.0 the time of its next try to migrate is its creator's.
+    /// Differs: until v5.0 the time of its next attempt to migrate is its creator's.
     pub(crate) fn init_numa_balancing(&mut self, parent: Option<TaskId>, p: TaskId) {
         let mm = self.task[p].mm;
         let Some(numa_mm) = self.numa.mm.get_mut(&mm) else { return };
@@ -173,7 +174,7 @@ impl<A: Arch> Sched<A> {
         if let Some(parent) = parent.filter(|&parent| self.task[parent].mm == mm) {
             task.numa_preferred_nid = self.numa_preferred_nid(parent);
             if self.kernel.numa.first_scan == FirstScan::Staggered {
-                // In ns, but for the first bound, which is in ms: so it mostly is the smaller.
+                // In ns, except for the first bound, which is in ms and therefore usually the smaller one.
                 let periods = self.numa.task[parent].numa_scan_period * u64::from(users) * 1_000_000;
                 task.node_stamp = self.task_scan_max(parent).min(u64::from(periods as u32)) + 2 * self.tick_nsec;
             }
@@ -182,7 +183,7 @@ impl<A: Arch> Sched<A> {
         self.numa.task[p] = task;
     }
 
-    /// A task leaves its address space; the last one takes it along. Returns whether it was the last.
+    /// A task leaves its address space; the last one ends it. Returns whether it was the last.
     pub(crate) fn exit_numa_mm(&mut self, mm: u32) -> bool {
         let Some(numa_mm) = self.numa.mm.get_mut(&mm) else { return false };
         numa_mm.mm_users -= 1;
@@ -195,7 +196,8 @@ impl<A: Arch> Sched<A> {
 
     // When.
 
-    /// fair.c: task_tick_numa(). Whoever has run for a period scans: busy tasks do, and only after some work.
+    /// fair.c: task_tick_numa(). A task scans once it has run for a period: so busy tasks scan, and only after some
+    /// work.
     pub(in crate::fair) fn task_tick_numa(&mut self, curr: TaskId) {
         let Some(mm) = self.numa.mm.get(&self.task[curr].mm) else { return };
         let next_scan = mm.numa_next_scan;
@@ -214,7 +216,7 @@ impl<A: Arch> Sched<A> {
         self.numa.task[curr].numa_work = self.jiffies() >= next_scan;
     }
 
-    /// fair.c: task_numa_work(). On its way to user mode the task that runs here takes the next stretch of its memory away.
+    /// fair.c: task_numa_work(). On its way to user mode, the current task unmaps the next stretch of its memory.
     #[fentry]
     pub(crate) fn task_numa_work(&mut self, tables: &mut dyn PageTables) {
         let p = self.rq[self.this_cpu].curr.expect("a task is on its way to user mode");
@@ -235,10 +237,10 @@ impl<A: Arch> Sched<A> {
         let mm = self.numa.mm.get_mut(&id).expect("it was there above");
         debug_assert_eq!(mm.numa_next_scan, next_scan, "nobody scans meanwhile");
         mm.numa_next_scan = after;
-        // Another thread will likely be the next.
+        // Makes it likely that another thread scans next.
         self.numa.task[p].node_stamp += 2 * self.tick_nsec;
         if !tables.vma_policy_mof(p) {
-            // It skips every area, and has come to the end of them.
+            // The scan skips every area, and so has reached the end.
             return self.numa.mm.get_mut(&id).expect("it was there above").reset_ptenuma_scan();
         }
         let pages = (self.sysctl.numa_balancing_scan_size * PAGES_PER_MB) as i64;
@@ -249,7 +251,7 @@ impl<A: Arch> Sched<A> {
         }
     }
 
-    /// task_numa_work() until v6.3: from where the last scan ended, area by area.
+    /// task_numa_work() until v6.3: continues where the last scan ended, area by area.
     fn scan_all(&mut self, id: u32, scan: &mut Scan, tables: &mut dyn PageTables) {
         let mm = self.numa.mm.get_mut(&id).expect("the caller has it");
         scan.start = mm.numa_scan_offset;
@@ -266,7 +268,8 @@ impl<A: Arch> Sched<A> {
         }
     }
 
-    /// task_numa_work() from v6.4 on: areas that the task was seen to touch; if there are none, the first other one.
+    /// task_numa_work() from v6.4 on: scans areas that the task was seen to touch; if there are none, the first other
+    /// one.
     fn scan_accessed(&mut self, id: u32, pid: u32, scan: &mut Scan, tables: &mut dyn PageTables) {
         let now = self.jiffies();
         let delay = self.msecs_to_jiffies(self.sysctl.numa_balancing_scan_delay);
@@ -327,7 +330,7 @@ impl<A: Arch> Sched<A> {
         }
     }
 
-    /// mm.h: vma_set_access_pid_bit(). The task that runs here was seen to touch an area (v6.4).
+    /// mm.h: vma_set_access_pid_bit(). The current task was seen to touch an area (v6.4).
     pub(crate) fn vma_set_access_pid_bit(&mut self, area: u32) {
         let p = self.rq[self.this_cpu].curr.expect("a task touches memory");
         let pid = self.task_cold[p].pid;
@@ -338,7 +341,7 @@ impl<A: Arch> Sched<A> {
         }
     }
 
-    /// fair.c: update_scan_period(). `p` is about to come to `new_cpu`.
+    /// fair.c: update_scan_period(). `p` is about to move to `new_cpu`.
     pub(crate) fn update_scan_period(&mut self, p: TaskId, new_cpu: CpuId) {
         if self.kernel.numa.scan_reset != ScanReset::NodeChange || !self.numa.is_on() {
             return;
@@ -349,7 +352,7 @@ impl<A: Arch> Sched<A> {
             return;
         }
         let preferred = task.numa_preferred_nid;
-        // Before its first scan is complete it starts anew with any move.
+        // Before its first scan is complete, any move resets the period.
         if task.numa_scan_seq != 0 && (preferred == Some(dst) || preferred.is_some_and(|nid| nid != src)) {
             return;
         }
@@ -358,7 +361,7 @@ impl<A: Arch> Sched<A> {
 }
 
 impl NumaMm {
-    /// fair.c: reset_ptenuma_scan(). All memory was scanned.
+    /// fair.c: reset_ptenuma_scan(). All memory has been scanned.
     fn reset_ptenuma_scan(&mut self) {
         self.numa_scan_seq += 1;
         self.numa_scan_offset = 0;
@@ -369,8 +372,9 @@ fn state_of(vma: &mut Vma) -> &mut VmaNumabState {
     vma.numab_state.as_mut().expect("an area that is scanned has its state")
 }
 
-/// fair.c: vma_is_accessed(). Whether the task with that process number is to scan an area that begins at `vm_start`: the first
-/// two times; if it was seen to touch it; if the scan of it has begun; or if the others have not done so for long.
+/// fair.c: vma_is_accessed(). Whether the task with that process number is to scan the area that begins at `vm_start`:
+/// the first two times; if it was seen to touch the area; if the scan has got past the area's start; or if the others
+/// have not scanned it for long.
 fn vma_is_accessed(vm_start: u64, state: &VmaNumabState, seq: u32, offset: u64, threads: u32, pid: u32) -> bool {
     seq.wrapping_sub(state.start_scan_seq) < 2
         || (state.pids_active[0] | state.pids_active[1]) & pid_bit(pid) != 0

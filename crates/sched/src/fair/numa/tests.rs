@@ -12,7 +12,7 @@ use crate::testing::Hand;
 use crate::topology::CpuIdleType;
 use crate::versions::{Kernel, V4_5_RC1, V4_15, V6_1, V6_12, V7_2};
 
-/// Page tables in which everything is there; what was taken away is noted.
+/// Page tables in which every page is present; records what is unmapped.
 #[derive(Default)]
 struct Tables(Vec<(u32, u64, u64)>);
 
@@ -25,7 +25,7 @@ impl PageTables for Tables {
 
 const MB: u64 = 256;
 
-/// Nodes of two CPUs each, those distances apart, and a task of a process that runs on CPU 0.
+/// A machine with nodes of two CPUs each at these distances, and a task of a process, running on CPU 0.
 fn machine(kernel: Kernel, distance: &[&[u32]]) -> (Sched<Hand>, TaskId) {
     let mut topology = CpuTopology::symmetric(distance.len(), 1, 1, 2, 1);
     topology.distance = distance.iter().map(|row| row.to_vec()).collect();
@@ -67,7 +67,7 @@ fn fault(mem_node: u16, last: CpuPid) -> HintingFault {
     }
 }
 
-/// Lets a task that runs on CPU 0 scan all of its memory, at `ms`.
+/// Lets a task that runs on CPU 0 scan all of its memory, at time `ms`.
 fn scan(sched: &mut Sched<Hand>, p: TaskId, ms: u64) -> Vec<(u32, u64, u64)> {
     sched.arch.now = ms * 1_000_000;
     sched.numa.task[p].numa_work = true;
@@ -87,7 +87,7 @@ fn who_touched_a_page_last_is_known_by_eight_bits() {
 
 #[test]
 fn nodes_are_as_full_as_their_cores() {
-    // Worked out by hand: smt = ceil(1024 * cpus / capacity); cores = cpus / smt; no more than the capacity rounded.
+    // Worked out by hand: smt = ceil(1024 * cpus / capacity); cores = cpus / smt; at most the rounded capacity.
     for (cpus, capacity, tasks) in [(8, 8 * 1024, 8), (8, 8 * 589, 4), (2, 1500, 1), (2, 1535, 1), (4, 4 * 1023, 2)] {
         assert_eq!(task_capacity(cpus, capacity), tasks, "{cpus} CPUs of {capacity}");
     }
@@ -99,7 +99,7 @@ fn nodes_are_as_full_as_their_cores() {
         runnable,
         ..NumaStats::default()
     };
-    // 4096 * 100 / 112 = 3657 is where use counts as full, 4096 * 112 / 100 = 4587 where waiting does.
+    // Utilization counts as full from 4096 * 100 / 112 = 3657 on, waiting from 4096 * 112 / 100 = 4587 on.
     assert_eq!(numa_classify(112, &stats(3, 4096, 9000)), NumaType::HasSpare);
     assert_eq!(numa_classify(112, &stats(4, 3657, 4587)), NumaType::HasSpare);
     assert_eq!(numa_classify(112, &stats(4, 3658, 4587)), NumaType::FullyBusy);
@@ -145,7 +145,7 @@ fn later_kernels_scan_what_the_task_was_seen_to_touch() {
     assert_eq!(sched.numa.mm[&1].numa_scan_seq, 2);
     assert_eq!(scan(&mut sched, p, 7000), [], "both were scanned this time");
     assert_eq!(sched.numa.mm[&1].numa_scan_seq, 3);
-    // Who has not been seen for two periods of four seconds is forgotten.
+    // A task that has not been seen for two periods of four seconds is forgotten.
     assert_eq!(scan(&mut sched, p, 9000)[0].0, 8);
     assert_eq!(scan(&mut sched, p, 11_000), []);
     assert_eq!(scan(&mut sched, p, 13_000)[0].0, 7, "the first of those that nobody touches");
@@ -157,13 +157,13 @@ fn faults_are_halved_with_each_scan() {
     sched.numa_map(1, 200 * MB, 0);
     sched.add_mm_rss(1, (200 * MB) as i64);
     let own = CpuPid::new(CpuId(0), sched.task_cold[p].pid);
-    // Node 1: 1024 pages in the first round, 512 in the second, none later: 1024, 512 + 512, 512, 256.
+    // Node 1: 1024 pages in the first round, 512 in the second, none later: averages of 1024, 512 + 512, 512, 256.
     for (round, (pages, average)) in [(1024, 1024), (512, 1024), (0, 512), (0, 256)].into_iter().enumerate() {
         for _ in 0..pages / 512 {
             sched.task_numa_fault(fault(1, own));
         }
         scan(&mut sched, p, 10_000 * (round as u64 + 1));
-        // The averages are drawn at the next fault.
+        // The averages are computed on the next fault.
         sched.numa.task[p].numa_migrate_retry = u64::MAX;
         sched.task_numa_placement(p);
         assert_eq!(sched.numa.task_faults(p, 1), average, "round {round}");
@@ -175,7 +175,7 @@ fn faults_are_halved_with_each_scan() {
 
 #[test]
 fn weights_count_what_is_near() {
-    // Of 1000 pages 600 on node 3, 400 on node 2.
+    // Of 1000 pages, 600 are on node 3, 400 on node 2.
     let weights = |kernel, distance, dist| {
         let (mut sched, p) = machine(kernel, distance);
         sched.numa_map(1, 256 * MB, 0);
@@ -186,13 +186,13 @@ fn weights_count_what_is_near() {
         sched.numa.task[p].total_numa_faults = 1000;
         [0, 1, 2, 3].map(|nid| sched.task_weight(p, nid, dist))
     };
-    // Those at most as far as what is compared, from v4.19 on those nearer; never the farthest.
+    // Nodes at most as far as the compared distance count, from v4.19 on only nearer ones; never the farthest.
     assert_eq!(weights(V4_15, BACKPLANE, 16), [0, 0, 1000, 1000]);
     assert_eq!(weights(V6_1, BACKPLANE, 16), [0, 0, 400, 600]);
     assert_eq!(weights(V6_1, BACKPLANE, 32), [0, 0, 1000, 1000]);
     // In a ring neighbours count half: (30 - 20) / (30 - 10).
     assert_eq!(weights(V6_1, RING, 20), [300, 200, 700, 800]);
-    // One hop between all of them.
+    // All nodes are one hop apart.
     let flat: &[&[u32]] = &[&[10, 20, 20, 20], &[20, 10, 20, 20], &[20, 20, 10, 20], &[20, 20, 20, 10]];
     assert_eq!(weights(V6_1, flat, 20), [0, 0, 400, 600]);
 }
@@ -203,7 +203,7 @@ fn threads_that_touch_the_same_pages_form_a_group() {
     let b = thread(&mut sched, CpuId(2));
     sched.numa_map(1, 256 * MB, 0);
     let [of_a, of_b] = [(0, a), (2, b)].map(|(cpu, p)| CpuPid::new(CpuId(cpu), sched.task_cold[p].pid));
-    // Each finds pages of the other: the first makes a group of its own, the second joins it.
+    // Each task finds pages of the other: the first creates a group of its own, the second joins it.
     sched.on_cpu(CpuId(2));
     sched.task_numa_fault(fault(0, of_a));
     sched.on_cpu(CpuId(0));
@@ -232,7 +232,7 @@ fn processes_are_grouped_only_by_shared_memory() {
         }
         let groups = [a, b].map(|p| sched.numa.task[p].numa_group);
         assert_eq!(groups[0] == groups[1], grouped);
-        // A page of somebody who has nothing to do with it was found by chance: a private fault.
+        // A page of an unrelated task was found by chance: this is a private fault.
         let private = sched.numa.task_faults_idx(FaultStats::MemBuf, 0, true);
         assert_eq!(sched.numa.task[b].numa_faults[private] > 0, !grouped);
     }
@@ -261,7 +261,7 @@ fn pages_move_when_a_node_finds_them_twice() {
 
 #[test]
 fn shared_pages_follow_the_cpus_that_use_them() {
-    // CPU use of node 0 and 1, memory on each; a page of node 1 is touched on node 0.
+    // CPU use of nodes 0 and 1, and memory on each; a page of node 1 is touched on node 0.
     for (cpu, mem, by_share) in [
         ([400, 100], [0, 1000], true),
         ([300, 100], [900, 100], false),

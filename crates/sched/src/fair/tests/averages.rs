@@ -1,11 +1,11 @@
-//! Which queue an entity's load counts in, and when the group hears of it.
+//! In which queue an entity's load counts, and when the group's sum is updated.
 
 use super::*;
 use crate::layout::{TaskGroupField, TgLoadAvgLine};
 
 #[test]
 fn a_new_task_is_heavy_and_in_old_kernels_a_full_cpu() {
-    // v4.15: half of what is left of the CPU, as the queue had no utilization.
+    // v4.15: half of the free capacity, because the queue had no utilization.
     for (kernel, util) in [(V4_5_RC1, 1024), (V4_15, 512), (V4_16, 512)] {
         let mut s = machine(kernel, 1);
         let p = s.task(CPU0, 0);
@@ -77,7 +77,7 @@ fn small_changes_are_kept_from_the_group() {
         let cfs = s.tg[group].cfs_rq[0];
         assert_eq!((s.tg[group].load_avg, s.cfs_rq[cfs].tg_load_avg_contrib), (1024, 1024));
         let shared = s.layout.task_group(group, TaskGroupField::LoadAvg);
-        // A 64th of 1024 is 16: that much more is not worth a shared line, one more is.
+        // A 64th of 1024 is 16: that much more does not justify writing a shared line, one more does.
         for (load_avg, told) in [(1040, 1024), (1041, 1041), (1042, 1041), (1020, 1020)] {
             s.arch.touched.clear();
             let before = s.tg[group].load_avg;
@@ -86,7 +86,7 @@ fn small_changes_are_kept_from_the_group() {
             assert_eq!(s.tg[group].load_avg, told, "{}", kernel.name);
             assert_eq!(s.arch.touched.contains(&shared), told != before);
         }
-        // The root's sum is read by nobody and not kept.
+        // Nothing reads the root group's sum, and it is not maintained.
         s.arch.touched.clear();
         s.update_tg_load_avg(s.rq[CPU0].cfs);
         assert_eq!((s.tg[ROOT_TASK_GROUP].load_avg, s.arch.touched.len()), (0, 0));
@@ -95,8 +95,8 @@ fn small_changes_are_kept_from_the_group() {
 
 #[test]
 fn a_groups_load_reaches_the_root_at_once_in_new_kernels() {
-    // A task that has run for long comes into the group: v4.15 carries its load up, v4.5 waits until the group's entity
-    // has run as long itself.
+    // A task that has run for long joins the group: v4.15 propagates its load at once; in v4.5 the group's entity has
+    // to run as long itself.
     for (kernel, at_once) in [(V4_5_RC1, false), (V4_15, true)] {
         let mut s = machine(kernel, 1);
         let group = s.sched_create_group(ROOT_TASK_GROUP, "g", 1024);
@@ -113,7 +113,7 @@ fn a_groups_load_reaches_the_root_at_once_in_new_kernels() {
             assert!(s.se[group_se].avg.util_avg.abs_diff(before) < 4, "{:?}", s.se[group_se].avg);
             assert!(after.abs_diff(before) < 8, "{after} {before}");
         } else {
-            // The entity of v4.5 brings its own initial full utilization along.
+            // In v4.5 the entity brings along its own full initial utilization.
             assert_eq!(s.se[group_se].avg.util_avg, 1024);
         }
         assert!(!s.cfs_rq[s.tg[group].cfs_rq[0]].propagate);
@@ -143,7 +143,7 @@ fn a_sleeper_is_aged_to_its_queues_time() {
         s.task(CPU0, 0);
         s.sleep(CPU0);
         let before = s.se_of(a).avg.load_avg;
-        // The queue is kept up to date by the other task's ticks: 32 ms later half of the load is left.
+        // The other task's ticks keep the queue up to date: 32 ms later half of the load is left.
         s.ticks(CPU0, 32);
         assert_eq!(s.se_of(a).avg.load_avg, before);
         s.sync_entity_load_avg(s.task[a].se);
@@ -162,14 +162,14 @@ fn a_nice_level_changes_the_load_at_once_only_in_new_kernels() {
         s.ticks(CPU0, 500);
         s.set_user_nice(p, 5);
         let now = s.se_of(p).avg.load_avg;
-        // v4.5 drops what is left below 1024 ns at each update, and divides by a period's end whatever the place in it.
+        // v4.5 drops the rest below 1024 ns on each update, and always divides as at the end of a period.
         assert!(now.abs_diff(load) < 20, "{}: {now}", kernel.name);
         let queue = s.cfs_rq[s.rq[CPU0].cfs].avg.load_avg;
         assert!(queue.abs_diff(load) < 20, "{}: {queue}", kernel.name);
     }
 }
 
-/// What a tick of `CPU0` reads and changes of a group that runs on two CPUs, once for each place of `load_avg`.
+/// What a tick of `CPU0` reads and changes of a group that runs on two CPUs, once for each position of `load_avg`.
 #[test]
 fn a_tick_reads_shares_where_the_other_cpu_adds_to_load_avg_only_if_they_share_a_line() {
     for kernel in KERNELS {
@@ -194,7 +194,7 @@ fn a_tick_reads_shares_where_the_other_cpu_adds_to_load_avg_only_if_they_share_a
     }
 }
 
-/// One behaviour of v7.2 set to `value`.
+/// v7.2 with one behaviour set to `value`.
 fn v7_2_with(key: &str, value: &str) -> Sched<Hand> {
     let mut kernel = V7_2;
     kernel.set(key, value).expect("there is such a behaviour");
@@ -203,7 +203,7 @@ fn v7_2_with(key: &str, value: &str) -> Sched<Hand> {
 
 #[test]
 fn what_a_sleeper_is_estimated_to_use_contains_what_it_ran_last_only_later() {
-    // Twice 20 ms without a tick: utilization as of its enqueue, half of the free CPU, or as it is now.
+    // Twice 20 ms without a tick: utilization as of the enqueue, which is half of the free CPU, or as it is now.
     for (value, up_to_now) in [("ewma", false), ("ewma-in-update", true)] {
         let mut s = v7_2_with("load.util_est", value);
         let p = s.task(CPU0, 0);
@@ -248,7 +248,7 @@ fn a_group_is_told_once_a_millisecond_of_a_clock_or_of_the_queues() {
         let cfs = s.tg[group].cfs_rq[0];
         s.cfs_rq[cfs].last_update_tg_load_avg = s.rq[CPU0].clock;
         s.cfs_rq[cfs].avg.load_avg += 500;
-        // Time passes that the run queue's clock has not been told of.
+        // Time passes with which the runqueue's clock has not been updated.
         s.pass(2 * MS);
         let before = s.tg[group].load_avg;
         s.update_tg_load_avg(cfs);

@@ -1,4 +1,4 @@
-//! Quotas: what is left, who is throttled, and when it ends.
+//! Quotas: what is left, what is throttled, and when that ends.
 
 use super::*;
 use crate::core::cfs_quota::Quota;
@@ -11,7 +11,7 @@ use crate::versions::{V4_16, V6_1, V6_12, V7_2};
 
 const ALL: [Kernel; 5] = [V4_5_RC1, V4_15, V6_1, V6_12, V7_2];
 
-/// All of them, and each with the other way to throttle.
+/// All kernels, and each with the other way of throttling.
 fn mixed() -> Vec<Kernel> {
     let other = |mut kernel: Kernel| {
         kernel.bandwidth.throttle = match kernel.bandwidth.throttle {
@@ -24,7 +24,7 @@ fn mixed() -> Vec<Kernel> {
 }
 
 impl Sched<Hand> {
-    /// Milliseconds on CPU 0, of which what runs there is in one system call.
+    /// Lets so many milliseconds pass on CPU 0, while the running task is in a single system call.
     fn run_ms_in_kernel(&mut self, ms: usize) {
         for _ in 0..ms {
             self.pass(MS);
@@ -35,7 +35,7 @@ impl Sched<Hand> {
         }
     }
 
-    /// A group with a quota (ms) of each 100 ms.
+    /// A group with a quota (in ms) per 100 ms.
     fn limited(&mut self, parent: TgId, name: &str, quota_ms: u64) -> TgId {
         let tg = self.sched_create_group(parent, name, 1024);
         let limits = Quota { period: 100 * MS, quota: quota_ms * MS, burst: 0 };
@@ -43,7 +43,7 @@ impl Sched<Hand> {
         tg
     }
 
-    /// Milliseconds on `cpus` CPUs: timers, ticks, and the interrupts that CPUs send each other.
+    /// Lets so many milliseconds pass on `cpus` CPUs: timers, ticks, and the interrupts that CPUs send each other.
     fn run_ms(&mut self, cpus: u16, ms: usize) {
         for _ in 0..ms {
             self.pass(MS);
@@ -60,7 +60,8 @@ impl Sched<Hand> {
         }
     }
 
-    /// A CPU's number of runnable tasks is what is queued on it below no throttled queue, and where that counts its fair server while that waits; every
+    /// A CPU's number of runnable tasks must be the number of tasks queued on it outside throttled queues, plus its fair server while that
+    /// waits, where servers count; each queue's number must match what is below it.
     /// queue's is the same of what is below it.
     fn assert_counts(&self) {
         for (cpu, rq) in self.rq.iter() {
@@ -96,7 +97,7 @@ fn a_hog_runs_its_quota_of_each_period() {
         s.reschedule(CPU0);
         s.run_ms(1, 1000);
         let ran = s.se_of(p).sum_exec_runtime / MS;
-        // The first period begins with a full budget in the middle.
+        // The first period begins with a full pool in its middle.
         assert!((200..=240).contains(&ran), "{}: {ran} ms", kernel.name);
         let (periods, throttled, time) = s.stat(tg);
         assert!((9..=11).contains(&periods) && (9..=11).contains(&throttled), "{}: {periods} {throttled}", kernel.name);
@@ -121,7 +122,7 @@ fn while_it_is_throttled_nothing_of_it_is_runnable_and_others_run() {
         assert_eq!((s.se_of(p).on_rq, s.task_is_throttled(p)), (!by_task, by_task));
         let other = s.task(CPU0, 0);
         assert_eq!(s.reschedule(CPU0), Some(other));
-        // Who joins a throttled group waits with it, or until it is picked.
+        // A task that joins a throttled group waits with it, or until it is picked.
         let late = s.task_in(tg, CPU0, 0);
         let queued = if by_task { (2, 1) } else { (1, 2) };
         let running = |s: &Sched<Hand>| s.rq[CPU0].nr_running - s.dl[CPU0].dl_nr_running;
@@ -152,7 +153,7 @@ fn a_task_in_a_system_call_is_not_throttled_before_it_ends_since_v6_18() {
         }
         assert_eq!((s.rq[CPU0].curr, s.rq[CPU0].nr_running), (Some(p), 1), "{}", kernel.name);
         assert_eq!(s.cfs_rq_runtime(cfs).throttled_clock_self_time, 0, "nobody waits");
-        // Time goes on for what is queued.
+        // The clock goes on for what is queued.
         let clock = s.cfs_rq_clock_pelt(cfs);
         s.run_ms_in_kernel(2);
         assert!(s.cfs_rq_throttled(cfs) && s.cfs_rq_clock_pelt(cfs) > clock, "{}", kernel.name);
@@ -160,7 +161,7 @@ fn a_task_in_a_system_call_is_not_throttled_before_it_ends_since_v6_18() {
         s.reach_user_mode(CPU0);
         assert_eq!((s.rq[CPU0].curr, s.rq[CPU0].nr_running, s.task_is_throttled(p)), (None, 0, true));
         let clock = s.cfs_rq_clock_pelt(cfs);
-        // It has had at least 55 ms too much, which two more periods do not make up for.
+        // The group has had at least 55 ms too much, which two more periods do not make up for.
         s.run_ms(1, 150);
         assert!(s.task_is_throttled(p) && s.cfs_rq_clock_pelt(cfs) == clock, "{}", kernel.name);
         s.run_ms(1, 400);
@@ -183,7 +184,7 @@ fn neither_kernel_threads_nor_who_exits_leave_a_throttled_queue() {
         s.run_ms(1, 60);
         assert!(s.cfs_rq_throttled(s.tg[tg].cfs_rq[0]));
         assert_eq!((s.rq[CPU0].curr, s.task_has_throttle_work(p)), (Some(p), false));
-        // Even if it got the work before.
+        // Even if it got the throttle work before.
         s.task_cold[p].sched_throttle_work = true;
         assert!(!exits || !s.throttle_cfs_rq_work());
     }
@@ -200,7 +201,7 @@ fn who_wakes_on_a_throttled_queue_preempts_what_runs_there_in_the_kernel_since_v
         let beside = s.task(CPU0, 0);
         assert_eq!(s.reschedule(CPU0), Some(beside));
         s.pass(MS);
-        // Its queue has nothing left, but it is not on its way to user mode.
+        // Its queue has no runtime left, but the task is not on its way to user mode.
         let cfs = s.tg[tg].cfs_rq[0];
         s.cfs_rq_runtime_mut(cfs).runtime_remaining = -(100 * MS as i64);
         s.tg[tg].cfs_bandwidth.runtime = 0;
@@ -219,12 +220,12 @@ fn a_quota_above_is_noticed_where_a_level_changes_hands() {
     let tasks = [s.task_in(below, CPU0, 0), s.task_in(below, CPU0, 0)];
     s.reschedule(CPU0);
     s.run_ms(1, 60);
-    // One was told when the queue was throttled; for the other one the queue of `above` has had the same entity all the time.
+    // One was told when the queue was throttled; as for the other, the queue of `above` has had the same entity all the time.
     let (queue, runs) = (s.tg[below].cfs_rq[0], s.rq[CPU0].curr.expect("one runs"));
     assert!(s.cfs_rq_throttled(s.tg[above].cfs_rq[0]) && tasks.contains(&runs));
     assert_eq!(s.throttled_limbo_list(queue).count(), 1);
     assert!(!s.task_has_throttle_work(runs));
-    // Somebody else comes in between.
+    // Another task runs in between.
     let other = s.task(CPU0, 0);
     s.run_ms(1, 20);
     assert_eq!(s.rq[CPU0].curr, Some(other));
@@ -239,7 +240,7 @@ fn a_throttled_task_moves_from_one_queue_to_another() {
     s.reschedule(CPU0);
     s.run_ms(1, 40);
     assert!(s.task_is_throttled(p) && s.task_is_throttled(q));
-    // Into a throttled group it goes on waiting; not so elsewhere.
+    // When moved into a throttled group the task goes on waiting; elsewhere it does not.
     s.on_cpu(CPU0);
     s.sched_move_task(p, b);
     let waiting: Vec<_> = s.throttled_limbo_list(s.tg[b].cfs_rq[0]).collect();
@@ -250,9 +251,9 @@ fn a_throttled_task_moves_from_one_queue_to_another() {
     s.on_cpu(CPU1);
     s.scheduler_ipi();
     assert_eq!((s.task[p].cpu, s.task_is_throttled(p), s.se_of(p).on_rq), (CPU1, false, true));
-    // Its average has left with it, though it was not taken off there.
+    // Its average has left with it, although it was not dequeued there.
     assert!(s.cfs_rq[s.tg[b].cfs_rq[0]].avg.util_avg < util);
-    // Another class knows of no quota, and forgets nothing.
+    // Another class does not have the quota, and the task's state is kept.
     s.on_cpu(CPU0);
     s.sched_setscheduler(q, Policy::Fifo, 1).expect("it may");
     assert_eq!((s.rq[CPU0].nr_running, s.throttled_limbo_list(s.tg[b].cfs_rq[0]).count()), (1, 0));
@@ -299,7 +300,7 @@ fn new_domains_leave_throttled_queues_alone_by_v7_2() {
         s.on_cpu(CPU1);
         s.set_partitions(&[CpuMask::single(CPU0), CpuMask::single(CPU1)]).expect("they do not overlap");
         assert_eq!(s.cfs_rq_throttled(s.tg[tg].cfs_rq[0]), stays, "{}", kernel.name);
-        // One that goes offline is another matter.
+        // A CPU that goes offline is another matter.
         s.cpu_active_mask.clear(CPU0);
         s.rq_lock(CPU0);
         s.update_rq_clock(CPU0);
@@ -323,7 +324,7 @@ fn averages_stand_still_while_a_queue_is_throttled() {
         s.run_ms(1, 20);
         assert!(s.throttled_hierarchy(cfs));
         assert_eq!((s.se_of(p).avg, s.cfs_rq_clock_pelt(cfs)), (before, clock), "{}", kernel.name);
-        // Without a quota its time goes on where it stood.
+        // Without a quota its clock goes on where it stopped.
         let none = Quota { quota: RUNTIME_INF, ..s.quota(tg) };
         s.tg_set_cfs_bandwidth(tg, none).expect("no quota is fine");
         assert!(!s.cfs_bandwidth_used() && !s.throttled_hierarchy(cfs));
@@ -337,7 +338,7 @@ fn the_tighter_of_two_nested_quotas_rules() {
     for kernel in mixed() {
         for (outer, inner, expected) in [(20, 50, 200), (50, 20, 200)] {
             let mut s = machine(kernel, 1);
-            // cgroup v1 takes no quota below a smaller one, nor does v2 before v4.16.
+            // cgroup v1 accepts no group with a quota below one with a smaller quota, nor does v2 before v4.16.
             s.cgroup_hierarchy = Hierarchy::Unified;
             s.kernel.cgroup.quota_above = QuotaAbove::Tightest;
             let above = s.limited(ROOT_TASK_GROUP, "a", outer);
@@ -391,7 +392,7 @@ fn what_an_idle_queue_gives_back_others_get_before_the_period_ends() {
         let short = s.task_in(tg, CPU1, 0);
         s.reschedule(CPU0);
         s.reschedule(CPU1);
-        // At the beginning of a period both take slices; then one sleeps, with a slice nearly whole.
+        // At the beginning of a period both take slices; then one sleeps, with nearly a whole slice left.
         s.run_ms(2, 1);
         s.sleep(CPU1);
         s.run_ms(2, 60);
@@ -424,7 +425,7 @@ fn a_burst_is_saved_up_and_counted() {
 
 #[test]
 fn other_cpus_queues_wait_for_their_own_cpu_since_v6_3() {
-    // No fair server: its timer would come first.
+    // Without a fair server, whose timer would come first.
     let mut kernel = V6_12;
     kernel.rt.bandwidth = RtBandwidth::Queues;
     let mut s = machine(kernel, 2);
@@ -482,7 +483,7 @@ fn groups_with_quotas_come_and_go() {
         assert_eq!(s.reschedule(CPU0), Some(p));
         s.sched_destroy_group(tg);
         assert!(!s.cfs_bandwidth_used());
-        // The fair server's timer of v7.2 is nearly a second away.
+        // The timer of v7.2's fair server is nearly a second away.
         let soon = s.rq[CPU0].clock + 500_000_000;
         assert!(s.hrtimers.next_event(CPU0).is_none_or(|at| at.0 > soon), "{}", s.kernel.name);
         s.run_ms(1, 200);
@@ -508,7 +509,7 @@ fn files_take_what_the_kernel_takes() {
         (GroupFile::Max, "", Err(Errno::EINVAL)),
         (GroupFile::Max, "max100000", Err(Errno::EINVAL)),
         (GroupFile::Max, "x 100000", Err(Errno::EINVAL)),
-        // What sscanf("%20s %llu") does not look at.
+        // What sscanf("%20s %llu") ignores.
         (GroupFile::Max, "max 90000 7", Ok(())),
         (GroupFile::Max, "60000us x", Ok(())),
         (GroupFile::Max, "50000 100000", Ok(())),

@@ -1,4 +1,4 @@
-//! EEVDF: who is picked, against a reference that knows no tree, no sums and no fixed point; lag; slices.
+//! EEVDF: which entity is picked, compared with a reference that has no tree, no sums and no fixed point; lag; slices.
 
 use super::*;
 use crate::features::Feature;
@@ -27,7 +27,8 @@ fn seen(s: &Sched<Hand>, se: SeId) -> Seen {
     }
 }
 
-/// What waits on a queue, in the order in which it came where deadlines are equal; and what runs, if it is queued.
+/// The waiting entities of a queue, in the order of arrival if deadlines are equal; and the running one, if it is
+/// queued.
 fn competitors(s: &Sched<Hand>, cfs: CfsRqId) -> (Vec<Seen>, Option<Seen>) {
     let waiting = s.cfs_rq[cfs].tasks_timeline.iter().map(|se| seen(s, se)).collect();
     let curr = s.cfs_rq[cfs].curr.filter(|&curr| s.se[curr].on_rq).map(|curr| seen(s, curr));
@@ -39,8 +40,8 @@ fn owed(all: &[Seen], v: i128) -> i128 {
     all.iter().map(|e| e.weight * (e.vruntime - v)).sum()
 }
 
-/// By definition: of all who are owed something the one with the earliest deadline, what runs only before the others, or if it is
-/// protected.
+/// By definition: of all that are owed something, the one with the earliest deadline; the running one only if it comes
+/// before the others, or is protected.
 fn reference_pick(s: &Sched<Hand>, cfs: CfsRqId, protect: bool) -> Option<SeId> {
     let (waiting, curr) = competitors(s, cfs);
     let all: Vec<Seen> = waiting.iter().copied().chain(curr).collect();
@@ -67,7 +68,7 @@ fn reference_pick(s: &Sched<Hand>, cfs: CfsRqId, protect: bool) -> Option<SeId> 
     }
 }
 
-/// What must hold for a queue at any moment.
+/// The invariants of a queue.
 pub(super) fn check_queue(s: &Sched<Hand>, cfs: CfsRqId) {
     let (waiting, curr) = competitors(s, cfs);
     let cfs_rq = &s.cfs_rq[cfs];
@@ -85,8 +86,8 @@ pub(super) fn check_queue(s: &Sched<Hand>, cfs: CfsRqId) {
     }
 }
 
-/// `count` entities on one queue, the first of them running, with what `place` says of each: nice level, vruntime and deadline in ns
-/// behind an arbitrary point.
+/// `count` entities on one queue, the first of them running. `place` gives each one's nice level, and its vruntime and
+/// deadline in ns after an arbitrary point.
 pub(super) fn queue_of(
     kernel: Kernel,
     count: usize,
@@ -112,12 +113,12 @@ pub(super) fn queue_of(
 
 #[test]
 fn the_earliest_deadline_of_those_who_are_owed_runs_next() {
-    // (vruntime, deadline) of nice 0 tasks, and who is picked.
+    // (vruntime, deadline) of nice 0 tasks, and which one is picked.
     for (entities, picked) in [
         (&[(0, 30), (10, 20), (20, 10)][..], 1),
         (&[(0, 10), (10, 20), (20, 30)], 0),
         (&[(10, 30), (10, 20), (10, 10)], 2),
-        // Two in one place, the later one no earlier: who came first.
+        // Two with the same vruntime and deadline: the one that came first.
         (&[(0, 10), (0, 10), (30, 5)], 0),
         // One far behind leaves only itself eligible.
         (&[(-1_000_000, 9_000_000), (0, 1), (1, 2), (2, 3)], 0),
@@ -163,7 +164,7 @@ fn picks_agree_with_the_definition_on_random_queues() {
             s.cancel_protect_slice(curr);
         }
         check_queue(&s, cfs);
-        // The average becomes the origin: nothing changes.
+        // The average becomes the origin: nothing else changes.
         let v = s.avg_vruntime(cfs);
         assert_eq!(v, s.cfs_rq[cfs].zero_vruntime);
         check_queue(&s, cfs);
@@ -175,8 +176,8 @@ fn picks_agree_with_the_definition_on_random_queues() {
     }
 }
 
-/// What /sys/kernel/debug/sched/debug of Debian's 6.12.95 printed of a CPU with three hogs of nice 0, 5 and -5: vruntime and deadline in
-/// ns, and whether it is eligible.
+/// What /sys/kernel/debug/sched/debug of Debian's 6.12.95 printed about a CPU with three hogs of nice 0, 5 and -5:
+/// vruntime and deadline in ns, and whether each is eligible.
 #[test]
 fn a_real_queues_average_and_eligibility() {
     let printed = [

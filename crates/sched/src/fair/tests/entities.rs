@@ -12,7 +12,8 @@ fn a_running_task_ages_by_its_weight_exactly() {
         s.reschedule(CPU0);
         let start = s.se_of(p).vruntime;
         s.ticks(CPU0, 3);
-        // 1 ms * 1024 / 335: the factor 1024 * 12820798, cut to 32 bits (3282124288), times 1000000, divided by 2^30.
+        // 1 ms * 1024 / 335: the factor 1024 * 12820798, reduced to 32 bits (3282124288), times 1000000, divided by
+        // 2^30.
         assert_eq!(s.se_of(p).vruntime.wrapping_sub(start), 3 * 3_056_716, "{}", kernel.name);
         assert_eq!(s.se_of(p).sum_exec_runtime, 3 * MS);
     }
@@ -41,7 +42,7 @@ fn a_new_task_starts_a_slice_behind_and_a_sleeper_half_a_latency_ahead() {
         let mut s = machine(kernel, 1);
         let first = s.runner(CPU0);
         let second = s.task(CPU0, 0);
-        // 6 ms * 1024 / 2048, by the inverse of 2048 rounded down to 2097151.
+        // 6 ms * 1024 / 2048, by the inverse of 2048, rounded down to 2097151.
         assert_eq!(s.lead(second), 2_999_998, "{}", kernel.name);
         s.sleep(CPU0);
         assert_eq!(s.rq[CPU0].curr, Some(second));
@@ -57,7 +58,7 @@ fn a_new_task_starts_a_slice_behind_and_a_sleeper_half_a_latency_ahead() {
 fn a_short_sleep_gains_nothing() {
     for kernel in KERNELS {
         let mut s = machine(kernel, 1);
-        // Both start at one place, so that the sleeper stays within its credit.
+        // Both start at the same place, so that the sleeper stays within its credit.
         s.features.set(Feature::START_DEBIT, false);
         let first = s.runner(CPU0);
         s.task(CPU0, 0);
@@ -96,7 +97,7 @@ fn slices_divide_the_period_by_weight() {
             let (cfs, se) = (s.rq[CPU0].cfs, s.task[p].se);
             let slice = s.sched_slice(cfs, se);
             let fair = 6 * MS * weight / 4480;
-            // The inverse of 4480 is short by less than a part in 4480, times 2^32 in 958698.
+            // The inverse of 4480 is too small by less than a part in 4480, times 2^32 in 958698.
             assert!((fair - 7..=fair).contains(&slice), "{}: {slice} of {fair} ns", kernel.name);
         }
         // More than eight: the period grows, so that each gets 0.75 ms.
@@ -123,7 +124,7 @@ fn the_period_grows_when_slices_no_longer_fit() {
     }
 }
 
-/// Whether the tick preempts a task that ran `ran` ns of its 3 ms and is `ahead` ns ahead of the one that waits.
+/// Whether the tick preempts a task that ran `ran` ns of its 3 ms and is `ahead` ns ahead of the waiting one.
 fn tick_preempts(ran: u64, ahead: i64) -> bool {
     let mut s = machine(V4_15, 1);
     let runs = s.runner(CPU0);
@@ -157,8 +158,8 @@ fn a_slice_ends_at_the_tick_after_it_is_used_up() {
         let mut s = machine(kernel, 1);
         let a = s.runner(CPU0);
         let b = s.task(CPU0, 0);
-        // 3 ms each, short by the inverse's rounding, so that the third tick is past it. a's first began a tick ago, but
-        // at its end a is still ahead of b, which was placed 3 ms behind only then: a is picked again.
+        // 3 ms each, less the inverse's rounding, so that the third tick is past it. a's first slice began a tick
+        // earlier, but at its end a is still ahead of b, which was placed 3 ms behind only then: a is picked again.
         let mut order = Vec::new();
         for _ in 0..9 {
             s.ticks(CPU0, 1);
@@ -170,7 +171,8 @@ fn a_slice_ends_at_the_tick_after_it_is_used_up() {
 
 #[test]
 fn a_dequeued_current_holds_min_vruntime_back_in_old_kernels_only() {
-    // v4.9 forgets it at once, so that the next update jumps to who waits; earlier kernels wait for the switch.
+    // v4.9 forgets it at once, so that the next update jumps to the waiting entity; earlier kernels wait for the
+    // switch.
     for (kernel, jump) in [(V4_5_RC1, false), (V4_15, true)] {
         let mut s = machine(kernel, 1);
         s.runner(CPU0);
@@ -187,7 +189,7 @@ fn a_dequeued_current_holds_min_vruntime_back_in_old_kernels_only() {
 #[test]
 fn a_dequeue_advances_min_vruntime_as_each_version_meant_to() {
     for (kernel, advances) in [(V4_5_RC1, [true; 3]), (V4_15, [false, true, false])] {
-        // To sleep; to be put back at once; to be put back in another group.
+        // The task goes to sleep; is put back at once; is put back in another group.
         for (at, advances) in advances.into_iter().enumerate() {
             let mut s = machine(kernel, 1);
             s.runner(CPU0);
@@ -196,7 +198,7 @@ fn a_dequeue_advances_min_vruntime_as_each_version_meant_to() {
             s.sleep(CPU0);
             let cfs = s.rq[CPU0].cfs;
             let near = if s.rq[CPU0].curr == Some(near) { far } else { near };
-            // Nothing runs, so that the one that leaves is what holds min_vruntime back.
+            // Nothing runs, so that the leaving entity is the one that holds min_vruntime back.
             let curr = s.rq[CPU0].curr.unwrap();
             s.put_prev_task_fair(CPU0, curr);
             let before = s.cfs_rq[cfs].min_vruntime;
@@ -234,7 +236,7 @@ fn yielding_lets_the_others_go_first() {
         let a = s.runner(CPU0);
         let b = s.task(CPU0, 0);
         s.pass(MS / 10);
-        // b starts a slice behind: within the wakeup granularity of 1 ms only after a has run most of it.
+        // b starts a slice behind: it is within the wakeup granularity of 1 ms only after a has run most of its slice.
         s.on_cpu(CPU0);
         s.sched_yield();
         assert_eq!(s.rq[CPU0].clock_skip_update, ClockSkip::Requested);
@@ -271,7 +273,7 @@ fn a_task_that_changes_cpus_keeps_its_place_relative_to_the_queue() {
         let queues = [0, 1].map(|cfs| s.cfs_rq[CfsRqId(cfs)].min_vruntime);
         assert_eq!(queues[1].wrapping_sub(queues[0]), 40 * MS);
         s.task[moves].cpus_allowed = CpuMask::all(2).into();
-        // CPU 0 has run for 41 ms more by now, and that is what its min_vruntime follows, as far as the task itself.
+        // CPU 0 has run for 41 ms more by now, which its min_vruntime follows, up to the task itself.
         s.move_queued_task(moves, CPU1);
         assert_eq!((s.task[moves].cpu, s.cfs_rq[CfsRqId(1)].nr_running), (CPU1, 2));
         assert_eq!(s.lead(moves), 0, "{}", kernel.name);
@@ -324,7 +326,7 @@ fn a_lone_task_that_becomes_less_urgent_by_a_new_policy_reschedules_until_v5_5()
 
 #[test]
 fn later_a_new_nice_level_reschedules_where_it_matters() {
-    // The one that waits starts 3 ms behind; after 5 ms more it is ahead of the one that runs, by more than the granularity.
+    // The waiting one starts 3 ms behind; after 5 ms more it is ahead of the running one, by more than the granularity.
     for (of_runner, nice, ran, expected) in [
         (true, 5, 0, true),
         (true, -5, 0, false),

@@ -34,7 +34,7 @@ fn a_lone_queue_gets_all_shares_and_two_divide_them_by_weight() {
 
 #[test]
 fn sleeping_tasks_count_for_their_cpu_in_new_kernels() {
-    // v4.5: 1024 * 1024 / (1024 + 1024), by what is queued; v4.15: 1024 * 2048 / (1024 + 2048), by the load average.
+    // v4.5: 1024 * 1024 / (1024 + 1024), by the queued weight; v4.15: 1024 * 2048 / (1024 + 2048), by the load average.
     for (kernel, weight) in [(V4_5_RC1, 512), (V4_15, 682)] {
         let mut s = machine(kernel, 2);
         let group = s.sched_create_group(ROOT_TASK_GROUP, "g", 1024);
@@ -68,7 +68,7 @@ fn a_group_that_falls_asleep_keeps_its_place() {
         assert_eq!(s.se[se].vruntime, vruntime, "{}: asleep it stays absolute", kernel.name);
         s.wake_from(CPU0, p);
         assert!((s.se[se].vruntime.wrapping_sub(s.cfs_rq[root].min_vruntime) as i64).abs() < 6 * MS as i64);
-        // Nor does it move when its only task is taken away for a moment.
+        // Nor does it move when its only task is dequeued for a moment.
         let vruntime = s.se[se].vruntime;
         s.set_user_nice(p, 3);
         assert_eq!(s.se[se].vruntime, vruntime, "{}", kernel.name);
@@ -96,7 +96,7 @@ fn what_a_group_ran_is_charged_before_its_weight_changes() {
 
 #[test]
 fn fine_weights_keep_what_coarse_ones_round_away() {
-    // 64 CPUs share 2: each gets the floor of 2 in coarse units, a 1024th of that in fine ones.
+    // 64 CPUs share 2: each gets the minimum of 2 in coarse units, a 1024th of that in fine ones.
     for (kernel, weight, floor) in [(V4_5_RC1, 2, 2), (V4_15, 1024, 2)] {
         let mut s = machine(kernel, 2);
         let group = s.sched_create_group(ROOT_TASK_GROUP, "small", 1);
@@ -104,7 +104,7 @@ fn fine_weights_keep_what_coarse_ones_round_away() {
         s.task_in(group, CPU0, 0);
         s.task_in(group, CPU1, 0);
         assert_eq!(s.se[s.tg[group].se[1]].load.weight, weight, "{}", kernel.name);
-        // An empty queue's entity falls to the floor.
+        // The entity of an empty queue falls to the minimum.
         s.reschedule(CPU1);
         s.sleep(CPU1);
         s.ticks(CPU1, 2_000);
@@ -162,11 +162,11 @@ fn a_sleeping_task_leaves_the_rest_of_the_slice_to_its_group() {
     }
     let (root, group_se) = (s.rq[CPU0].cfs, s.tg[group].se[0]);
     let first = s.rq[CPU0].curr.unwrap();
-    // Less than the wakeup granularity behind the outsider: alone it would not go on.
+    // Less than the wakeup granularity behind the outsider: alone it would not continue.
     s.pass(s.se_of(outside).vruntime.wrapping_sub(s.se[group_se].vruntime) + MS / 2);
     s.sleep(CPU0);
     assert!(s.se[group_se].vruntime.wrapping_sub(s.se_of(outside).vruntime) as i64 > 0);
-    // The group's entity was the queue's next buddy, and is picked: the favour is spent.
+    // The group's entity was the queue's next buddy, and is picked: the preference is used up.
     let other = if first == a { b } else { a };
     assert_eq!((s.rq[CPU0].curr, s.cfs_rq[root].next), (Some(other), None));
 }
@@ -185,7 +185,7 @@ fn only_what_differs_changes_hands_between_siblings() {
     let root = s.rq[CPU0].cfs;
     assert_eq!(s.cfs_rq[root].curr, Some(group_se));
     assert!(!s.se[group_se].in_timeline);
-    // The group ran on: its slice did not begin anew.
+    // The group ran on: its slice did not begin again.
     assert_eq!(s.se[group_se].prev_sum_exec_runtime, 0);
     assert_eq!(s.se[group_se].exec_start, started + 10 * MS);
 }
@@ -198,7 +198,8 @@ fn leaves(s: &Sched<Hand>, cpu: CpuId) -> Vec<&str> {
 #[test]
 fn queues_with_load_are_listed_children_first() {
     for (kernel, two, three) in [
-        // v4.5 puts a queue whose parent is listed in front, else at the end: b1 comes before b is, and so behind it.
+        // v4.5 puts a queue whose parent is listed in front, and any other at the end: b1 is added before b is, and so
+        // is behind it.
         (V4_5_RC1, ["a1", "a", ""], vec!["b", "a1", "a", "", "b1"]),
         (V4_15, ["a1", "a", ""], vec!["b1", "a1", "a", "b", ""]),
     ] {
@@ -245,7 +246,7 @@ fn tasks_move_between_groups_asleep_queued_and_running() {
         s.wake_from(CPU0, sleeps);
         s.ticks(CPU0, 30);
         assert_eq!(s.cfs_rq[inner_queue].nr_running, 3);
-        // Nobody lives in a any more; its load on the CPU goes with it.
+        // No task is left in a; its load on the CPU goes with it.
         s.sched_destroy_group(a);
         assert!(!leaves(&s, CPU0).contains(&"a"));
         assert_eq!(s.tg[ROOT_TASK_GROUP].children, [b]);
@@ -283,7 +284,7 @@ fn a_groups_sum_hears_of_more_than_a_64th_and_from_v6_7_on_once_in_a_millisecond
         // A 64th is not more than a 64th.
         assert_eq!([told(2_001 * MS, 6500), told(2_002 * MS, 6300)], [6400, 6400]);
         assert_eq!(told(2_002 * MS, 6501), 6501);
-        // What it only looked at does not count against the millisecond; what it told does.
+        // An update that only looked does not count against the millisecond; one that changed the sum does.
         assert_eq!(told(2_003 * MS - 1, 3000), if limited { 6501 } else { 3000 });
         assert_eq!(told(2_003 * MS, 3000), 3000);
     }

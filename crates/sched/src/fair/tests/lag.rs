@@ -1,4 +1,4 @@
-//! Lag under EEVDF: its limits, what a sleeper keeps that stays queued, what a new weight changes; and the weights of averages.
+//! Lag under EEVDF: its limits, what a delayed sleeper keeps, what a new weight changes; and the weights of averages.
 
 use super::eevdf::{check_queue, queue_of};
 use super::*;
@@ -6,13 +6,13 @@ use crate::features::Feature;
 
 const US: i64 = 1_000;
 
-/// `kernel` with one behaviour as `other` has it.
+/// `kernel` with one behaviour switched to `value`.
 fn with(mut kernel: Kernel, key: &str, value: &str) -> Kernel {
     kernel.set(key, value).expect("there is such a behaviour");
     kernel
 }
 
-/// Puts a waiting entity elsewhere.
+/// Moves a waiting entity to another vruntime.
 fn place(s: &mut Sched<Hand>, cfs: CfsRqId, se: SeId, vruntime: i64) {
     s.__dequeue_entity(cfs, se);
     s.se[se].vruntime = 0u64.wrapping_sub(1 << 20).wrapping_add_signed(vruntime);
@@ -21,14 +21,15 @@ fn place(s: &mut Sched<Hand>, cfs: CfsRqId, se: SeId, vruntime: i64) {
 
 #[test]
 fn lag_is_bounded_by_ones_own_slices_or_by_the_longest_of_all() {
-    // Ticks of 1 ms, slices of 0.7 ms; V is 10 ms, so that each is 10 ms from it. Nice 5 counts 1024 / 335 as much (3.0567).
+    // Ticks of 1 ms, slices of 0.7 ms; V is 10 ms, so that each entity is 10 ms from it. Nice 5 counts 1024 / 335 times
+    // as much (3.0567).
     for (value, others, nice, limit) in [
         ("own-slice", 700 * US, 0, 1_400_000),
         ("own-slice", 5_000 * US, 0, 1_400_000),
         ("own-slice", 700 * US, 5, 4_279_402),
         ("longest-slice", 700 * US, 0, 1_700_000),
         ("longest-slice", 5_000 * US, 0, 6_000_000),
-        // Its own may be the longest.
+        // Its own slice may be the longest.
         ("longest-slice", 200 * US, 0, 1_700_000),
     ] {
         let kernel = with(V7_2, "entity.lag_limit", value);
@@ -42,8 +43,8 @@ fn lag_is_bounded_by_ones_own_slices_or_by_the_longest_of_all() {
     }
 }
 
-/// A sleeper that owed 1 ms when it fell asleep, beside one whose place makes V `average` ns behind the start; the sleeper is 2 ms behind
-/// it.
+/// A sleeper that is 2 ms behind the start and owed 1 ms when it fell asleep, beside an entity whose place puts V
+/// `average` ns behind the start.
 fn delayed(value: &str, average: i64) -> (Sched<Hand>, CfsRqId, SeId) {
     let kernel = with(V7_2, "entity.delayed_lag", value);
     let (mut s, cfs, ses) = queue_of(kernel, 2, |i| (0, [0, 2_000][i] * US, 10_000 * US));
@@ -56,7 +57,7 @@ fn delayed(value: &str, average: i64) -> (Sched<Hand>, CfsRqId, SeId) {
 
 #[test]
 fn a_sleeper_owes_no_more_than_when_it_fell_asleep() {
-    // V, and the lag at the end: as it is then; and as it may be.
+    // V, and the lag at the end: as it is at that moment; and with the previous lag kept.
     for (average, at_end, kept, kept_unzeroed) in [
         (500 * US, -1_500 * US, -1_000 * US, -1_000 * US),
         (1_000 * US, -1_000 * US, -1_000 * US, -1_000 * US),
@@ -75,7 +76,7 @@ fn a_sleeper_owes_no_more_than_when_it_fell_asleep() {
 
 #[test]
 fn a_sleeper_that_is_woken_is_placed_with_what_it_may_owe() {
-    // Where it stands then, of V: with 6.12's rule only one that is owed something moves.
+    // Where it then is, relative to V: with 6.12's rule only an entity that is owed something moves.
     for (value, average, lag) in [
         ("at-end", 500 * US, -1_500 * US),
         ("kept", 500 * US, -1_000 * US),
@@ -94,7 +95,7 @@ fn a_sleeper_that_is_woken_is_placed_with_what_it_may_owe() {
 
 #[test]
 fn a_light_entity_counts_as_what_it_weighs_only_in_whole_weights() {
-    // 600 is 0.6 as shown, which counts as 2: 2 * 1000000 / 1026 = 1949.3; 600 * 1000000 / (2^20 + 600) = 571.9.
+    // 600 is shown as 0.6, which counts as 2: 2 * 1000000 / 1026 = 1949.3; 600 * 1000000 / (2^20 + 600) = 571.9.
     for (value, average) in [("shown", 1949), ("kept", 571)] {
         let kernel = with(V7_2, "entity.average_weights", value);
         let (mut s, cfs, ses) = queue_of(kernel, 2, |i| (0, [0, 1_000_000][i], 10_000_000));
@@ -108,7 +109,7 @@ fn a_light_entity_counts_as_what_it_weighs_only_in_whole_weights() {
 
 #[test]
 fn eligibility_is_decided_in_128_bits() {
-    // So far ahead of V that the product with the load is 2^64, which 64 bits take for nothing: as much as the sum.
+    // So far ahead of V that the product with the load is 2^64, which is 0 in 64 bits: as much as the sum.
     for (value, ahead, eligible) in
         [("shown", 1 << 53, true), ("kept", 1 << 43, false), ("kept", 0, true), ("kept", 1, false)]
     {
@@ -154,7 +155,7 @@ fn a_heavy_entity_takes_the_origin_of_the_sums_along() {
     }
 }
 
-/// The sums are those of what waits, wherever they count from.
+/// Checks that the sums are those of the waiting entities, wherever they count from.
 fn check_sums(s: &Sched<Hand>, cfs: CfsRqId) {
     let cfs_rq = &s.cfs_rq[cfs];
     let keys = cfs_rq.tasks_timeline.iter().map(|se| {
@@ -166,7 +167,7 @@ fn check_sums(s: &Sched<Hand>, cfs: CfsRqId) {
 
 #[test]
 fn a_new_weight_takes_the_rest_of_the_slice_along() {
-    // A task is renewed while it is off its queue, with 300 us left: half as much at twice the weight.
+    // A task is reweighted while it is dequeued, with 300 us left of its slice: half as much at twice the weight.
     for (value, left) in [("lag", 300 * US), ("lag-and-deadline", 150 * US)] {
         let (mut s, cfs, ses) = queue_of(with(V7_2, "entity.reweight", value), 2, |_| (0, 0, 300 * US));
         let flags = QueueFlags { save_restore: true, ..QueueFlags::default() };
@@ -185,7 +186,8 @@ fn what_runs_keeps_its_lag_its_slice_and_its_protection_with_a_new_weight() {
         s.set_next_entity(cfs, ses[0], true);
         assert!(s.protect_slice(ses[0]));
         s.se[ses[0]].vprot = s.se[ses[1]].vruntime.wrapping_add_signed(500 * US);
-        // V is 100 us: it owes 100, has 800 left of its slice, and 400 of its protection; all half as much at twice the weight.
+        // V is 100 us: the entity owes 100, has 800 left of its slice, and 400 of its protection; all half as much at
+        // twice the weight.
         let v = s.avg_vruntime(cfs);
         let weight = s.se[ses[0]].load.weight * 2;
         let relative = s.begin_reweight(cfs, ses[0]);

@@ -1,4 +1,4 @@
-//! The fair class on a machine that costs nothing, driven by hand.
+//! The fair class, driven by hand on a machine that costs nothing.
 
 mod averages;
 mod bandwidth;
@@ -41,7 +41,7 @@ fn machine(kernel: Kernel, cpus: usize) -> Sched<Hand> {
 }
 
 impl Sched<Hand> {
-    /// A task of the root group that may run on `cpu` only, woken from there.
+    /// A task of the root group that may run only on `cpu` and is woken there.
     fn task(&mut self, cpu: CpuId, nice: i32) -> TaskId {
         self.task_in(ROOT_TASK_GROUP, cpu, nice)
     }
@@ -50,7 +50,7 @@ impl Sched<Hand> {
         self.forked(group, cpu, SchedAttr::fair(Policy::Normal, nice))
     }
 
-    /// A task that has been so since its parent forked it.
+    /// A task that has had these attributes since its parent forked it.
     fn forked(&mut self, group: TgId, cpu: CpuId, attr: SchedAttr) -> TaskId {
         self.on_cpu(cpu);
         let init =
@@ -60,7 +60,7 @@ impl Sched<Hand> {
         p
     }
 
-    /// Another policy of the fair class.
+    /// Sets another policy of the fair class.
     fn set_policy(&mut self, p: TaskId, policy: Policy) {
         self.sched_setscheduler(p, policy, 0).expect("a fair policy");
     }
@@ -70,7 +70,7 @@ impl Sched<Hand> {
         self.rq[cpu].need_resched
     }
 
-    /// As [`Sched::task`], but running: first on its CPU, for a millisecond.
+    /// Like [`Sched::task`], but running: first on its CPU, for a millisecond.
     fn runner(&mut self, cpu: CpuId) -> TaskId {
         let p = self.task(cpu, 0);
         assert_eq!(self.reschedule(cpu), Some(p), "the CPU was idle");
@@ -82,7 +82,7 @@ impl Sched<Hand> {
         self.arch.now += ns;
     }
 
-    /// `cpu` chooses what runs, because it must.
+    /// `cpu` picks its next task, because it must reschedule.
     fn reschedule(&mut self, cpu: CpuId) -> Option<TaskId> {
         self.on_cpu(cpu);
         self.schedule(true)
@@ -111,7 +111,7 @@ impl Sched<Hand> {
         self.reach_user_mode(cpu);
     }
 
-    /// The same, but what runs there is in the middle of a system call.
+    /// The same, while the running task is in the middle of a system call.
     fn tick_in_kernel(&mut self, cpu: CpuId) {
         self.on_cpu(cpu);
         self.scheduler_tick();
@@ -120,7 +120,8 @@ impl Sched<Hand> {
         }
     }
 
-    /// What runs on `cpu` does what is to be done before it comes to user mode; so does who takes its place.
+    /// The running task of `cpu` does the work that is due before it reaches user mode; so does a task that replaces
+    /// it.
     fn reach_user_mode(&mut self, cpu: CpuId) {
         self.on_cpu(cpu);
         while let Some(p) = self.rq[cpu].curr

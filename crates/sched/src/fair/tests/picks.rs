@@ -1,4 +1,4 @@
-//! Whom real kernels picked, switch after switch, against whom we pick under the same ticks.
+//! Which task real kernels picked, switch after switch, compared with our picks under the same ticks.
 
 use super::*;
 
@@ -6,7 +6,7 @@ const RUNS_ON: CpuId = CPU1;
 /// HZ=250.
 const TICK: u64 = 4 * MS;
 
-/// Time in ns and number of the hog that was switched to.
+/// The time in ns of each switch, and the number of the hog that it switched to.
 fn recorded(text: &str) -> Vec<(u64, usize)> {
     let switches = text.lines().filter(|line| !line.starts_with('#')).flat_map(str::split_whitespace);
     let number = |digits: &str| digits.parse::<u64>().expect("a whole number");
@@ -17,9 +17,9 @@ fn recorded(text: &str) -> Vec<(u64, usize)> {
     switches.map(switch).collect()
 }
 
-/// How a recording begins, as far as it does not tell.
+/// The beginning of a recording, as far as the recording does not show it.
 struct Beginning {
-    /// The first to wake, which is picked, and who wakes while it runs.
+    /// The first hog to wake, which is picked, and those that wake while it runs.
     order: [usize; 3],
     /// Where the hogs start, in ns from the queue's min_vruntime; `None`: where they fell asleep.
     vruntimes: Option<[i64; 3]>,
@@ -27,7 +27,7 @@ struct Beginning {
     switch_after: u64,
 }
 
-/// Three hogs of nice 0, 5 and -5 that ran for a moment, and sleep; `ns` before the clock shows `start`.
+/// Three hogs of nice 0, 5 and -5 that have run for a moment and sleep, `ns` before the clock shows `start`.
 fn hogs(kernel: Kernel, start: u64, ns: u64) -> (Sched<Hand>, [TaskId; 3]) {
     let boot = Boot { sysctl: Sysctl::new(2), ..Boot::new(kernel, CpuTopology::symmetric(1, 1, 1, 2, 1), 250) };
     let mut s = Sched::new(Hand { now: start - ns, ..Hand::default() }, boot);
@@ -41,7 +41,7 @@ fn hogs(kernel: Kernel, start: u64, ns: u64) -> (Sched<Hand>, [TaskId; 3]) {
     (s, hogs)
 }
 
-/// The number of recorded switches that are made here as well, from the first on.
+/// How many recorded switches are reproduced here, from the first on.
 fn agreed(kernel: Kernel, recorded: &[(u64, usize)], beginning: &Beginning) -> usize {
     let start = recorded[0].0;
     let (mut s, hogs) = hogs(kernel, start, 100 * MS);
@@ -76,7 +76,7 @@ fn agreed(kernel: Kernel, recorded: &[(u64, usize)], beginning: &Beginning) -> u
         if picked == runs {
             continue;
         }
-        // The recording's clock shows microseconds, and ticks are late by some.
+        // The recording's clock shows microseconds, and its ticks are a little late.
         if picked != Some(hogs[hog]) || time.abs_diff(switch) > MS {
             break;
         }
@@ -90,19 +90,19 @@ fn a_real_6_12_is_followed_for_as_long_as_nobody_else_interferes() {
     let recorded = recorded(include_str!("../../../../../fidelity/linux-6.12/c-nice.picks.txt"));
     let beginning = Beginning { order: [1, 2, 0], vruntimes: None, switch_after: 2_000 };
     assert_eq!(recorded.len(), 154);
-    // The last one is at no tick: that hog has asked for its CPU time.
+    // The last one is not at a tick: that hog has read its CPU time.
     assert_eq!(agreed(V6_12, &recorded, &beginning), 153);
 }
 
 #[test]
 fn a_real_6_1_is_followed_from_where_its_hogs_began() {
     let recorded = recorded(include_str!("../../../../../fidelity/linux-6.1/c-nice.picks.txt"));
-    // Two numbers that the recording does not tell, fitted to it.
+    // Two numbers that the recording does not show, fitted to it.
     let vruntimes = Some([2_729_200, 880_000, 0]);
     let beginning = Beginning { order: [2, 1, 0], vruntimes, switch_after: 3_000 };
     assert_eq!(recorded.len(), 290);
-    // The last one is at no tick: migration/1 has run.
+    // The last one is not at a tick: migration/1 has run.
     assert_eq!(agreed(V6_1, &recorded, &beginning), 289);
-    // Another scheduler makes others.
+    // Another scheduler makes other picks.
     assert!(agreed(V6_12, &recorded, &beginning) < 20);
 }

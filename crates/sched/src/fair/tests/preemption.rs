@@ -1,9 +1,10 @@
-//! Who preempts whom, and whom a queue would rather run.
+//! Which wakeups preempt, and which entity a queue prefers to run.
 
 use super::*;
 use crate::features::Feature;
 
-/// One task runs, another sleeps; the sleeper is put `lead` ns behind (positive) or ahead of the running one and woken.
+/// One task runs, another sleeps; the sleeper is placed `lead` ns behind (positive) or ahead of the running one and
+/// woken.
 fn wake_at(kernel: Kernel, lead: i64, nice: i32) -> bool {
     let mut s = machine(kernel, 1);
     let waker = s.task(CPU0, 0);
@@ -98,7 +99,7 @@ fn four() -> (Sched<Hand>, [SeId; 4]) {
 
 #[test]
 fn buddies_are_preferred_in_order_unless_too_far_behind() {
-    // (next, last, skip) as places in the timeline, and who is picked.
+    // (next, last, skip) as positions in the timeline, and which entity is picked.
     for (next, last, skip, picked) in [
         (None, None, None, 0),
         (None, None, Some(0), 1),
@@ -137,7 +138,7 @@ fn the_running_entity_competes_and_may_be_skipped() {
     assert_eq!(s.pick_next_entity_cfs(cfs, curr), ses[0]);
     (s.cfs_rq[cfs].skip, s.cfs_rq[cfs].buddies) = (curr, true);
     assert_eq!(s.pick_next_entity_cfs(cfs, curr), ses[1]);
-    // The leftmost is to be skipped, and the running one lies between it and the next.
+    // The leftmost is to be skipped, and the running one is between it and the next.
     s.se[ses[0]].vruntime = s.se[ses[1]].vruntime.wrapping_add(50_000);
     (s.cfs_rq[cfs].skip, s.cfs_rq[cfs].buddies) = (Some(ses[1]), true);
     assert_eq!(s.pick_next_entity_cfs(cfs, curr), ses[0]);

@@ -1,4 +1,4 @@
-//! How long what was picked is protected from others, and what follows when that ends.
+//! How long the picked entity is protected from others, and what follows when the protection ends.
 
 use super::eevdf::queue_of;
 use super::*;
@@ -6,8 +6,8 @@ use crate::features::Feature;
 
 const US: u64 = 1_000;
 
-/// Three entities of nice 0 in one place, of which the first is picked. All ask for 0.7 ms, but the first for `own` us and the second for
-/// `other` us. Returns how far the first one's protection reaches, in us.
+/// Three entities of nice 0 with the same vruntime, of which the first is picked. All ask for 0.7 ms, except the first
+/// for `own` us and the second for `other` us. Returns how far the first one's protection reaches, in us.
 fn protection(kernel: Kernel, parity: bool, own: u64, other: u64) -> (Sched<Hand>, SeId, u64) {
     let (mut s, cfs, ses) = queue_of(kernel, 3, |_| (0, 0, 10_000_000));
     s.features.set(Feature::RUN_TO_PARITY, parity);
@@ -26,12 +26,12 @@ fn protection(kernel: Kernel, parity: bool, own: u64, other: u64) -> (Sched<Hand
 #[test]
 fn the_shortest_slice_of_those_who_wait_is_protected() {
     for (parity, own, other, reach) in [
-        // Its own, if none is shorter; then the shortest there is.
+        // Its own slice, if none is shorter; otherwise the shortest.
         (true, 700, 700, 700),
         (true, 300, 700, 300),
         (true, 700, 200, 200),
         (true, 3_000, 3_000, 700),
-        // The base slice of a machine of one CPU.
+        // The base slice of a machine with one CPU.
         (false, 3_000, 200, 700),
         (false, 300, 200, 300),
     ] {
@@ -60,7 +60,7 @@ fn until_v6_16_a_slice_is_protected_as_a_whole() {
     assert!(!s.runs_protected(se));
 }
 
-/// A task that runs beside another one that asks for 0.2 ms, after `ran` us: whether it is rescheduled.
+/// A task runs beside one that asks for 0.2 ms: whether it is rescheduled after `ran` us.
 fn reschedules_after(kernel: Kernel, ran: u64) -> bool {
     let mut s = machine(kernel, 1);
     let runs = s.task(CPU0, 0);
@@ -72,7 +72,7 @@ fn reschedules_after(kernel: Kernel, ran: u64) -> bool {
     let entity = &mut s.se[pse];
     (entity.slice, entity.custom_slice) = (200_000, true);
     s.__enqueue_entity(cfs, pse);
-    // It is picked once more, now that the other one is there.
+    // It is picked once more, now that the other one is queued.
     s.put_prev_entity(cfs, se);
     s.set_next_entity(cfs, se, true);
     s.rq[CPU0].need_resched = false;

@@ -1,11 +1,11 @@
-//! Sums and places that must hold whatever happens, under random lives of tasks and groups.
+//! Sums and positions that must always hold, under random lives of tasks and groups.
 
 use super::*;
 use crate::fair::rules::Pick;
 use crate::pelt::Pelt;
 use units::Prng;
 
-/// Everything that can be added up from the entities must agree with what the queues say.
+/// Everything that can be summed up from the entities must agree with what the queues hold.
 fn check(s: &Sched<Hand>) {
     let mut weight = vec![0; s.cfs_rq.len()];
     let mut runnable_weight = vec![0; s.cfs_rq.len()];
@@ -72,7 +72,7 @@ fn check(s: &Sched<Hand>) {
     check_cpus(s);
 }
 
-/// What each CPU counts and lists.
+/// Checks what each CPU counts and lists.
 fn check_cpus(s: &Sched<Hand>) {
     for (cpu, rq) in s.rq.iter() {
         let root = &s.cfs_rq[rq.cfs];
@@ -97,7 +97,7 @@ fn check_cpus(s: &Sched<Hand>) {
     }
 }
 
-/// One random thing happens to one random task or CPU.
+/// Does one random thing to one random task or CPU.
 fn happen(s: &mut Sched<Hand>, random: &mut Prng, tasks: &mut Vec<TaskId>, groups: &mut Vec<TgId>) {
     let cpu = CpuId::new(random.below(s.nr_cpus() as u64) as usize);
     s.pass(random.below(2 * MS));
@@ -117,7 +117,7 @@ fn happen(s: &mut Sched<Hand>, random: &mut Prng, tasks: &mut Vec<TaskId>, group
             s.sleep_in(cpu, TaskState::Uninterruptible);
         }
         (3..=4, Some(p), _) if s.task[p].on_rq == OnRq::No => {
-            // A wakeup that may change CPUs, as select_task_rq() would have it.
+            // A wakeup that may change CPUs, as select_task_rq() would.
             s.on_cpu(cpu);
             s.task[p].state = TaskState::Waking;
             s.task_waking_fair(p);
@@ -185,7 +185,7 @@ fn sums_and_places_hold_under_random_lives() {
 fn every_behaviour_can_be_switched_alone() {
     for &kernel in crate::versions::KERNELS {
         for setting in kernel.settings() {
-            // How domains are built is another room's affair; nothing here depends on it.
+            // Other tests cover how domains are built; nothing here depends on it.
             if setting.key.starts_with("sd_") || setting.key == "relax_domain_level" {
                 continue;
             }

@@ -1,8 +1,8 @@
-//! Replays lives of tasks and groups through the fair class's own functions, and asks after each step for the bits that the real
-//! kernel's functions made of it (`fidelity/load/`): averages and weights of every task, group and queue, the groups' sums, the
-//! list of queues with load.
+//! Replays lives of tasks and groups through the fair class's own functions, and after each step compares the result
+//! bit for bit with what the real kernel's functions produced (`fidelity/load/`): averages and weights of every task,
+//! group and queue, the groups' sums, the list of queues with load.
 //!
-//! A file's head says how it was recorded and what its columns mean.
+//! The head of a file says how it was recorded and what its columns mean.
 
 use super::*;
 use crate::features::Feature;
@@ -35,7 +35,7 @@ impl Replay {
         topology.capacity = PerCpu::from_fn(NR_CPUS, |cpu| capacities[cpu.index()]);
         let boot = Boot { features, sysctl: Sysctl::new(1), ..Boot::new(kernel, topology, 250) };
         let mut s = Sched::new(Hand { now: 1_000 * MS, ..Hand::default() }, boot);
-        // Tasks are queued here without a switch, by which pressure is accounted.
+        // Tasks are queued here without the switches by which pressure is accounted.
         let _ = s.setup_psi(false);
         let groups = vec![Some(ROOT_TASK_GROUP)];
         Replay { s, tasks: Vec::new(), groups, shown: BTreeMap::new(), report: String::new() }
@@ -97,7 +97,7 @@ impl Replay {
         self.show_all();
     }
 
-    /// Steps that no task's own life consists of.
+    /// The steps that do not belong to a single task's life.
     fn other_step(&mut self, name: &str, n: &[i64]) {
         let cpu = |number: i64| CpuId::new(number as usize);
         match name {
@@ -152,7 +152,7 @@ impl Replay {
         s.task[p].state = TaskState::Running;
     }
 
-    /// What runs on `cpu` goes, and `next` (-1: nobody) comes.
+    /// What runs on `cpu` leaves, and `next` (-1: none) takes its place.
     fn leave(&mut self, cpu: CpuId, next: i64, state: TaskState) -> TaskId {
         let s = &mut self.s;
         s.on_cpu(cpu);
@@ -181,7 +181,7 @@ impl Replay {
         }
     }
 
-    /// Shows an object if it has changed.
+    /// Prints an object if it has changed.
     fn show(&mut self, name: String, state: String) {
         if self.shown.get(&name) != Some(&state) {
             writeln!(self.report, "{name} {state}").unwrap();
@@ -287,7 +287,7 @@ macro_rules! recording {
     };
 }
 
-/// Steps begin with `>`; what follows is what they changed.
+/// Steps begin with `>`; the lines after a step are what it changed.
 fn replay(kernel: Kernel, text: &str, least: usize) {
     let recorded: String = text.lines().filter(|line| !line.starts_with('#')).flat_map(|line| [line, "\n"]).collect();
     let mut steps: Vec<&str> = recorded.split("> ").skip(1).collect();

@@ -1,4 +1,4 @@
-//! What v6.1 does otherwise, one behaviour at a time.
+//! What v6.1 does differently, one behaviour at a time.
 
 use super::*;
 use crate::features::Feature;
@@ -14,7 +14,7 @@ fn slices_are_reckoned_from_all_tasks_below_and_are_never_too_short() {
     }
     let (root, queue) = (s.rq[CPU0].cfs, s.tg[group].cfs_rq[0]);
     let (heavy, inside) = (s.task[heavy].se, s.task[inside].se);
-    // Ten tasks share 7.5 ms (ALT_PERIOD), where the root queue has two entities and the group's nine.
+    // Ten tasks share 7.5 ms (ALT_PERIOD), while the root queue has two entities and the group's nine.
     let fair = 7_500_000 * 88_761 / (88_761 + 1024);
     assert!(s.sched_slice(root, heavy).abs_diff(fair) < fair >> 16, "{}", s.sched_slice(root, heavy));
     assert_eq!(s.sched_slice(queue, inside), 750_000);
@@ -35,7 +35,7 @@ fn nobody_computes_the_number_of_slices_anew() {
     assert!(s.is_past_nr_latency(134) && !s.is_past_nr_latency(133));
 }
 
-/// How far min_vruntime moves when the one that held it back falls asleep, or is put back at once.
+/// How far min_vruntime moves when the entity that held it back falls asleep, or is put back at once.
 fn moved(kernel: Kernel, asleep: bool) -> u64 {
     let mut s = machine(kernel, 1);
     s.runner(CPU0);
@@ -44,7 +44,7 @@ fn moved(kernel: Kernel, asleep: bool) -> u64 {
     let before = s.cfs_rq[cfs].min_vruntime;
     let distance = s.se_of(other).vruntime.wrapping_sub(before);
     if asleep {
-        // Until somebody is picked, which looks at the queue as well.
+        // Until an entity is picked, which updates the queue as well.
         let p = s.rq[CPU0].curr.unwrap();
         let flags = QueueFlags { sleep: true, ..QueueFlags::default() };
         s.dequeue_task(CPU0, p, flags);
@@ -71,7 +71,7 @@ fn years_of_sleep_are_forgotten() {
         let sleeper = s.runner(CPU0);
         s.sleep(CPU0);
         s.runner(CPU0);
-        // 105 days, and a queue whose virtual time went on by more than half of its range.
+        // 105 days, and a queue whose virtual time advanced by more than half of its range.
         s.pass(105 * 86_400_000 * MS);
         s.tick(CPU0);
         let cfs = s.rq[CPU0].cfs;
@@ -114,7 +114,7 @@ fn one_that_goes_on_running_stays_a_buddy_where_only_set_next_entity_clears() {
 
 #[test]
 fn a_task_on_its_way_takes_its_vruntime_along_if_it_stays_on_its_cpu() {
-    // Woken, but not queued yet, it changes its group: to one whose virtual time is far ahead.
+    // Woken, but not queued yet, the task changes its group, to one whose virtual time is far ahead.
     for (kernel, lead) in [(V4_16, false), (V6_1, true)] {
         let mut s = machine(kernel, 1);
         let group = s.sched_create_group(ROOT_TASK_GROUP, "g", 1024);

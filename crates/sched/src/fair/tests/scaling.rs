@@ -1,4 +1,4 @@
-//! Tunables that grow with the number of CPUs, on four of them of which some go and come.
+//! Tunables that grow with the number of CPUs, on four CPUs of which some go off- and online.
 
 use super::*;
 use crate::core::HotplugState;
@@ -7,7 +7,7 @@ use crate::testing::{machine as booted, take_offline};
 
 const ALL: [Kernel; 6] = [V4_5_RC1, V4_15, V4_16, V6_1, V6_12, V7_2];
 
-/// By how much the tunables are larger than on one CPU.
+/// How many times larger the tunables are than on one CPU.
 fn factor(s: &Sched<Hand>) -> u64 {
     let of = |tunable: Tunable| {
         let normalized = tunable.row().default;
@@ -32,7 +32,7 @@ fn cpus(list: &[usize]) -> CpuMask {
 
 #[test]
 fn a_cpu_that_goes_is_counted_where_domains_are_built_before_it_is_gone() {
-    // Of 4, 3, 2 and 1 CPUs the factors are 3, 2, 2 and 1.
+    // For 4, 3, 2 and 1 CPUs the factors are 3, 2, 2 and 1.
     let before = [3, 2, 2];
     let after = [2, 2, 1];
     for (kernel, factors) in
@@ -57,7 +57,7 @@ fn nothing_changes_before_a_cpu_is_gone_where_its_queue_is_still_online() {
         [(V4_5_RC1, true), (V4_15, false), (V4_16, false), (V6_1, true), (V6_12, true), (V7_2, true)]
     {
         let mut s = booted(kernel, 4);
-        // As if something had been written that is not kept.
+        // As if a value had been written that is not kept.
         s.sysctl.sched_latency = 1;
         Scheduler::cpu_down(&mut s, CPU0, CpuId(3)).expect("nothing holds it");
         assert!(s.cpu_online_mask.contains(CpuId(3)) && !s.cpu_active_mask.contains(CpuId(3)), "{}", kernel.name);
@@ -68,7 +68,7 @@ fn nothing_changes_before_a_cpu_is_gone_where_its_queue_is_still_online() {
 
 #[test]
 fn an_isolated_cpu_changes_no_domains() {
-    // Its own queue goes offline: with it not counted any more, or still counted.
+    // The CPU's own queue goes offline, after the CPU has ceased to count, or before.
     for (kernel, expected) in [(V4_5_RC1, 2), (V4_15, 2), (V4_16, 2), (V6_1, 3), (V6_12, 3), (V7_2, 3)] {
         let boot = Boot { isolated: cpus(&[2, 3]), ..Boot::new(kernel, CpuTopology::symmetric(1, 1, 1, 4, 1), 1000) };
         let mut s = Sched::new(Hand::at(1_000 * MS), boot);
@@ -131,7 +131,7 @@ fn what_is_written_on_fewer_cpus_is_larger_on_more() {
     Scheduler::sysctl_write(&mut s, CPU0, Tunable::sched_latency, 10_000_000).expect("a sound value");
     Scheduler::cpu_up(&mut s, CPU0, CpuId(3)).expect("it is offline");
     assert_eq!(s.sysctl.sched_latency, 15_000_000);
-    // The others were normalized with it, and were what they are by default.
+    // The others were normalized with it, and still have their defaults.
     assert_eq!((s.sysctl.sched_min_granularity, s.sysctl.sched_wakeup_granularity), (2_250_000, 3_000_000));
 }
 
@@ -165,7 +165,8 @@ fn partitions_that_stay_change_nothing() {
 
 #[test]
 fn how_many_slices_fit_stays_as_it_was_written() {
-    // 20 ms and a nanosecond are more than four slices of 5 ms; on one CPU both are a third, rounded down, and four would do.
+    // 20 ms and a nanosecond are more than four slices of 5 ms; on one CPU both are a third, rounded down, so that four
+    // would do.
     let mut s = booted(V4_16, 4);
     for (tunable, value) in [(Tunable::sched_min_granularity, 5 * MS + 1), (Tunable::sched_latency, 20 * MS + 5)] {
         Scheduler::sysctl_write(&mut s, CPU0, tunable, value).expect("a sound value");

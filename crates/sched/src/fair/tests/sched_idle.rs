@@ -36,7 +36,7 @@ fn a_normal_task_preempts_one_that_is_idle_from_its_birth() {
         let mut s = machine(kernel, 1);
         let sleeper = s.runner(CPU0);
         s.forked(ROOT_TASK_GROUP, CPU0, IDLE);
-        // By what it has had it is not its turn for long.
+        // By what it has already run, it will not get a turn for a long time.
         s.pass(4_000 * MS);
         s.sleep(CPU0);
         s.pass(1_000);
@@ -88,7 +88,8 @@ fn an_idle_sleeper_is_credited_half_the_shortest_slice() {
 
 #[test]
 fn idle_groups_give_way_and_preempt_nobody() {
-    // Between two idle groups a lead of 0.375 ms, all that an idle sleeper gets, would have to be 341 ms: 1 ms of weight 3.
+    // Between two idle groups a lead of 0.375 ms, which is all that an idle sleeper gets, would have to be 341 ms: 1 ms
+    // at weight 3.
     for (runs_idle, wakes_idle, preempts) in
         [(false, false, true), (true, false, true), (false, true, false), (true, true, false)]
     {

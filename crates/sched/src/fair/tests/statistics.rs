@@ -1,4 +1,4 @@
-//! Schedstats: what they say, and that they cost nothing when off.
+//! Schedstats: what they record, and that they cost nothing when off.
 
 use super::*;
 use crate::access::Path;
@@ -17,7 +17,7 @@ fn with_schedstats(kernel: Kernel, on: u64) -> Sched<Hand> {
     s
 }
 
-/// Runs, waits, sleeps, is blocked and ticks, in a group and outside.
+/// Runs, waits, sleeps, blocks and ticks, inside and outside a group.
 fn a_bit_of_everything(s: &mut Sched<Hand>) {
     let group = s.sched_create_group(ROOT_TASK_GROUP, "g", 1024);
     let a = s.task(CPU0, 0);
@@ -42,7 +42,7 @@ fn is_statistics(s: &Sched<Hand>, line: Line) -> bool {
     let task = [TaskLine::SeStatistics2, TaskLine::SeStatistics3, TaskLine::SeStatistics4];
     match line.region {
         Region::Task => (0..8).any(|p| task.iter().any(|&l| s.layout.task(TaskId(p), l) == line)),
-        // The group's entities: their links share the statistics' line, but a walk from a task does not stop there.
+        // The group's entities: their links share the statistics' line, but the walk from a task does not stop there.
         Region::Se => (0..8).any(|se| s.layout.se(SeId(se), SeLine::Statistics) == line),
         _ => false,
     }
@@ -84,7 +84,8 @@ fn each_schedule_counts_itself_beside_the_wakeups() {
         (s.rq[CPU0].sched_count, s.arch.touched.iter().filter(|&&touched| touched == line).count())
     };
     let (off, on) = (counted(V4_15, 0), counted(V4_15, 1));
-    // Of v4.5 the line has no others that a switch changes; of v4.15 it has those of sched_info, which cannot be switched off.
+    // In v4.5 the line has nothing else that a switch changes; in v4.15 it has the fields of sched_info, which cannot
+    // be switched off.
     assert_eq!([off.0, on.0, counted(V4_5_RC1, 0).0], [0, 1, 1]);
     assert_eq!(on.1, off.1 + 1);
     assert_eq!(counted(V4_5_RC1, 0).1, 1);
@@ -94,7 +95,7 @@ fn each_schedule_counts_itself_beside_the_wakeups() {
 fn waiting_sleeping_and_blocking_are_summed() {
     for (kernel, on) in [(V4_5_RC1, 0), (V4_15, 1), (V4_16, 1)] {
         let mut s = with_schedstats(kernel, on);
-        // A wakeup that preempts is followed by a switch at once; here time is to pass.
+        // A wakeup that preempts is followed by a switch at once; here time is to pass in between.
         s.features.set(Feature::WAKEUP_PREEMPTION, false);
         s.arch.tracing = true;
         s.runner(CPU0);
@@ -124,7 +125,7 @@ fn waiting_sleeping_and_blocking_are_summed() {
     }
 }
 
-/// Statistics' tracepoints, in ms.
+/// The tracepoints of statistics, in ms.
 fn delay(event: &Event) -> Option<(TaskId, String)> {
     let (task, name, ns) = match event {
         Event::SchedStatWait { task, delay } => (task, "wait", delay),
@@ -157,10 +158,10 @@ fn sleeps_are_added_up_by_place() {
     };
     sleep(&mut s, PIPE, TaskState::Interruptible, 3 * MS);
     sleep(&mut s, PIPE, TaskState::Interruptible, 2 * MS);
-    // Longer than 5 ms, and wanted.
+    // Longer than 5 ms, and intended.
     sleep(&mut s, PIPE, TaskState::Interruptible, 6 * MS);
     sleep(&mut s, DISK, TaskState::Uninterruptible, 6 * MS);
-    // Units are 1024 ns, and milliseconds of 2^20 ns.
+    // Units are 1024 ns; milliseconds are 2^20 ns.
     let us = |ns: u64| ns >> 10;
     let of_pipe = LatencyRecord { backtrace: PIPE, count: 2, time: us(3 * MS) + us(2 * MS), max: us(3 * MS) };
     let of_disk = LatencyRecord { backtrace: DISK, count: 1, time: us(6 * MS), max: us(6 * MS) };
@@ -168,7 +169,7 @@ fn sleeps_are_added_up_by_place() {
     assert_eq!(s.task_cold[p].latency_record, [of_pipe, of_disk]);
     let hits: Vec<_> = s.profile_histogram().expect("it is on").collect();
     assert_eq!(hits, [(Path(302), (6 * MS) >> 20)]);
-    // A kernel thread has its own alone; off, nothing is added, and schedstats stay on.
+    // A kernel thread only has its own record; when off, nothing is added, and schedstats stay on.
     s.task[p].mm = 0;
     sleep(&mut s, DISK, TaskState::Uninterruptible, MS);
     assert_eq!((s.latency_records()[1].count, s.task_cold[p].latency_record[1].count), (1, 2));
@@ -200,7 +201,7 @@ fn the_longest_slice_counts_only_among_others() {
 
 #[test]
 fn a_running_task_that_is_changed_waits_for_an_instant_in_new_kernels() {
-    // v4.9 queues it before it runs again, and so counts a wait of no length.
+    // v4.9 queues it before it runs again, and so counts a wait of zero length.
     for (kernel, waits) in [(V4_5_RC1, 1), (V4_15, 2)] {
         let mut s = with_schedstats(kernel, 1);
         let p = s.runner(CPU0);

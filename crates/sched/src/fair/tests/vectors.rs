@@ -1,18 +1,20 @@
-//! Virtual time, lag, placement, new weights and protection against v7.2's own arithmetic.
+//! Virtual time, lag, placement, new weights and protection, compared with v7.2's own arithmetic.
 //!
-//! Made by compiling avg_vruntime(), entity_lag(), update_entity_lag(), vruntime_eligible(), set_protect_slice(), place_entity() and
-//! rescale_entity() of Debian's 7.2.13 in a program of their own, for 64 bits, with ticks of 1 ms.
+//! Made by compiling avg_vruntime(), entity_lag(), update_entity_lag(), vruntime_eligible(), set_protect_slice(),
+//! place_entity() and rescale_entity() of Debian's 7.2.13 into a separate 64-bit program, with ticks of 1 ms.
 
 use super::eevdf::queue_of;
 use super::*;
 
-/// Four entities: shown weight, slice in ns, and vruntime and deadline in ns after the start. The first runs, the second and third wait, the
-/// fourth joins them; then the second and the first get other weights, and the third's lag is asked for.
+/// Four entities: shown weight, slice in ns, and vruntime and deadline in ns after the start. The first runs, the
+/// second and third wait, the fourth joins them; then the second and the first get other weights, and the third's lag
+/// is computed.
 type Entities = [(u64, u32, i64, i64); 4];
 
-/// V and the first one's protected vruntime; the fourth's lag, where it is placed, its deadline, and what the sums count from then; a weight,
-/// the second's vruntime and deadline with that over 4, the first's with that, and its protected vruntime; the third's lag, whether that was
-/// limited, and who is eligible, the first in the highest bit.
+/// V and the first one's protected vruntime; the fourth's lag, its place, its deadline, and the origin of the sums
+/// after that; a weight; the second's vruntime and deadline with a quarter of that weight, the first's with that
+/// weight, and its protected vruntime; the third's lag, whether that was limited, and which are eligible, the first in
+/// the highest bit.
 type Expected = [i64; 15];
 
 #[rustfmt::skip]

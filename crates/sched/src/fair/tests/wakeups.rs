@@ -1,25 +1,25 @@
-//! Whom a wakeup preempts under EEVDF.
+//! Which wakeups preempt under EEVDF.
 
 use super::*;
 use crate::features::Feature;
 
 const US: u64 = 1_000;
 
-/// How a woken task meets the one that runs, both of nice 0.
+/// How a woken task meets the running one, both of nice 0.
 #[derive(Clone, Copy)]
 struct Meeting {
-    /// Where the woken one is, in us of virtual time behind the running one.
+    /// How far the woken task is behind the running one, in us of virtual time.
     behind: i64,
-    /// When its deadline is, in us after the running one's.
+    /// How much later its deadline is than the running one's, in us.
     later: i64,
-    /// The slice that it asks for, in us; the other one asks for 0.7 ms.
+    /// The slice that it asks for, in us; the running one asks for 0.7 ms.
     slice: u64,
     flags: WakeFlags,
 }
 
 const WOKEN: Meeting = Meeting { behind: -100, later: -100, slice: 700, flags: WakeFlags::NONE };
 
-/// The two after the wakeup's check: the running one was picked 100 us ago for 0.7 ms.
+/// Both tasks after the wakeup's check: the running one was picked 100 us ago for 0.7 ms.
 fn meet(kernel: Kernel, with: Meeting, prepare: impl Fn(&mut Sched<Hand>)) -> (Sched<Hand>, TaskId, TaskId) {
     let mut s = machine(kernel, 1);
     let runs = s.task(CPU0, 0);
@@ -54,7 +54,7 @@ fn preempts(kernel: Kernel, with: Meeting) -> bool {
 #[test]
 fn who_is_eligible_keeps_the_cpu_within_its_protection_only() {
     for kernel in [V6_12, V7_2] {
-        // The running one is behind V if the woken one stands later.
+        // The running one is behind V if the woken one has a later vruntime.
         assert!(!preempts(kernel, Meeting { behind: 50, ..WOKEN }), "{}", kernel.name);
         // It is ahead of V: no protection helps.
         assert!(preempts(kernel, WOKEN), "{}", kernel.name);
@@ -67,7 +67,7 @@ fn a_new_task_preempts_later_kernels_only_by_a_shorter_slice() {
     assert!(preempts(V6_12, fork));
     assert!(!preempts(V7_2, fork));
     assert!(preempts(V7_2, Meeting { slice: 300, ..fork }));
-    // As is one that slept, and still has to pay.
+    // So is one whose dequeue was delayed.
     for (kernel, expected) in [(V6_12, true), (V7_2, false)] {
         let (s, ..) = meet(kernel, WOKEN, |s| {
             let waits = s.cfs_rq[s.rq[CPU0].cfs].tasks_timeline.leftmost().expect("it waits");
@@ -79,7 +79,7 @@ fn a_new_task_preempts_later_kernels_only_by_a_shorter_slice() {
 
 #[test]
 fn a_shorter_slice_breaks_protection_only_if_that_preempts() {
-    // Both are eligible in one place; then the deadline decides.
+    // Both are eligible at the same vruntime, so the deadline decides.
     let short = Meeting { behind: 0, later: -1, slice: 300, ..WOKEN };
     for kernel in [V6_12, V7_2] {
         assert!(preempts(kernel, short), "{}", kernel.name);
@@ -87,7 +87,8 @@ fn a_shorter_slice_breaks_protection_only_if_that_preempts() {
         assert!(!s.is_to_reschedule(CPU0), "{}", kernel.name);
         assert!(s.protect_slice(s.task[runs].se));
     }
-    // With a third one whose deadline is earlier still, nobody preempts for the woken one; in 6.12 the protection is gone all the same.
+    // With a third task whose deadline is earlier still, the wakeup preempts nothing; in 6.12 the protection is gone
+    // all the same.
     for (kernel, protected) in [(V6_12, false), (V7_2, true)] {
         let (s, runs, _) = meet(kernel, short, |s| {
             let third = s.task(CPU0, 0);
@@ -154,7 +155,8 @@ fn the_next_buddy_is_the_one_with_the_earliest_deadline() {
 
 #[test]
 fn a_waker_that_is_about_to_sleep_goes_on_beside_its_buddy() {
-    // It is ahead of V, so that the woken one would be picked; but it says that it sleeps soon. How long it ran is never known.
+    // The running one is ahead of V, so that the woken one would be picked; but it announces that it sleeps soon. How
+    // long it has run is never known.
     for (buddy, flags, cost, later, preempts) in [
         (false, WakeFlags::SYNC, 500, -1, true),
         (true, WakeFlags::NONE, 500, -1, true),

@@ -1,4 +1,4 @@
-//! What differs between kernel versions in where a woken or new task goes.
+//! The differences between kernel versions in where a woken or new task goes.
 
 use crate::behaviour;
 use crate::topology::EnergyAware;
@@ -237,7 +237,7 @@ behaviour! {
     }
 }
 
-/// Where woken and new tasks go, in one kernel version.
+/// How one kernel version places woken and new tasks.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct WakeRules {
     pub record_wakee: RecordWakee,
@@ -319,7 +319,7 @@ impl WakeRules {
         ..WakeRules::V4_15
     };
 
-    /// As the long-term release 6.1.192 has it, which is newer in `affine_count` than v6.1 itself.
+    /// As in the long-term release 6.1.192, which is newer in `affine_count` than v6.1 itself.
     pub const V6_1: WakeRules = WakeRules {
         wake_cap: WakeCap::Absent,
         sync_exit: SyncExit::Ignored,

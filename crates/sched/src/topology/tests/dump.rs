@@ -1,4 +1,4 @@
-//! Everything that a version's domains hold, in the form in which the recorded kernels were printed.
+//! Everything that a version's domains contain, in the format in which the recorded kernels were printed.
 
 use crate::topology::*;
 use std::fmt::Write;
@@ -29,12 +29,12 @@ fn cpus(mask: &CpuMask) -> String {
     mask.iter().map(|cpu| cpu.to_string()).collect::<Vec<_>>().join(",")
 }
 
-/// A pointer to a domain is shown as its level, -1 for none.
+/// A pointer to a domain is printed as its level, -1 for none.
 fn level(domains: &Domains, sd: Option<SdId>) -> i64 {
     sd.map_or(-1, |sd| i64::from(domains[sd].level))
 }
 
-/// Everything; `none` if the kernel refuses to build.
+/// The whole dump; `none` if the kernel refuses to build.
 pub fn dump(domains: &Domains, era: Era) -> String {
     if domains.warnings.iter().any(|warning| matches!(warning, DomainWarning::SpanNotSane { .. })) {
         return "none\n".to_string();

@@ -1,10 +1,10 @@
-//! Machines for the tests: any numbering, any nesting, from text or at random.
+//! Machines for the tests: with any numbering and any nesting, from text or at random.
 
 use crate::cpu_topology::{CpuTopology, LOCAL_DISTANCE};
 use crate::topology::{DomainParameters, DomainRules, DomainSetup, Domains, build_sched_domains};
 use units::{CpuId, CpuMask, PerCpu, Prng};
 
-/// One CPU. CPUs with equal ids share what the id stands for.
+/// One CPU. CPUs with equal ids share what the id denotes.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Cpu {
     pub core: u32,
@@ -32,8 +32,8 @@ pub struct Machine {
 }
 
 impl Machine {
-    /// `nodes` x `llcs` x `clusters` x `cores` x `threads`, numbered in that order, one package for each node. One
-    /// cluster is none: then every core has a level-2 cache of its own.
+    /// `nodes` x `llcs` x `clusters` x `cores` x `threads`, numbered in that order, one package per node. With one
+    /// cluster there are none: then every core has a level-2 cache of its own.
     pub fn nested(nodes: usize, llcs: usize, clusters: usize, cores: usize, threads: usize) -> Machine {
         let cpus = (0..nodes * llcs * clusters * cores * threads).map(|cpu| {
             let core = cpu / threads;
@@ -116,7 +116,7 @@ impl Machine {
         build_sched_domains(&topology, &self.cpus_that(|cpu| cpu.active), rules, &setup)
     }
 
-    /// Numbers in the order of [`Machine::text`]; `#` begins a comment.
+    /// Reads numbers in the order of [`Machine::text`]; `#` begins a comment.
     pub fn parse(text: &str) -> Machine {
         let numbers = text.lines().flat_map(|line| line.split('#').next().unwrap_or("").split_whitespace());
         let mut numbers = numbers.map(|number| number.parse::<i64>().expect("a number"));
@@ -144,7 +144,7 @@ impl Machine {
         machine
     }
 
-    /// The machine as numbers: counts of CPUs and nodes and the settings; a line for each CPU; the distances.
+    /// The machine as numbers: counts of CPUs and nodes and the settings; one line per CPU; the distances.
     pub fn text(&self) -> String {
         let relax = self.relax_domain_level.map_or(-1, i64::from);
         let mut out = format!(
@@ -178,7 +178,7 @@ impl Machine {
         out
     }
 
-    /// A machine of up to 8 nodes, as odd as they come. Every fourth has CPUs of unequal capacity.
+    /// A machine of up to 8 nodes, as odd as possible. Every fourth has CPUs of unequal capacity.
     pub fn random(seed: u64) -> Machine {
         let mut prng = Prng::stream(seed, "test machine", 0);
         let mut pick = |from: &[usize]| from[prng.below(from.len() as u64) as usize];
@@ -218,7 +218,7 @@ impl Machine {
                 cpu.capacity = [1024, 512, 300][(cpu.llc as usize + pick(&[0, 0, 0, 0, 1])) % 3];
             }
             if unlucky(dead_threads, pick(&[0, 1, 2, 3, 4, 5, 6, 7, 8])) {
-                // A thread of its own core, as if its sibling were fused off.
+                // A thread with a core of its own, as if its sibling were fused off.
                 cpu.core = 10_000 + number as u32;
             }
         }
@@ -229,7 +229,7 @@ impl Machine {
             _ => machine.cpus.sort_by_key(|cpu| cpu.core % 5),
         }
         if pick(&[0, 0, 0, 0, 1]) == 1 {
-            // A node of memory only.
+            // A memory-only node.
             machine.distance.iter_mut().for_each(|row| row.push(33));
             machine.distance.push((0..=nodes).map(|node| if node == nodes { LOCAL_DISTANCE } else { 33 }).collect());
         }

@@ -58,7 +58,7 @@ fn building_is_a_pure_function() {
     }
 }
 
-/// The order in which a walk from `start` round `span` meets groups, each CPU's group given.
+/// The order in which a walk from `start` around `span` meets groups, given each CPU's group.
 fn walk(span: &CpuMask, start: CpuId, group_of: impl Fn(CpuId) -> CpuMask) -> Vec<CpuMask> {
     let (mut covered, mut met) = (CpuMask::default(), Vec::new());
     for cpu in span.iter_wrap(start) {
@@ -70,7 +70,7 @@ fn walk(span: &CpuMask, start: CpuId, group_of: impl Fn(CpuId) -> CpuMask) -> Ve
     met
 }
 
-/// Groups from the CPU's own on, where every CPU of the domain linked the shared ring in turn, as the kernel does it.
+/// The groups from the CPU's own on, if every CPU of the domain links the shared ring in turn, as in the kernel.
 fn relinked(span: &CpuMask, cpu: CpuId, group_of: impl Fn(CpuId) -> CpuMask) -> Vec<CpuMask> {
     let mut next = Vec::<(CpuMask, CpuMask)>::new();
     for linker in span.iter() {
@@ -119,9 +119,9 @@ fn eight_thousand_cpus_share_masks_and_groups() {
     for rules in [DomainRules::V4_5, DomainRules::V6_12] {
         let domains = build_sched_domains(&topology, &setup.online, &rules, &setup);
         assert_eq!(domains.nr_domains(), 8192 * 4);
-        // Threads, cores, caches, nodes, the machine, and a set without members.
+        // Threads, cores, LLCs, nodes, the machine, and the empty set.
         assert!(domains.masks.len() <= 8192 + 4096 + 64 + 16 + 1 + 1, "{} masks", domains.masks.len());
-        // Those but the machine are groups; at most every node has two rings of nodes (for first and second threads).
+        // All but the machine are groups; every node has at most two rings of nodes (for first and second threads).
         assert!(domains.nr_groups() <= 8192 + 4096 + 64 + 16 * 2 * 16, "{} groups", domains.nr_groups());
     }
 }

@@ -1,4 +1,4 @@
-//! Against the kernel's own code and against running kernels: see `recorded/README.md`.
+//! Comparisons with the kernel's own code and with running kernels: see `recorded/README.md`.
 
 use super::dump::{Era, dump};
 use super::machine::Machine;
@@ -73,7 +73,8 @@ fn random_machines_agree_with_the_kernels_own_code() {
     assert!(compared > 800, "only {compared} comparisons");
 }
 
-/// What `/sys/kernel/debug/sched/domains/cpu0/domain0/flags` said, lowest domain only, in QEMU with one socket.
+/// What `/sys/kernel/debug/sched/domains/cpu0/domain0/flags` printed, for the lowest domain only, in QEMU with one
+/// socket.
 fn booted(cores: usize, threads: usize, rules: &DomainRules) -> (Domains, String) {
     let domains = Machine::nested(1, 1, 1, cores, threads).build(rules);
     let lowest = domains.sd[CpuId(0)].expect("a domain");
@@ -113,7 +114,7 @@ fn booted_eight_cpus_have_the_numbers_debugfs_showed() {
     }
 }
 
-/// Levels of CPU 0 with the number of CPUs in each.
+/// The levels of CPU 0 with the number of CPUs in each.
 fn levels(machine: &Machine, rules: &DomainRules) -> Vec<(String, usize)> {
     let domains = machine.build(rules);
     let chain = domains.for_each_domain(CpuId(0));

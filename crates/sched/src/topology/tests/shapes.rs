@@ -22,7 +22,7 @@ fn a_square_in_v4_5_begins_with_the_first_cpu() {
         outline(&domains, 2),
         expected(&[("MC:2-3", &["2", "3"]), ("NUMA:0-3,6-7", &["2-3", "6-7", "0-1"]), ("NUMA:0-7", &["2-7", "0-5"]),])
     );
-    // Its neighbour balances for nothing, and so begins with the first group that it is in; neither is its child
+    // Its neighbour balances for nothing, and so begins with the first group that contains it; neither is its child
     // domain.
     assert_eq!(outline(&domains, 3)[2].1, ["0-5", "2-7"]);
     let top = domains.for_each_domain(CpuId(3)).last().expect("a top level");
@@ -53,14 +53,14 @@ fn a_square_from_v4_13_on_begins_with_the_own_cpu() {
             text.contains("  groups: 2:{ span=0-3,6-7 mask=2-3 cap=6144 }, 4:{ span=0-1,4-7 mask=4-5 cap=6144 }"),
             "{text}"
         );
-        // Each node sees a group of its own: nothing to share but the capacity.
+        // Each node sees a different group: only the capacity is shared.
         let of = |cpu: u16| domains.for_each_domain(CpuId(cpu)).last().map(|sd| domains[sd].groups).expect("a group");
         assert_ne!(of(0), of(2));
         assert_eq!(of(2), of(3));
     }
 }
 
-/// The examples that stand in the kernel's source above build_balance_mask(), one CPU for each node.
+/// The examples in the kernel's source above build_balance_mask(), one CPU per node.
 #[test]
 fn rings_squares_and_lines_are_as_the_kernel_draws_them() {
     let drawn = |machine: &Machine, rules: &DomainRules, cpu: u16| {
@@ -81,7 +81,7 @@ fn rings_squares_and_lines_are_as_the_kernel_draws_them() {
         assert_eq!(drawn(&diagonal, &rules, 3), ["NUMA:1-3 3 1 2", "NUMA:0-3 1-3 0-2"]);
     }
     let line = Machine::nested(4, 1, 1, 1, 1).with_distances(|a, b| 10 + 10 * a.abs_diff(b) as u32);
-    // The child domain of node 2, 1-3, would reach out of 0-2: what is taken instead is the node.
+    // The child domain of node 2, 1-3, would extend beyond 0-2: the node is used instead.
     assert_eq!(drawn(&line, &DomainRules::V6_1, 0), ["NUMA:0-1 0 1", "NUMA:0-2 0-1 2", "NUMA:0-3 0-2 1-3"]);
     assert_eq!(drawn(&line, &DomainRules::V4_15, 0), ["NUMA:0-1 0 1", "NUMA:0-2 0-1 1-3", "NUMA:0-3 0-2 1-3"]);
 }
@@ -118,7 +118,7 @@ fn sixteen_sockets() {
 
 #[test]
 fn imbalance_between_nodes_grows_with_the_distance() {
-    // Two nodes of four caches of 4 CPUs in each of two blades: one task for each cache of a node.
+    // Two nodes of four LLCs of 4 CPUs in each of two blades: one task per LLC of a node.
     let machine = Machine::nested(4, 4, 1, 4, 1).with_distances(|a, b| if a / 2 == b / 2 { 12 } else { 32 });
     let domains = machine.build(&DomainRules::V6_12);
     let imb =
@@ -161,7 +161,7 @@ fn old_kernels_read_the_row_of_node_0_unless_told_to_debug() {
 
 #[test]
 fn nodes_inside_a_package_replace_its_level() {
-    // Two caches of 2 CPUs in each of two nodes of one package.
+    // Two LLCs of 2 CPUs in each of two nodes of one package.
     let mut machine = Machine::nested(2, 2, 1, 2, 1).with_distances(|_, _| 12);
     machine.cpus.iter_mut().for_each(|cpu| cpu.package = 0);
     assert_eq!(
@@ -173,7 +173,7 @@ fn nodes_inside_a_package_replace_its_level() {
         outline(&machine.build(&DomainRules::V4_15), 0),
         expected(&[("MC:0-1", &["0", "1"]), ("NODE:0-3", &["0-1", "2-3"]), ("NUMA:0-7", &["0-3", "4-7"])])
     );
-    // A cache that firmware calls shared by both nodes is cut at the node.
+    // A cache that the firmware reports as shared by both nodes is cut at the node.
     machine.cpus.iter_mut().for_each(|cpu| cpu.llc = 0);
     assert_eq!(
         outline(&machine.build(&DomainRules::V6_12), 5)[0],

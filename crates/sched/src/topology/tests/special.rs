@@ -1,4 +1,4 @@
-//! Small, lopsided, switched-off and impossible machines.
+//! Small, lopsided, partly offline and impossible machines.
 
 use super::machine::Machine;
 use super::{expected, outline};
@@ -38,7 +38,7 @@ fn a_core_with_two_threads_is_its_own_cache() {
 
 #[test]
 fn clusters_are_a_level_from_v5_16_on() {
-    // Two clusters of 4 cores share a cache.
+    // Two clusters of 4 cores share an LLC.
     let machine = Machine::nested(1, 1, 2, 4, 1);
     assert_eq!(outline(&machine.build(&DomainRules::V4_15), 5)[0].0, "MC:0-7");
     for rules in [DomainRules::V6_1, DomainRules::V6_12] {
@@ -51,10 +51,10 @@ fn clusters_are_a_level_from_v5_16_on() {
         assert_eq!(domains.sd_share_id[CpuId(5)], CpuId(if flagged { 4 } else { 0 }));
         assert_eq!(domains.sd_llc_id[CpuId(5)], CpuId(0));
         assert_eq!(domains.cpus_share_resources(CpuId(5), CpuId(1)), !flagged);
-        // Both levels share cache, so both count busy CPUs; sd_llc's is the one that is read.
+        // Both levels share a cache, so both count busy CPUs; the count of sd_llc is the one that is read.
         assert_eq!(domains[domains[cluster].shared.expect("shared")].nr_busy_cpus, 4);
         assert_eq!(domains[domains.sd_llc_shared[CpuId(5)].expect("shared")].nr_busy_cpus, 8);
-        // A group remembers that it is a cluster.
+        // A group keeps the flag that it is a cluster.
         let mc = domains[cluster].parent.expect("MC");
         assert_eq!(domains[domains[mc].groups].flags, domains[cluster].flags);
     }
@@ -71,7 +71,7 @@ fn clusters_of_one_core_are_removed() {
     let mc = domains.for_each_domain(CpuId(2)).last().expect("MC");
     assert_eq!(domains[mc].level, 2, "CLS, level 1, left a gap");
     assert!(!domains.sched_cluster_active);
-    // The group of MC was the cluster's; it takes on the flags of what is left below, SMT.
+    // The group of MC was the cluster's; it takes on the flags of the level left below, SMT.
     assert!(domains[domains[mc].groups].flags.has(SdFlags::SD_SHARE_CPUCAPACITY));
     let v6_1 = Machine::nested(1, 1, 4, 1, 2).build(&DomainRules::V6_1);
     let mc = v6_1.for_each_domain(CpuId(2)).last().expect("MC");
@@ -103,7 +103,7 @@ fn ranked_cores_are_packed() {
 
 #[test]
 fn unequal_capacities_are_classified() {
-    // Two caches of 2 CPUs, one big, one small; and a cache with both.
+    // Two LLCs of 2 CPUs, one big, one small; and an LLC with both kinds.
     let mut machine = Machine::nested(1, 3, 1, 2, 1);
     for (cpu, capacity) in machine.cpus.iter_mut().zip([1024, 1024, 400, 400, 1024, 400]) {
         cpu.capacity = capacity;
@@ -144,14 +144,15 @@ fn cpus_that_left_and_cpus_that_are_leaving() {
         let setup = DomainSetup { online: up(online), ..DomainSetup::boot(&topology) };
         build_sched_domains(&topology, &up(active), &DomainRules::V4_15, &setup)
     };
-    // CPU 3 is down: its sibling is a core by itself.
+    // CPU 3 is offline: its sibling is a core by itself.
     let domains = build(&[3], &[3]);
     assert_eq!(outline(&domains, 7), expected(&[("MC:0-2,4-7", &["7", "0,4", "1,5", "2,6"])]));
     assert_eq!((domains.sd[CpuId(3)], domains.sd_llc_id[CpuId(3)]), (None, CpuId(3)));
     assert_eq!(domains.cpu_capacity[CpuId(7)], 1024);
     let mc = &domains[domains.sd[CpuId(7)].expect("MC")];
     assert_eq!((mc.min_interval, mc.span_weight), (7, 7));
-    // On its way down, it is up but not active: the masks, and the intervals made of them, still count it.
+    // On its way down the CPU is online but not active: the masks, and the intervals computed from them, still count
+    // it.
     let domains = build(&[], &[3]);
     let mc = &domains[domains.sd[CpuId(7)].expect("MC")];
     assert_eq!((mc.min_interval, mc.span_weight), (8, 7));
@@ -161,7 +162,7 @@ fn cpus_that_left_and_cpus_that_are_leaving() {
 
 #[test]
 fn a_package_of_two_nodes_stays_one_with_a_node_offline() {
-    // Two last level caches of two cores in each node. Levels are chosen at boot (set_sched_topology).
+    // Two LLCs of two cores in each node. Levels are chosen at boot (set_sched_topology).
     let topology = CpuTopology::symmetric(1, 2, 2, 2, 1);
     let node = (0..4).map(CpuId).collect::<CpuMask>();
     let top = |rules: &DomainRules| {
@@ -264,7 +265,7 @@ fn capacities_follow_the_run_queues() {
 
 #[test]
 fn the_widest_cache_and_all_capacities_share_what_searches_know() {
-    // Two caches, one of two big and one of two little CPUs, below one package.
+    // Two LLCs, one of two big and one of two little CPUs, in one package.
     let mut machine = Machine::nested(1, 2, 1, 2, 1);
     for (cpu, capacity) in machine.cpus.iter_mut().zip([1024, 1024, 400, 400]) {
         cpu.capacity = capacity;
@@ -284,7 +285,7 @@ fn the_widest_cache_and_all_capacities_share_what_searches_know() {
     assert_eq!((new[llc].nr_busy_cpus, new[all].nr_busy_cpus), (2, 4));
     // The numbers of SD_SHARE_LLC and SD_ASYM_CPUCAPACITY.
     assert_eq!((new[llc].nr_idle_scan, new[all].nr_idle_scan), (0x200, 0x20));
-    // Between nodes it is the cache's.
+    // Between nodes it is that of the LLC.
     let mut nodes = Machine::nested(2, 1, 1, 2, 1);
     for (cpu, capacity) in nodes.cpus.iter_mut().zip([1024, 1024, 400, 400]) {
         cpu.capacity = capacity;
@@ -300,7 +301,7 @@ fn narrower_caches_share_nothing_and_what_a_removed_level_had_goes_to_the_one_be
     let cluster = domains.sd[CpuId(5)].expect("a cluster");
     assert_eq!(domains[cluster].shared, None);
     assert_eq!(domains[domains.sd_llc_shared[CpuId(5)].expect("shared")].nr_busy_cpus, 8);
-    // The cache of a single core is found as its threads' level.
+    // The LLC of a single core is the level of its threads.
     let domains = Machine::nested(1, 1, 1, 1, 2).build(&DomainRules::V7_2);
     assert_eq!(domains[domains.sd[CpuId(0)].expect("threads")].name, DomainName::Smt);
     assert_eq!(domains.sd_llc_shared[CpuId(0)], domains.sd_llc_shared[CpuId(1)]);
@@ -310,7 +311,7 @@ fn narrower_caches_share_nothing_and_what_a_removed_level_had_goes_to_the_one_be
 #[test]
 fn a_cache_is_one_across_partitions_from_v7_2_on() {
     for (rules, one) in [(DomainRules::V6_12, false), (DomainRules::V7_2, true)] {
-        // One cache of six CPUs, of which two are isolated and the others are two partitions.
+        // One LLC of six CPUs, of which two are isolated and the others form two partitions.
         let topology = CpuTopology::symmetric(1, 1, 1, 6, 1);
         let setup = DomainSetup::boot(&topology);
         let map = |cpus: &[u16]| cpus.iter().map(|&cpu| CpuId(cpu)).collect::<CpuMask>();
@@ -320,7 +321,7 @@ fn a_cache_is_one_across_partitions_from_v7_2_on() {
         assert_eq!(both.cpus_share_cache(CpuId(0), CpuId(2)), one);
         assert_eq!(both.cpus_share_cache(CpuId(4), CpuId(5)), one, "never in a domain");
         assert!(!both.cpus_share_cache(CpuId(0), CpuId(4)));
-        // Who leaves a domain keeps its cache.
+        // A CPU that leaves a domain keeps its LLC.
         let less = both.partition_sched_domains(&topology, &[map(&[0, 1]), map(&[2])], &setup);
         assert_eq!(less.cpus_share_cache(CpuId(0), CpuId(3)), one);
         // The first interval is as long as the level, or the domain, is wide.

@@ -29,7 +29,7 @@ fn the_levels_of_v4_5_are_smt_mc_and_numa() {
     // 0x200 SHARE_PKG_RESOURCES, 0x400 SERIALIZE, 0x1000 PREFER_SIBLING, 0x2000 OVERLAP, 0x4000 NUMA.
     let value = |sd: &SchedDomain| sd.flags.value(FlagNumbering::ByHand);
     assert_eq!(value(smt), 0x12af);
-    // SD_PREFER_SIBLING is what DIE left.
+    // SD_PREFER_SIBLING is what remains of DIE.
     assert_eq!(value(mc), 0x122f);
     assert_eq!(value(numa), 0x642f);
 
@@ -70,7 +70,7 @@ fn groups_of_the_same_cpus_are_shared() {
         |cpu: u16, level: usize| domains[domains.for_each_domain(CpuId(cpu)).nth(level).expect("a domain")].groups;
     assert_eq!(group(3, 1), group(27, 1));
     assert_ne!(group(3, 1), group(4, 1));
-    // 48 threads, 24 cores, one ring of 2 nodes: it is the same one seen from either node.
+    // 48 threads, 24 cores, one ring of 2 nodes: it is the same ring seen from either node.
     assert_eq!(domains.nr_groups(), 48 + 24 + 2);
     assert_eq!(domains.nr_domains(), 48 * 3);
     assert_eq!(domains.group_balance_cpu(group(27, 1)), CpuId(3));
@@ -85,7 +85,7 @@ fn capacities_sum_up() {
         let of_levels = domains.for_each_domain(CpuId(24)).map(of).collect::<Vec<_>>();
         (of_levels, domains.cpu_capacity[CpuId(24)], domains.cpu_capacity_orig[CpuId(24)])
     };
-    // A thread is half of 1178, a core with both threads busy.
+    // A thread is half of 1178, which is a core with both threads busy.
     assert_eq!(capacities(&DomainRules::V4_5), (vec![589, 1178, 12 * 1178], 589, 589));
     assert_eq!(capacities(&DomainRules::V4_16), (vec![589, 1178, 12 * 1178], 589, 589));
     assert_eq!(capacities(&DomainRules::V6_1), (vec![1024, 2048, 24 * 1024], 1024, 1024));
@@ -133,11 +133,11 @@ fn versions_differ_in_little() {
         domains.for_each_domain(CpuId(0)).map(number).collect::<Vec<_>>()
     };
     assert_eq!(numbers(&v4_15), [(32, 110, 0), (32, 117, 0), (32, 125, 0)]);
-    // One cache for each node: an eighth of 24 CPUs may be unbalanced.
+    // One LLC per node: an imbalance of an eighth of 24 CPUs is allowed.
     assert_eq!(numbers(&v6_12), [(16, 110, 0), (16, 117, 0), (16, 117, 3)]);
     let cores = |sd: SdId| v6_12.groups(sd).map(|sg| v6_12[sg].cores).collect::<Vec<_>>();
     assert_eq!(v6_12.for_each_domain(CpuId(0)).map(cores).collect::<Vec<_>>(), [vec![1, 1], vec![1; 12], vec![12, 12]]);
-    // The level of the node itself is counted but the threshold is that of before.
+    // The node's own level counts, but the threshold is still the earlier one.
     assert_eq!(xeon(&DomainRules::V4_5).numa.sched_numa_topology_type, NumaTopologyType::Direct);
     assert_eq!(v4_15.numa.sched_numa_topology_type, NumaTopologyType::Backplane);
     assert_eq!(v6_12.numa.sched_numa_topology_type, NumaTopologyType::Direct);

@@ -14,7 +14,7 @@ fn start(kernel: &str, cpus: usize, text: &str) -> Ran<false> {
     Ran::<false>::start_on(kernel, cpus, Prices::free(), text)
 }
 
-/// What is told of the refusal that ended it.
+/// What the application reports about the refusal that ended it.
 fn refused(ran: Ran<false>) -> String {
     let ran = ran.ended();
     ran.rt_app.application().refused(&ran.sim.samples).expect("something was refused").to_string()
@@ -48,7 +48,8 @@ fn real_time_threads_run_before_fair_ones_by_priority() {
 
 #[test]
 fn a_deadline_thread_gets_its_budget_in_every_period() {
-    // It asks for 50 ms of CPU time, and has 2 of each 10: 24 whole periods until it has had 48, and the rest in another.
+    // The task asks for 50 ms of CPU time and gets 2 of each 10: after 24 whole periods it has had 48, and the rest
+    // comes in the next.
     let text = r#"{"tasks": {
         "edf": {"loop": 1, "policy": "SCHED_DEADLINE", "dl-runtime": 2000, "dl-period": 10000, "run": 50000},
         "fair": {"loop": 1, "run": 400000}}}"#;

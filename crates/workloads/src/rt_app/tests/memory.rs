@@ -1,4 +1,4 @@
-//! Where buffers lie, and what that takes.
+//! Where buffers lie, and how that changes the time of accesses.
 
 use super::running::Ran;
 use super::*;
@@ -26,12 +26,12 @@ fn run(text: &str) -> Ran<true> {
     Ran::<true>::start_in("v6.1", SHAPE, prices(), app(text)).ended()
 }
 
-/// Of a buffer of 4 MiB, how much lies on each node: MiB. Buffers of `memrun` are numbered before those of `mem`.
+/// How many MiB of a 4 MiB buffer lie on each node. Buffers of `memrun` are numbered before those of `mem`.
 fn on_nodes(ran: &Ran<true>, buffer: u32) -> [u64; 2] {
     [0, 1].map(|node| ran.sim.os.memory.pages_on(RegionId(buffer), node) / 256)
 }
 
-/// Of the last round of the thread's task: ns.
+/// Nanoseconds of the last round of the task's thread.
 fn last_round(ran: &Ran<true>, task: usize) -> u64 {
     *ran.rt_app.samples_of(task, &ran.sim.samples).last().expect("it has rounds")
 }
@@ -44,10 +44,11 @@ fn data_takes_as_long_as_its_buffer_is_far_away() {
     };
     let chase =
         |bytes: u32| round(&format!(r#""memrun": {{"type": "chase", "size": {bytes}, "count": 100000}}"#)) / 100_000;
-    // A pointer in each cache, one after the other: what level 1 lacks takes what the level that has it takes; of 64 MiB
-    // the last level cache has a quarter.
+    // One pointer after the other, for a buffer that fits each cache in turn: an access takes the latency of the cache
+    // that holds it. The last level cache holds a quarter of 64 MiB.
     assert_eq!([16 << 10, 512 << 10, 8 << 20, 64 << 20].map(chase), [5, 10, 5 + 20, 5 + (20 + 3 * 100) / 4]);
-    // Lines come ahead, ten at once, in the time that two of them take to be written: 2 ns each from the cache, or 10 from memory.
+    // Lines are prefetched, ten at once, in the time that two of them take to be written: 2 ns each from the cache, or
+    // 10 from memory.
     let write = |bytes: u32| {
         let ran = run(&format!(
             r#"{{"global": {{"mem_buffer_size": {bytes}, "lock_pages": false}},
@@ -89,7 +90,7 @@ fn far_memory_is_slower() {
         )
     };
     let [near, far] = [0, 1].map(|node| last_round(&run(&text(node)), 0));
-    // 15 of 16 lines come from memory, ten at once, and take longer than the work.
+    // 15 of 16 lines come from memory, ten at once, and that takes longer than the work.
     assert!((148..=150).contains(&(far * 100 / near)), "{near} {far}");
 }
 
@@ -142,7 +143,7 @@ fn numa_balancing_brings_memory_to_a_thread_unless_it_is_bound() {
             };
             let (mut there, filled, bind) = ([0; 2], lies(1, ""), format!(r#""nodes_membind": [{node}],"#));
             there[node] = 4;
-            // A policy of the thread's own does not move what is there.
+            // The thread's own memory policy does not move pages that exist already.
             assert_eq!([lies(600, ""), lies(600, &bind)], [there, filled], "{kernel} on CPU {cpu}");
         }
     }

@@ -1,4 +1,4 @@
-//! Applications made by chance, and the fixtures that are modelled: all must come to their end, with the cost model and
+//! Random applications, and those fixtures that the model covers: all must come to their end, with the cost model and
 //! without.
 
 use super::running::{KERNELS, Ran};
@@ -19,7 +19,7 @@ fn prices() -> Prices {
 fn samples<const COSTS: bool>(kernel: &str, cpus: usize, text: &str) -> Vec<Sample> {
     let prices = if COSTS { prices() } else { Prices::free() };
     let mut ran = Ran::<COSTS>::start_on(kernel, cpus, prices, text);
-    // A duration of one second, and what is computed when it has passed.
+    // The duration of one second, and what threads still compute once it has passed.
     assert_eq!(ran.sim.run(Ns::from_ms(60_000)), End::Finished, "{kernel}, {cpus} CPUs, costs {COSTS}: {text}");
     for log in ran.rt_app.logs(&ran.sim.samples) {
         assert!(log.rows.iter().all(|row| row.run_us <= row.period_us + 1), "{}: {text}", log.thread);
@@ -52,7 +52,7 @@ fn applications_made_by_chance_end_and_do_so_the_same_way_twice() {
 
 fn application(chance: &mut Prng) -> String {
     let tasks: Vec<String> = (0..2 + chance.below(5)).map(|number| self::task(number, chance)).collect();
-    // One that is only forked: it must not use the barrier.
+    // This task is only forked: it must not use the barrier.
     let forked = r#""forked": {"instance": 0, "loop": 2, "run": 300, "sleep": 2000, "sem_wait": "s"}"#;
     format!("{{\"tasks\": {{{}, {forked}}}, \"global\": {{\"duration\": 1}}}}", tasks.join(",\n"))
 }

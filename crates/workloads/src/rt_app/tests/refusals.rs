@@ -1,4 +1,4 @@
-//! What is refused: each case with its place, what was found and what would be right.
+//! Files that are refused: each case gives the position, what was found, and what would be right.
 
 use super::*;
 

@@ -1,5 +1,5 @@
-//! Small applications, run with the cost model off: nothing takes time but what they ask for, and timers, which are
-//! late by their slack of 50 us when nothing else interrupts.
+//! Small applications, run with the cost model off. Only what they ask for takes time. Timers are the exception: they
+//! are late by their slack of 50 us when nothing else interrupts.
 
 use super::*;
 use crate::Instance;
@@ -62,7 +62,7 @@ impl<const COSTS: bool> Ran<COSTS> {
         log.unwrap_or_else(|| panic!("no thread is called {thread}")).rows.clone()
     }
 
-    /// What runs on `cpu` now.
+    /// The name of the task that runs on `cpu` now.
     pub fn running_on(&self, cpu: u16) -> Option<String> {
         self.sim.sched.rq[CpuId(cpu)].curr.map(|task| self.sim.sched.task_cold[task].comm.clone())
     }
@@ -89,7 +89,8 @@ fn slacks(rows: &[LogRow]) -> Vec<i64> {
 fn a_slice_is_asked_for_where_somebody_listens() {
     let text = r#"{"tasks": {"own": {"dl-runtime": 3000, "phases": {
         "a": {"loop": 1, "run": 20000}, "b": {"priority": 1, "dl-runtime": 500000, "loop": 1, "run": 20000}}}}}"#;
-    // Asked for 3 ms; then for half a second, of which 100 ms are granted. The tunable says 0.7 ms on one CPU.
+    // The slice: 3 ms asked for, then half a second, of which the kernel grants 100 ms. The tunable's value is 0.7 ms
+    // on one CPU.
     for (kernel, at_10_ms, at_30_ms) in [("v6.1", 0, 0), ("v6.12", 3_000_000, 100_000_000)] {
         let mut ran = Ran::<false>::start_on(kernel, 1, Prices::free(), text);
         for (at, slice) in [(10, at_10_ms), (30, at_30_ms)] {
@@ -159,7 +160,7 @@ fn a_missed_moment_is_forgiven_by_relative_timers_and_adds_up_in_absolute_ones()
 
 #[test]
 fn slack_is_the_last_timers_or_the_sum() {
-    // Timer A is missed in the second and third round, which makes it count on from there.
+    // Timer A is missed in the second and third round; it counts on from there.
     let slack = |cumulative: bool| {
         let text = format!(
             r#"{{"tasks": {{"t": {{"loop": 3, "run": 1000, "timer": {{"ref": "uniqueA", "period": 5000}},
@@ -174,7 +175,7 @@ fn slack_is_the_last_timers_or_the_sum() {
 
 #[test]
 fn a_shared_timer_has_one_moment_for_all() {
-    // Both wait for its next moment, each 10 ms after the other's.
+    // Both threads wait for the shared timer's next moment, each 10 ms after the other's.
     let text = r#"{"tasks": {
         "a": {"loop": 2, "cpus": [0], "timer": {"ref": "tick", "period": 10000}},
         "b": {"loop": 2, "cpus": [1], "delay": 1000, "timer": {"ref": "tick", "period": 10000}}}}"#;
@@ -197,7 +198,7 @@ fn runs_are_work_and_runtimes_are_time() {
     assert_eq!(work.iter().max(), Some(&80_000));
     assert!(work.iter().min() > Some(&70_000), "{work:?}");
     for row in pair("runtime") {
-        // It ends with the first piece of 32 us that ends after 40 ms, and with the other's turn in between.
+        // `runtime` ends with the first piece of 32 us that ends after 40 ms; the other thread's turn comes in between.
         assert!((40_000..50_000).contains(&row.run_us), "{row:?}");
         assert_eq!(row.c_duration_us, 40_000);
     }
@@ -255,7 +256,7 @@ fn groups_share_the_cpu_whatever_their_numbers() {
         assert!((24..=26).contains(&share(kernel, &hogs("", ""))), "{kernel}");
         let grouped = hogs(r#""taskgroup": "/tg1","#, r#""taskgroup": "/tg2","#);
         assert!((49..=51).contains(&share(kernel, &grouped)), "{kernel}");
-        // Inside one group all are equal again, also where it stands below another.
+        // Inside one group all tasks are equal again, even if it is nested in another group.
         let nested = hogs(r#""taskgroup": "/a/b","#, r#""taskgroup": "/a/b","#);
         assert!((24..=26).contains(&share(kernel, &nested)), "{kernel}");
     }
@@ -373,7 +374,7 @@ fn data_is_work() {
     let text = r#"{"tasks": {"t": {"loop": 2, "mem": 1048576, "iorun": 100,
         "memrun": {"type": "chase", "size": 8388608, "count": 1000}}}}"#;
     let ran = run(1, text);
-    // At 1 GHz, where all memory is at hand: 16384 lines of 4 cycles, a write, 1000 pointers of 5.
+    // At 1 GHz, with all memory at hand: 16384 lines of 4 cycles, one write, and 1000 pointers of 5 cycles.
     assert_eq!(ran.rt_app.samples_of(0, &ran.sim.samples), [65_536 + 400 + 5_000; 2]);
     let memory = Ran::<false>::start("v4.15", 2, Prices::free(), fixture("memory.json", Duplicates::Workgen)).ended();
     assert!(memory.rt_app.unmeasured(&memory.sim.samples).is_empty());

@@ -7,8 +7,8 @@ use sim::engine::End;
 use sim::sleepers::{Mutex, Sleeper};
 use units::{CpuId, Ns};
 
-/// A task that goes to its CPU and sleeps there first, so that nobody computes where another one still has to leave: it
-/// begins its `rounds` after `us` and the timer's slack of 50 us.
+/// A task that first moves to its CPU and sleeps there, so that no thread computes where another one still has to
+/// leave. Its `rounds` begin `us` plus the timer slack of 50 us after the start.
 fn settled(cpu: u32, us: u32, rounds: u32, events: &str) -> String {
     format!(
         r#"{{"cpus": [{cpu}], "loop": 1,
@@ -40,7 +40,8 @@ fn who_waits_lends_its_priority_where_the_file_says_so() {
     let fifo = |priority: u32, task: String| {
         task.replacen('{', &format!("{{\"policy\": \"SCHED_FIFO\", \"priority\": {priority}, "), 1)
     };
-    // The middle one comes while the high one waits for the low one, which is the owner of half its work still.
+    // The middle thread comes while the high one waits for the low one, which owns the mutex and has half its work
+    // left.
     let tasks = format!(
         r#""tasks": {{"low": {}, "high": {}, "middle": {}}}"#,
         settled(0, 1000, 1, r#""lock": "m", "run": 5000, "unlock": "m""#),
@@ -60,7 +61,7 @@ fn who_waits_lends_its_priority_where_the_file_says_so() {
 fn who_waits_lends_its_deadline_where_the_file_says_so() {
     let with = |policy: &str, task: String| task.replacen('{', &format!("{{\"policy\": {policy}, "), 1);
     let middle = with("\"SCHED_FIFO\", \"priority\": 20", settled(0, 3000, 1, r#""run": 8000"#));
-    // The owner needs four of the lent budgets of 1 ms in a row: who lends does not wait for a period of its own.
+    // The owner uses four of the lent 1 ms budgets in a row: the task that lends does not wait for its own next period.
     for (budget, work) in [(10_000, 1000), (1_000, 500)] {
         let deadline = format!("\"SCHED_DEADLINE\", \"dl-runtime\": {budget}, \"dl-period\": 30000");
         let tasks = format!(
@@ -81,7 +82,8 @@ fn who_waits_lends_its_deadline_where_the_file_says_so() {
 
 #[test]
 fn until_v6_2_a_lent_deadline_may_be_overlooked() {
-    // The owner's budget of 2 ms is used up when the other one comes to lend it more: its CPU idles, and nobody has it look again.
+    // The owner's budget of 2 ms is used up when the other thread comes to lend it more. Its CPU idles, and nothing
+    // makes that CPU reschedule.
     let text = r#"{"global": {"pi_enabled": true}, "tasks": {
         "owner": {"policy": "SCHED_DEADLINE", "dl-runtime": 2000, "dl-period": 100000, "loop": 1,
             "lock": "m", "run": 5000, "unlock": "m"},
@@ -142,7 +144,7 @@ fn a_pair_that_syncs_takes_turns() {
     for kernel in KERNELS {
         let ran = run_on(kernel, 2, &text);
         let (a, b) = (ends(&ran, "a-0"), ends(&ran, "b-1"));
-        // b's first signal, at 2350 us, lets a go on when b waits; from then on they alternate: 100 us, 300 us.
+        // b's first signal, at 2350 us, lets a go on when b waits. From then on they alternate: 100 us, 300 us.
         assert_eq!(a[..3], [2350, 2750, 3150], "{kernel}");
         assert_eq!(b[..3], [2450, 2850, 3250], "{kernel}");
         assert_eq!((a.len(), b.len()), (10, 9), "{kernel}: the last one waits in vain");
@@ -174,7 +176,7 @@ fn suspended_threads_are_resumed_together() {
         let rows = [ran.rows("crew-1"), ran.rows("crew-2")].concat();
         let mut woken: Vec<u64> = rows.iter().map(|row| row.end_us).collect();
         woken.sort_unstable();
-        // Side by side, or one after the other.
+        // They ran side by side, or one after the other.
         assert!(woken[0] == 5150 && woken[1] <= 5250 && woken[2] == 7150 && woken[3] <= 7250, "{kernel}: {woken:?}");
     }
 }
@@ -234,7 +236,7 @@ fn forked_threads_get_names_outlive_their_starter_and_are_waited_for() {
 
 #[test]
 fn forked_threads_inherit_cpus_nice_level_and_group() {
-    // "plain" is forked by "pinned" and names nothing itself, but its policy: rt-app always sets that.
+    // "pinned" forks "plain", which names nothing itself. Only its policy is its own: rt-app always sets that.
     let text = r#"{"tasks": {
         "pinned": {"loop": 1, "phases": {"p": {"cpus": [1], "taskgroup": "/g", "fork": "plain", "run": 100}}},
         "plain": {"instance": 0, "loop": 1, "delay": 1000, "priority": -3, "phases": {
@@ -322,7 +324,7 @@ fn threads_that_wait_for_ever_are_a_deadlock_without_a_duration() {
     assert_eq!(told(&ran), ["t-0: \"suspend\": \"t\" at 1:29"]);
 }
 
-/// Who nothing will ever wake, and where it stands in the file.
+/// Tasks that nothing will ever wake, and the position in the file where they wait.
 fn told(ran: &Ran<false>) -> Vec<String> {
     let one = |sleeper: Sleeper| {
         let at = sleeper.stands.expect("it is in an event");
@@ -339,7 +341,7 @@ fn told(ran: &Ran<false>) -> Vec<String> {
 #[test]
 fn who_waits_for_good_is_told_by_its_event() {
     for (tasks, expected) in [
-        // One comes more often to the barrier than the other.
+        // One task comes to the barrier more often than the other.
         (
             r#""a": {"loop": 2, "run": 5, "barrier": "b"}, "long-task-name": {"loop": 3, "barrier": "b", "run": 9}"#,
             vec![r#"long-task-name-1: "barrier": "b" at 1:86"#],
@@ -348,7 +350,7 @@ fn who_waits_for_good_is_told_by_its_event() {
             r#""a": {"instance": 2, "loop": 1, "run": 5, "sem_wait": "s"}, "b": {"loop": 1, "lock": "m", "wait": {"ref": "c", "mutex": "m"}, "unlock": "m"}"#,
             vec![r#"a-0: "sem_wait": "s" at 1:54"#, r#"a-1: "sem_wait": "s" at 1:54"#, r#"b-2: "wait": "c" at 1:102"#],
         ),
-        // Who ended has kept it.
+        // The thread that ended has kept the mutex.
         (
             r#""a": {"loop": 1, "lock": "m", "run": 5}, "b": {"loop": 1, "delay": 1000, "lock": "m", "unlock": "m"}"#,
             vec![r#"b-1: "lock": "m" at 1:85, kept by who has ended"#],

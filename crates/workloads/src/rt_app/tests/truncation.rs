@@ -1,4 +1,4 @@
-//! Files that are cut off. What other damage does is the fuzz targets' affair.
+//! Truncated files. Other kinds of damage are left to the fuzz targets.
 
 use super::*;
 

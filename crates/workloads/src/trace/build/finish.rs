@@ -1,4 +1,4 @@
-//! The end of a recording: which wakeups count, who is kept, and under which number.
+//! The end of a recording: which wakeups count, which tasks are kept, and their numbers.
 
 use super::{Builder, Building, Doing, Draft, Edge};
 use crate::trace::{Replay, Step, Task};
@@ -13,7 +13,8 @@ impl Builder<'_> {
                 _ => self.tasks[task].flush(),
             }
         }
-        // Who never did anything here has no script, and the scheduler's own tasks have none to replay.
+        // A task that never did anything in the recording has no script, and the scheduler's own tasks must not be
+        // replayed.
         let kept = |task: &Building| !task.ignored && task.begin.is_some();
         let mut numbers = vec![None; self.tasks.len()];
         let mut next = 0;
@@ -31,7 +32,7 @@ impl Builder<'_> {
         Replay { tasks, end: last - self.first, notice: self.notice }
     }
 
-    /// The process of a task with several threads, by the pid of its first.
+    /// The process of a task with several threads, named by the pid of its first thread.
     fn process(&self, task: &Building) -> Option<u32> {
         let told = self.recorded.processes.get(&task.pid).copied();
         let mut leader = task;
@@ -48,7 +49,7 @@ impl Builder<'_> {
                 let Edge { to, used, .. } = self.edges[edge];
                 numbers[to].filter(|_| used).map(Step::Wake)
             }
-            // A waker without a script: nobody is, whose wakeups are kept.
+            // Its waker has a script: wakeups by tasks without one are not kept.
             Draft::Done(Step::Wait(from)) => numbers[from as usize].map(Step::Wait),
             Draft::Done(Step::Fork(child)) => numbers[child as usize].map(Step::Fork),
             Draft::Done(step) => Some(step),
@@ -74,7 +75,8 @@ impl Builder<'_> {
     }
 }
 
-/// The CPU of a kernel thread that its name binds: `kworker/3:1H`, `ksoftirqd/3`. Unbound workers are `kworker/u8:1`.
+/// The CPU to which a kernel thread's name binds it: `kworker/3:1H`, `ksoftirqd/3`. Unbound workers are named like
+/// `kworker/u8:1`.
 fn bound_to(name: &str) -> Option<u32> {
     let (kind, number) = name.split_once('/')?;
     let bound = matches!(

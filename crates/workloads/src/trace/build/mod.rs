@@ -1,7 +1,8 @@
-//! From events to scripts: what each task did between its sleeps, what ended them, and whom it woke.
+//! From events to scripts: what each task did between its sleeps, what ended the sleeps, and which tasks it woke.
 //!
-//! The builder follows who runs where. What a task does on a CPU is run time; from a waking to the switch that brings it there it waits in
-//! a run queue, which is the scheduler's doing and no part of its script; before, it slept. A preempted task has not slept.
+//! The builder tracks which task runs where. Time on a CPU is run time. Time from a waking to the switch that brings
+//! the task to a CPU is a wait in a run queue; the scheduler decides about it, so it is no part of the script. Before
+//! the waking, the task slept. A preempted task has not slept.
 
 mod finish;
 
@@ -11,7 +12,7 @@ use super::{Begin, MOST_CPUS, MOST_TASKS, Notice, Replay, Step, TraceError};
 use std::collections::{BTreeMap, BTreeSet};
 use units::Ns;
 
-/// Builds the scripts of what was read. Events stand in the order of time.
+/// Builds the scripts from the events that were read, which are in the order of time.
 pub(super) fn build(recorded: &Recorded) -> Result<Replay, TraceError> {
     let first = recorded.events.first().map_or(Ns::ZERO, |event| event.time);
     let last = recorded.events.last().map_or(Ns::ZERO, |event| event.time);
@@ -22,7 +23,7 @@ pub(super) fn build(recorded: &Recorded) -> Result<Replay, TraceError> {
     Ok(builder.finish(last))
 }
 
-/// What a task is doing at the moment that the builder has reached.
+/// What a task is doing at the builder's current moment.
 #[derive(Clone, Copy, Debug)]
 enum Doing {
     /// Nothing is known of it yet.
@@ -48,12 +49,12 @@ struct Wakeup {
 
 #[derive(Clone, Copy, Debug)]
 enum Waker {
-    /// A place among the builder's wakeups, which name the task.
+    /// An index into the builder's wakeups, which name the task.
     Task(usize),
     Interrupt,
 }
 
-/// A step while it is not known yet which wakeups found their task asleep.
+/// A step of a script before it is known which wakeups found their task asleep.
 #[derive(Clone, Copy, Debug)]
 enum Draft {
     Done(Step),
@@ -70,14 +71,14 @@ struct Building {
     doing: Doing,
     /// CPU time since its last step.
     ran: u64,
-    /// A waking that came while it still ran, or was not seen to leave its CPU yet.
+    /// A waking that came while the task still ran, or before it was seen to leave its CPU.
     early: Option<Wakeup>,
     steps: Vec<Draft>,
-    /// A thread of its parent's process.
+    /// The task that created it as a thread of the same process.
     thread_of: Option<usize>,
     /// It was forked and has not run yet.
     just_born: bool,
-    /// What it does is the scheduler's own work.
+    /// Its work is the scheduler's own.
     ignored: bool,
 }
 
@@ -90,7 +91,7 @@ struct Edge {
 #[derive(Clone, Copy, Default)]
 struct Cpu {
     current: Option<usize>,
-    /// Whether a switch was seen, so that `current` is known, idle too.
+    /// Whether a switch was seen, so that `current` is known, even if the CPU is idle.
     known: bool,
     newest: Ns,
 }
@@ -102,12 +103,12 @@ struct Builder<'a> {
     by_pid: BTreeMap<u32, usize>,
     cpus: Vec<Cpu>,
     edges: Vec<Edge>,
-    /// Which event tells of wakeups: `sched_waking`, or where there is none `sched_wakeup`.
+    /// Whether `sched_waking` tells of wakeups; if there is none, `sched_wakeup` does.
     has_waking: bool,
     has_wakeups: bool,
-    /// By task's pid: how often it was woken in idle's context, and there by a softirq.
+    /// By the task's pid: how often it was woken while a CPU idled, and how often of these by a softirq.
     woken_from_idle: BTreeMap<u32, (u64, u64)>,
-    /// By waker's and wakee's pid, where the recording does not tell interrupts from tasks.
+    /// How often, by the waker's and wakee's pid; used where the recording does not tell interrupts from tasks.
     woken_by: BTreeMap<(u32, u32), u64>,
     /// Pids of tasks that were seen to start threads.
     leaders: BTreeSet<u32>,
@@ -144,7 +145,7 @@ impl<'a> Builder<'a> {
         builder
     }
 
-    /// Who is woken from where, over the whole recording.
+    /// Counts, over the whole recording, who is woken from which context.
     fn count_contexts(&mut self) {
         let mut current: BTreeMap<u32, u32> = BTreeMap::new();
         for event in &self.recorded.events {
@@ -183,7 +184,7 @@ impl<'a> Builder<'a> {
             What::Waking(_) | What::Wakeup(_) => {}
             What::Fork { child, thread } => self.fork(event, child, thread)?,
             What::WakeupNew(child) => self.wakeup_new(event, child)?,
-            // They have told the other events' contexts.
+            // These events only served to find the other events' contexts.
             What::Handler { .. } | What::Raise(_) => {}
             What::Lost(count) => self.lost(event.cpu, count),
         }
@@ -191,7 +192,7 @@ impl<'a> Builder<'a> {
         Ok(())
     }
 
-    /// The task of that number; a new one where it was not heard of yet.
+    /// The task of that number; a new one if the number was not seen before.
     fn task(&mut self, who: Who, cpu: u32) -> Result<usize, TraceError> {
         if let Some(&task) = self.by_pid.get(&who.pid) {
             let known = &mut self.tasks[task];
@@ -224,7 +225,7 @@ impl<'a> Builder<'a> {
         Ok(self.tasks.len() - 1)
     }
 
-    /// What its events say of its priority: the first is what it begins with, and others are steps.
+    /// Records a priority from an event: the first is what the task begins with, and each change is a step.
     fn saw_prio(&mut self, task: usize, prio: Option<i32>) {
         let building = &mut self.tasks[task];
         let Some(prio) = prio.filter(|prio| building.prio != Some(*prio)) else { return };
@@ -265,7 +266,7 @@ impl<'a> Builder<'a> {
         Ok(())
     }
 
-    /// A task that was thought to run on a CPU where another one is seen: it left when the CPU was last heard of.
+    /// This task was thought to run on a CPU where another is now seen: it left at the CPU's last event.
     fn left_unseen(&mut self, task: Option<usize>) {
         if let Some(task) = task
             && let Doing::Running { cpu, .. } = self.tasks[task].doing
@@ -275,7 +276,7 @@ impl<'a> Builder<'a> {
         }
     }
 
-    /// A task is seen running on `cpu`: if it was not seen to come there, since `since`.
+    /// A task is seen running on `cpu`. If its arrival was not seen, it has run since `since`.
     fn is_running(&mut self, task: usize, cpu: u32, since: Ns) {
         match self.tasks[task].doing {
             Doing::Running { cpu: known, .. } if known == cpu => {}
@@ -292,7 +293,7 @@ impl<'a> Builder<'a> {
                 building.doing = Doing::Running { since, cpu };
             }
             Doing::Asleep { woken, .. } if self.tasks[task].begin.is_none() && since == self.first => {
-                // It was woken before it went to sleep, having run there from the start.
+                // It was woken before it went to sleep, and has run there from the start.
                 let building = &mut self.tasks[task];
                 building.begin = Some(Begin::At(Ns::ZERO));
                 building.cpu = cpu;
@@ -326,9 +327,9 @@ impl<'a> Builder<'a> {
         }
     }
 
-    /// A task gets a CPU: whatever it slept for is over.
+    /// A task gets a CPU: any sleep of it has ended.
     fn arrive(&mut self, task: usize, time: Ns, cpu: u32) {
-        // Where no wakeups are told, a task that comes first now slept until now.
+        // In a recording without wakeups, a task that first appears now has slept until now.
         let unseen = if self.has_wakeups { Ns::ZERO } else { time - self.first };
         if let Doing::Running { cpu: other, .. } = self.tasks[task].doing
             && other != cpu
@@ -380,7 +381,7 @@ impl<'a> Builder<'a> {
         building.push(Draft::Done(step));
     }
 
-    /// On whose behalf the event was.
+    /// The task on whose behalf the event happened; `None` for an interrupt.
     fn waker(&mut self, event: &Event, wakee: Who) -> Result<Option<usize>, TraceError> {
         let cpu = self.cpus[event.cpu as usize];
         let running = match event.running {
@@ -394,10 +395,12 @@ impl<'a> Builder<'a> {
         let from_idle = self.woken_from_idle.get(&wakee.pid).copied().unwrap_or_default();
         let interrupt = match event.context {
             Context::Interrupt => true,
-            // Whom a softirq wakes while the CPU idles it wakes for a device; the loopback device's run in the sender's context alone.
+            // A softirq that also wakes this task while the CPU idles works for a device. The loopback device's
+            // softirqs run only in the sender's context.
             Context::Softirq => from_idle.1 > 0,
             Context::Task if self.recorded.flags || (self.recorded.timers && self.recorded.devices) => false,
-            // Nothing tells timers from tasks: whom nobody wakes as often as they do while a CPU idles.
+            // Nothing tells timers from tasks: guess a timer if the task is woken out of idle more often than by the
+            // running task.
             Context::Task => from_idle.0 > self.woken_by.get(&(running, wakee.pid)).copied().unwrap_or(0),
         };
         if interrupt || running == wakee.pid {
@@ -410,7 +413,7 @@ impl<'a> Builder<'a> {
         Ok((!self.tasks[task].ignored).then_some(task))
     }
 
-    /// An event names a task that was not seen to come to its CPU.
+    /// An event names a running task whose arrival on its CPU was not seen.
     fn found_running(&mut self, event: &Event, pid: u32) -> Result<usize, TraceError> {
         let cpu = self.cpus[event.cpu as usize];
         if cpu.known {
@@ -436,7 +439,7 @@ impl<'a> Builder<'a> {
         self.saw_first_prio(task, wakee.prio);
         let asleep = |since| Doing::Asleep { since, io: false, woken: None };
         if matches!(self.tasks[task].doing, Doing::Unseen) {
-            // It has slept since before the recording, or runs where nothing was seen of it yet.
+            // It has slept since before the recording, or runs on a CPU where nothing has been seen yet.
             self.tasks[task].doing = asleep(self.first);
             if let Some(cpu) = wakee.cpu.filter(|cpu| (*cpu as usize) < MOST_CPUS) {
                 self.tasks[task].cpu = cpu;
@@ -456,7 +459,7 @@ impl<'a> Builder<'a> {
         Ok(())
     }
 
-    /// Before its first switch a task is known by its wakeups alone.
+    /// Before its first switch only wakeups tell a task's priority.
     fn saw_first_prio(&mut self, task: usize, prio: Option<i32>) {
         let building = &mut self.tasks[task];
         if building.prio.is_none() && prio.is_some() {
@@ -465,7 +468,7 @@ impl<'a> Builder<'a> {
         }
     }
 
-    /// The waker's script gets a step that lasts if its task turns out to have slept.
+    /// Adds a step to the waker's script. It is kept only if its task turns out to have slept.
     fn edge(&mut self, event: &Event, from: usize, to: usize) -> Waker {
         let edge = self.edges.len();
         self.edges.push(Edge { from, to, used: false });
@@ -473,7 +476,7 @@ impl<'a> Builder<'a> {
         Waker::Task(edge)
     }
 
-    /// A running task, with its run time up to `time`.
+    /// The running task, with its run time counted up to `time`.
     fn now(&mut self, task: usize, time: Ns) -> &mut Building {
         let building = &mut self.tasks[task];
         if let Doing::Running { since, .. } = &mut building.doing {
@@ -490,10 +493,10 @@ impl<'a> Builder<'a> {
         }
         if let Some(old) = old {
             if self.tasks[old].just_born {
-                // Two events tell of one fork.
+                // Two events report the same fork.
                 return Ok(());
             }
-            // The number is used again: the end of its last owner was not seen.
+            // The number is used again: the exit of its last owner was not seen.
             self.left_unseen(Some(old));
             self.tasks[old].doing = Doing::Ended;
             self.by_pid.remove(&child.pid);
@@ -543,7 +546,7 @@ impl<'a> Builder<'a> {
         self.notice.lost = self.notice.lost.saturating_add(count);
         let current = self.cpus[cpu as usize].current.take();
         self.left_unseen(current);
-        // Who comes next is found, not missed.
+        // After a loss the next task on this CPU is found running; that is not a gap.
         let newest = self.cpus[cpu as usize].newest;
         self.cpus[cpu as usize] = Cpu { known: true, newest, ..Cpu::default() };
     }
@@ -563,7 +566,7 @@ impl Building {
     }
 }
 
-/// The stoppers' work is the scheduler's own, and idle is nobody's.
+/// The stoppers' work is the scheduler's own; the idle tasks are no tasks to replay.
 fn is_ignored(name: &str) -> bool {
     name.starts_with("migration/") || name.starts_with("swapper/")
 }

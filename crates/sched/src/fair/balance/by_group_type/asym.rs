@@ -10,7 +10,8 @@ use units::CpuId;
 impl<A: Arch> Sched<A> {
     /// fair.c: sched_group_asym(). Whether the idle `dst_cpu` is a better place than the group.
     ///
-    /// Differs: the order by CPU numbers, which kernels with group types never had, counts as the plain order of priorities.
+    /// Differs: the order by CPU numbers, which kernels with group types never had, is treated as the plain order of
+    /// priorities.
     pub(super) fn sched_group_asym(&mut self, env: &LbEnv, sds: &SdLbStats, sgs: &SgLbStats, group: SgId) -> bool {
         if !self.domains[env.sd].flags.has(SdFlags::SD_ASYM_PACKING) {
             return false;
@@ -33,7 +34,7 @@ impl<A: Arch> Sched<A> {
         }
     }
 
-    /// fair.c: asym_smt_can_pull_tasks(). The same between cores, of which at least one has several threads (v5.16).
+    /// fair.c: asym_smt_can_pull_tasks(). The same between cores, at least one of which has several threads (v5.16).
     fn asym_smt_can_pull_tasks(&self, dst_cpu: CpuId, sds: &SdLbStats, sgs: &SgLbStats, sg: SgId) -> bool {
         let local = sds.local.expect("the ring of groups begins with the local one");
         let sg_busy_cpus = sgs.group_weight - sgs.idle_cpus;
@@ -48,7 +49,8 @@ impl<A: Arch> Sched<A> {
         sds.local_stat.sum_nr_running == 0 && prefers()
     }
 
-    /// fair.c: sched_use_asym_prio(). Whether the priority of `cpu` counts: between cores only if its own is idle (v6.5).
+    /// fair.c: sched_use_asym_prio(). Whether the priority of `cpu` counts: between cores only if its own core is idle
+    /// (v6.5).
     pub(in crate::fair) fn sched_use_asym_prio(&mut self, sd: SdId, cpu: CpuId) -> bool {
         let flags = self.domains[sd].flags;
         flags.has(SdFlags::SD_ASYM_PACKING)
@@ -60,7 +62,7 @@ impl<A: Arch> Sched<A> {
         self.sched_use_asym_prio(sd, dst_cpu) && self.sched_asym_prefer(dst_cpu, src_cpu)
     }
 
-    /// Of two groups to pull from, whether `sg` is the one of lower priority.
+    /// Whether `sg` has the lower priority of two groups to pull from.
     pub(super) fn asym_pick_busiest(&self, sds: &SdLbStats, sg: SgId) -> bool {
         let Some(busiest) = sds.busiest else { return true };
         let (busiest, sg) = (self.packing_cpu(busiest), self.packing_cpu(sg));

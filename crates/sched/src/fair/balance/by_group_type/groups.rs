@@ -1,5 +1,4 @@
-//! fair.c: "Helpers for find_busiest_group": what the groups of a domain are doing, of which type each is, and which is
-//! busiest.
+//! fair.c: "Helpers for find_busiest_group": what the groups of a domain are doing, which type each has, and which is busiest.
 
 use crate::arch::Arch;
 use crate::core::Sched;
@@ -19,26 +18,26 @@ pub(in crate::fair) enum GroupType {
     /// Fewer tasks than CPUs, or capacity left.
     #[default]
     HasSpare,
-    /// As much to do as there is capacity; nobody need wait long.
+    /// As much to do as there is capacity; no task has to wait long.
     FullyBusy,
     /// A task is too big for its CPU.
     MisfitTask,
-    /// A core with several busy threads (v6.6).
+    /// A core has several busy threads (v6.6).
     SmtBalance,
-    /// The pulling CPU is a better place for its tasks (SD_ASYM_PACKING).
+    /// The pulling CPU is a better place for the group's tasks (SD_ASYM_PACKING).
     AsymPacking,
-    /// Affinity kept the level below from its balance.
+    /// Affinity kept the level below from being balanced.
     Imbalanced,
-    /// Tasks prefer the cache of the pulling CPU (v7.2).
+    /// Tasks prefer the LLC of the pulling CPU (v7.2).
     LlcBalance,
     Overloaded,
 }
 
-/// fair.c: struct sg_lb_stats. Loads in units of 1024 = a nice-0 task that always runs, capacities, utilizations and runnable
-/// time of 1024 = a CPU.
+/// fair.c: struct sg_lb_stats. For loads, 1024 is a nice-0 task that always runs; for capacities, utilizations and runnable time,
+/// 1024 is a CPU.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub(in crate::fair) struct SgLbStats {
-    /// `group_load` for each full CPU of capacity; only of overloaded groups.
+    /// `group_load` for each full CPU of capacity; only computed for overloaded groups.
     pub avg_load: u64,
     pub group_load: u64,
     pub group_capacity: u64,
@@ -53,13 +52,13 @@ pub(in crate::fair) struct SgLbStats {
     pub group_asym_packing: bool,
     pub group_smt_balance: bool,
     pub group_llc_balance: bool,
-    /// Tasks that prefer the cache of the pulling CPU.
+    /// Tasks that prefer the LLC of the pulling CPU.
     pub nr_pref_dst_llc: u32,
-    /// Load of the biggest misfit task; 0 without any.
+    /// Load of the biggest misfit task; 0 if there is none.
     pub group_misfit_task_load: u64,
-    /// Tasks of a CPU do not fit there.
+    /// Whether the tasks of a CPU do not fit on it.
     pub group_overutilized: bool,
-    /// It is no overloaded group, whatever it does.
+    /// Whether the group does not count as overloaded, whatever it does.
     pub never_overloaded: bool,
 }
 
@@ -71,7 +70,7 @@ pub(in crate::fair::balance) struct SdLbStats {
     pub total_load: u64,
     pub total_capacity: u64,
     pub avg_load: u64,
-    /// Tasks are to go to another child domain's CPUs first.
+    /// Whether tasks are to be spread to the CPUs of another child domain first.
     pub prefer_sibling: bool,
     pub busiest_stat: SgLbStats,
     pub local_stat: SgLbStats,
@@ -93,12 +92,12 @@ impl Default for SdLbStats {
     }
 }
 
-/// fair.c: capacity_greater(). Noticeably: by more than 5%.
+/// fair.c: capacity_greater(). Greater by more than 5%.
 pub(super) fn capacity_greater(a: u64, b: u64) -> bool {
     a * 1024 > b * 1078
 }
 
-/// fair.c: group_has_capacity(). Fewer tasks than CPUs, or less use than capacity while nobody waits long.
+/// fair.c: group_has_capacity(). Fewer tasks than CPUs, or less utilization than capacity while no task waits long.
 fn group_has_capacity(imbalance_pct: u32, sgs: &SgLbStats) -> bool {
     let pct = u64::from(imbalance_pct);
     if sgs.sum_nr_running < sgs.group_weight {
@@ -110,8 +109,8 @@ fn group_has_capacity(imbalance_pct: u32, sgs: &SgLbStats) -> bool {
     sgs.group_capacity * 100 > sgs.group_util * pct
 }
 
-/// fair.c: group_is_overloaded(). More tasks than CPUs, and no capacity left or long waits. A group with just as many may be
-/// neither this nor have capacity.
+/// fair.c: group_is_overloaded(). More tasks than CPUs, and no capacity left or long waits. A group with as many tasks as CPUs
+/// may be neither overloaded nor have capacity.
 fn group_is_overloaded(imbalance_pct: u32, sgs: &SgLbStats) -> bool {
     let pct = u64::from(imbalance_pct);
     if sgs.never_overloaded || sgs.sum_nr_running <= sgs.group_weight {
@@ -151,8 +150,8 @@ fn has_less_to_spare(sgs: &SgLbStats, busiest: &SgLbStats) -> bool {
 }
 
 impl<A: Arch> Sched<A> {
-    /// fair.c: update_sg_lb_stats(). Sums over the CPUs of a group, and what type that makes it. Sets `overloaded` if a CPU has
-    /// more than one task, or a misfit one, and `overutilized` if one's tasks do not fit there.
+    /// fair.c: update_sg_lb_stats(). Sums up the CPUs of a group, and determines its type. Sets `overloaded` if a CPU has more
+    /// than one task, or a misfit one, and `overutilized` if the tasks of a CPU do not fit on it.
     #[fentry(update_sg_lb_stats)]
     fn update_sg_lb_stats(
         &mut self,
@@ -220,7 +219,7 @@ impl<A: Arch> Sched<A> {
         sgs
     }
 
-    /// group_is_overloaded(), of what placement by energy looks after: whether no CPU of the group has more than fits there.
+    /// The part of group_is_overloaded() for energy-aware placement: whether no CPU of the group has more than fits there.
     #[inline]
     pub(in crate::fair) fn never_overloaded(&self, sgs: &SgLbStats) -> bool {
         unlikely(self.kernel.balance.energy_overload == EnergyOverload::IfOverutilized)
@@ -228,24 +227,24 @@ impl<A: Arch> Sched<A> {
             && !sgs.group_overutilized
     }
 
-    /// fair.c: sched_reduced_capacity(). Whether a task is alone on a CPU that lost capacity.
+    /// fair.c: sched_reduced_capacity(). Whether a task is alone on a CPU that has lost capacity.
     fn sched_reduced_capacity(&self, env: &LbEnv, cpu: CpuId) -> bool {
         self.counted_tasks(cpu) == 1 && self.check_cpu_capacity(cpu, env.sd)
     }
 
     /// fair.c: smt_balance(). Whether several tasks share the capacity of the group's core.
     ///
-    /// Differs: the caller sees to it that the pulling CPU idles.
+    /// Differs: the caller makes sure that the pulling CPU is idle.
     fn smt_balance(&self, sgs: &SgLbStats, group: SgId) -> bool {
         self.kernel.balance.smt_balance == SmtBalance::Present && self.is_smt_group(group) && sgs.sum_h_nr_running > 1
     }
 
-    /// Whether the group is a core of several threads: its flags are its child domain's.
+    /// Whether the group is a core of several threads: a group has the flags of its child domain.
     pub(super) fn is_smt_group(&self, group: SgId) -> bool {
         self.domains[group].flags.has(SdFlags::SD_SHARE_CPUCAPACITY)
     }
 
-    /// fair.c: smt_vs_nonsmt_groups(). Whether just one of the two has several threads in a core.
+    /// fair.c: smt_vs_nonsmt_groups(). Whether exactly one of the two is a core of several threads.
     pub(super) fn smt_vs_nonsmt_groups(&self, a: Option<SgId>, b: Option<SgId>) -> bool {
         a.zip(b).is_some_and(|(a, b)| self.is_smt_group(a) != self.is_smt_group(b))
     }
@@ -274,13 +273,13 @@ impl<A: Arch> Sched<A> {
                 MisfitStatus::AnyMisfit => sgs.group_misfit_task_load > busiest.group_misfit_task_load,
             },
             GroupType::SmtBalance if sgs.idle_cpus != 0 || busiest.idle_cpus != 0 => has_less_to_spare(sgs, busiest),
-            // Averages are equal, as they are only computed of overloaded groups: a core of several threads stays.
+            // Averages are only computed for overloaded groups, so these are equal: a core of several threads stays the busiest.
             GroupType::SmtBalance | GroupType::FullyBusy if smt_counts => {
                 let stays = sds.busiest.is_some_and(|busiest| self.is_smt_group(busiest));
                 sgs.avg_load > busiest.avg_load || sgs.avg_load == busiest.avg_load && !stays
             }
             GroupType::SmtBalance | GroupType::FullyBusy => sgs.avg_load > busiest.avg_load,
-            // No core is to be emptied of its only task where a CPU without siblings could give one.
+            // A core should not lose its only task while a CPU without siblings could give one.
             GroupType::HasSpare if smt_counts && self.smt_vs_nonsmt_groups(sds.busiest, Some(sg)) => {
                 !self.is_smt_group(sg) || sgs.sum_h_nr_running > 1
             }
@@ -348,8 +347,8 @@ impl<A: Arch> Sched<A> {
         sds
     }
 
-    /// fair.c: update_idle_cpu_scan(). How many CPUs of the cache, or of what else shares that, a wakeup shall look at for an idle one: fewer as their use
-    /// grows, none from 85% (100 / `imbalance_pct`) on:
+    /// fair.c: update_idle_cpu_scan(). How many CPUs of the LLC, or of the domain that shares the state, a wakeup may look at for
+    /// an idle one: fewer as their utilization grows, none from 85% (100 / `imbalance_pct`) on:
     ///
     /// ```text
     /// nr_idle_scan = CPUs * (1 - (use * imbalance_pct / 100)^2)

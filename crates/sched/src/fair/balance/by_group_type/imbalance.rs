@@ -11,17 +11,18 @@ use units::CpuId;
 
 const SCALE: u64 = SCHED_CAPACITY_SCALE as u64;
 
-/// fair.c: NUMA_IMBALANCE_MIN. Two tasks that talk to each other may stay on one node.
+/// fair.c: NUMA_IMBALANCE_MIN. Two tasks that communicate may stay on one node.
 const NUMA_IMBALANCE_MIN: i64 = 2;
 
-/// fair.c: adjust_numa_imbalance(). While a node runs up to `imb_numa_nr` tasks, two more than elsewhere are no imbalance.
+/// fair.c: adjust_numa_imbalance(). While a node runs at most `imb_numa_nr` tasks, having two more than elsewhere is no
+/// imbalance.
 pub(in crate::fair) fn adjust_numa_imbalance(imbalance: i64, dst_running: u32, imb_numa_nr: u32) -> i64 {
     if dst_running <= imb_numa_nr && imbalance <= NUMA_IMBALANCE_MIN { 0 } else { imbalance }
 }
 
 impl<A: Arch> Sched<A> {
-    /// fair.c: sibling_imbalance(). By how many tasks the busiest group exceeds the local one; where the numbers of cores
-    /// differ (v6.6), on average of both groups' cores and rounded.
+    /// fair.c: sibling_imbalance(). By how many tasks the busiest group exceeds the local one; if the numbers of cores
+    /// differ (v6.6), as an average over both groups' cores, rounded.
     fn sibling_imbalance(&self, env: &LbEnv, sds: &SdLbStats) -> i64 {
         let (local, busiest) = (i64::from(sds.local_stat.sum_nr_running), i64::from(sds.busiest_stat.sum_nr_running));
         let by_cores = self.kernel.balance.sibling_imbalance == SiblingImbalance::ByCores;
@@ -36,7 +37,7 @@ impl<A: Arch> Sched<A> {
         let excess = (ncores_local * busiest - ncores_busiest * local).max(0);
         let both = ncores_local + ncores_busiest;
         let imbalance = (2 * excess + both) / both;
-        // An empty group is used, however small.
+        // An empty group is used, however small it is.
         if imbalance <= 1 && local == 0 && busiest > 1 { 2 } else { imbalance }
     }
 
@@ -55,13 +56,13 @@ impl<A: Arch> Sched<A> {
         };
     }
 
-    /// calculate_imbalance(), where the local group has spare capacity.
+    /// calculate_imbalance(), if the local group has spare capacity.
     fn imbalance_for_spare_capacity(&self, env: &LbEnv, sds: &SdLbStats) -> (MigrationType, i64) {
         let (local, busiest) = (&sds.local_stat, &sds.busiest_stat);
         let sd = &self.domains[env.sd];
         if busiest.group_type > GroupType::FullyBusy && !sd.flags.has(SdFlags::SD_SHARE_LLC) {
             let free = local.group_capacity.saturating_sub(local.group_util);
-            // Utilization lags behind: this CPU idles, and over there somebody waits.
+            // Utilization lags behind: this CPU is idle, while a task waits over there.
             if env.idle != CpuIdleType::NotIdle && free == 0 {
                 return (MigrationType::Task, 1);
             }
@@ -70,17 +71,17 @@ impl<A: Arch> Sched<A> {
         let mut tasks = if busiest.group_weight == 1 || sds.prefer_sibling {
             self.sibling_imbalance(env, sds)
         } else {
-            // The kernel's difference has no sign: where fewer are idle here it is next to 2^32.
+            // The kernel's difference is unsigned: if fewer CPUs are idle here, it is close to 2^32.
             i64::from(local.idle_cpus.wrapping_sub(busiest.idle_cpus))
         };
         if sd.flags.has(SdFlags::SD_NUMA) {
             tasks = adjust_numa_imbalance(i64::from(tasks as i32), local.sum_nr_running + 1, sd.imb_numa_nr);
         }
-        // Half of the difference makes both equal.
+        // Moving half of the difference makes both equal.
         (MigrationType::Task, tasks >> 1)
     }
 
-    /// fair.c: find_busiest_group(). `None` if there is nothing to pull; else sets what to move.
+    /// fair.c: find_busiest_group(). `None` if there is nothing to pull; otherwise sets what to move.
     #[doc(alias = "sched_balance_find_src_group")]
     #[fentry(find_busiest_group)]
     pub(in crate::fair::balance) fn find_busiest_group_by_group_type(&mut self, env: &mut LbEnv) -> Option<SgId> {
@@ -94,8 +95,8 @@ impl<A: Arch> Sched<A> {
         sds.busiest.filter(|_| env.imbalance != 0)
     }
 
-    /// find_busiest_group() between its two labels: whether to compute an imbalance at all. While all tasks fit, placement by
-    /// energy is not to be undone.
+    /// find_busiest_group() between its two labels: whether to compute an imbalance at all. As long as all tasks fit,
+    /// energy-aware placement must not be undone.
     pub(in crate::fair::balance) fn is_unequal(&self, env: &LbEnv, sds: &mut SdLbStats) -> bool {
         let (local, busiest) = (&sds.local_stat, &sds.busiest_stat);
         match busiest.group_type {
@@ -126,7 +127,7 @@ impl<A: Arch> Sched<A> {
         busiest.group_type == GroupType::Overloaded || self.has_more_than_its_share(env, sds)
     }
 
-    /// find_busiest_group(), where nobody is overloaded: whether an idle CPU should get a task nonetheless.
+    /// find_busiest_group(), if no group is overloaded: whether an idle CPU should get a task nonetheless.
     fn has_more_than_its_share(&self, env: &LbEnv, sds: &SdLbStats) -> bool {
         let (local, busiest) = (&sds.local_stat, &sds.busiest_stat);
         if env.idle == CpuIdleType::NotIdle {
@@ -135,12 +136,12 @@ impl<A: Arch> Sched<A> {
         if busiest.group_type == GroupType::SmtBalance && self.smt_vs_nonsmt_groups(sds.local, sds.busiest) {
             return true;
         }
-        // One idle CPU more or less is no imbalance: to move it would only swap the groups.
+        // A difference of one idle CPU is no imbalance: moving a task would only swap the groups.
         let even = busiest.group_weight > 1 && local.idle_cpus <= busiest.idle_cpus + 1;
         !even && busiest.sum_h_nr_running != 1
     }
 
-    /// fair.c: find_busiest_queue(). Of the group's queues the one with most of what is to move.
+    /// fair.c: find_busiest_queue(). The queue of the group that has the most of what is to move.
     #[doc(alias = "sched_balance_find_src_rq")]
     #[fentry(find_busiest_queue)]
     pub(in crate::fair::balance) fn find_busiest_queue_by_group_type(
@@ -176,7 +177,7 @@ impl<A: Arch> Sched<A> {
                     }
                     continue;
                 }
-                // The task that runs cannot be taken.
+                // The running task cannot be taken.
                 MigrationType::Util if nr_running == 1 => continue,
                 MigrationType::Util => self.busiest_util(cpu),
                 MigrationType::Task => u64::from(nr_running),
@@ -216,7 +217,8 @@ impl<A: Arch> Sched<A> {
     }
 }
 
-/// calculate_imbalance(), where the local group is, or will be, overloaded: up to the average load here, and down to it there.
+/// calculate_imbalance(), if the local group is, or will be, overloaded: moves load until the local group rises, or the
+/// busiest falls, to the average.
 fn calculate_average_imbalance(env: &mut LbEnv, sds: &mut SdLbStats) {
     let busiest = sds.busiest_stat;
     let local = &mut sds.local_stat;
@@ -232,7 +234,7 @@ fn calculate_average_imbalance(env: &mut LbEnv, sds: &mut SdLbStats) {
         }
     }
     env.migration_type = MigrationType::Load;
-    // Unsigned, as in the kernel: a busiest group below the average does not hold the other side back.
+    // Unsigned, as in the kernel: a busiest group below the average does not limit the other side.
     let from_busiest = busiest.avg_load.wrapping_sub(sds.avg_load).wrapping_mul(busiest.group_capacity);
     let to_local = sds.avg_load.wrapping_sub(local.avg_load).wrapping_mul(local.group_capacity);
     env.imbalance = (from_busiest.min(to_local) / SCALE) as i64;

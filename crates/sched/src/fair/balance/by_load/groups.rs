@@ -13,12 +13,12 @@ use units::CpuId;
 pub(in crate::fair::balance) enum GroupType {
     #[default]
     Other,
-    /// Affinity kept the level below from its balance.
+    /// Affinity kept the level below from being balanced.
     Imbalanced,
     Overloaded,
 }
 
-/// fair.c: struct sg_lb_stats. Loads in units of 1024 = a nice-0 task that always runs, capacities of 1024 = a CPU.
+/// fair.c: struct sg_lb_stats. For loads, 1024 is a nice-0 task that always runs; for capacities, 1024 is a CPU.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub(in crate::fair::balance) struct SgLbStats {
     /// `group_load` for each full CPU of capacity.
@@ -47,18 +47,19 @@ pub(in crate::fair::balance) struct SdLbStats {
     pub local_stat: SgLbStats,
 }
 
-/// fair.c: group_has_capacity(). Fewer tasks than CPUs, or less use than capacity.
+/// fair.c: group_has_capacity(). Fewer tasks than CPUs, or less utilization than capacity.
 pub(super) fn group_has_capacity_by_load(imbalance_pct: u32, sgs: &SgLbStats) -> bool {
     sgs.sum_nr_running < sgs.group_weight || sgs.group_capacity * 100 > sgs.group_util * u64::from(imbalance_pct)
 }
 
-/// fair.c: group_is_overloaded(). More tasks than CPUs, and no capacity left. A group may be neither this nor have capacity.
+/// fair.c: group_is_overloaded(). More tasks than CPUs, and no capacity left. A group may be neither overloaded nor
+/// have capacity.
 fn group_is_overloaded_by_load(imbalance_pct: u32, sgs: &SgLbStats) -> bool {
     sgs.sum_nr_running > sgs.group_weight && sgs.group_capacity * 100 < sgs.group_util * u64::from(imbalance_pct)
 }
 
 impl<A: Arch> Sched<A> {
-    /// fair.c: get_sd_load_idx(). Which of `cpu_load[]` is read: long averages where moving a task costs much.
+    /// fair.c: get_sd_load_idx(). Which of `cpu_load[]` is read: a long average where moving a task is expensive.
     fn get_sd_load_idx(&self, env: &LbEnv) -> u32 {
         let sd = &self.domains[env.sd];
         match env.idle {
@@ -79,7 +80,7 @@ impl<A: Arch> Sched<A> {
         }
     }
 
-    /// fair.c: update_sg_lb_stats(). Sums over the CPUs of a group; sets `overload` if one has more than one task.
+    /// fair.c: update_sg_lb_stats(). Sums up the CPUs of a group; sets `overload` if one has more than one task.
     #[fentry(update_sg_lb_stats)]
     fn update_sg_lb_stats_by_load(
         &mut self,
@@ -97,7 +98,7 @@ impl<A: Arch> Sched<A> {
                 continue;
             }
             self.read_cpu_statistics(cpu);
-            // Leans towards the CPUs of the own group.
+            // This favours the CPUs of the local group.
             sgs.group_load +=
                 if local_group { self.target_load(cpu, load_idx) } else { self.source_load(cpu, load_idx) };
             sgs.group_util += self.cpu_util_cfs(cpu);
@@ -122,8 +123,8 @@ impl<A: Arch> Sched<A> {
         sgs
     }
 
-    /// The lines of a run queue that the statistics need: `nr_running` with `cpu_load[]`, `cfs.h_nr_running`, `cfs.avg`
-    /// with `runnable_load_avg`, and the capacities.
+    /// Charges the lines of a runqueue that the statistics read: `nr_running` with `cpu_load[]`, `cfs.h_nr_running`,
+    /// `cfs.avg` with `runnable_load_avg`, and the capacities.
     fn read_cpu_statistics(&mut self, cpu: CpuId) {
         self.read_rq_load(cpu);
         self.read_rq_cfs(cpu);
@@ -230,7 +231,7 @@ impl<A: Arch> Sched<A> {
         sds
     }
 
-    /// Whether a group has tasks that siblings of it should run.
+    /// Whether a group has tasks that its siblings should run.
     fn has_excess_tasks(&self, sgs: &SgLbStats, local: &SgLbStats) -> bool {
         match self.kernel.balance.prefer_sibling {
             PreferSibling::MoreThanOne => sgs.sum_nr_running > 1,
@@ -238,7 +239,7 @@ impl<A: Arch> Sched<A> {
         }
     }
 
-    /// fair.c: find_busiest_queue(). Of the group's queues the one with the most load for its capacity.
+    /// fair.c: find_busiest_queue(). The queue of the group with the most load per capacity.
     #[fentry(find_busiest_queue)]
     pub(in crate::fair::balance) fn find_busiest_queue_by_load(&mut self, env: &LbEnv, group: SgId) -> Option<CpuId> {
         let (mut busiest, mut busiest_load, mut busiest_capacity) = (None, 0, 1);

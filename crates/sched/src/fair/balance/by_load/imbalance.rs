@@ -9,11 +9,11 @@ use crate::topology::{CpuIdleType, SdFlags, SgId};
 use fentry::fentry;
 
 const SCALE: u64 = SCHED_CAPACITY_SCALE as u64;
-/// Shown weight of nice 0 (`scale_load_down(NICE_0_LOAD)`).
+/// The weight of nice 0 as users see it (`scale_load_down(NICE_0_LOAD)`).
 const NICE_0_WEIGHT: u64 = 1024;
 
 impl<A: Arch> Sched<A> {
-    /// fair.c: check_asym_packing(). Whether all load of the busiest group is to come to this better placed CPU.
+    /// fair.c: check_asym_packing(). Whether all load of the busiest group is to move to this better placed CPU.
     fn check_asym_packing(&self, env: &mut LbEnv, sds: &SdLbStats) -> bool {
         if !self.domains[env.sd].flags.has(SdFlags::SD_ASYM_PACKING) || env.idle == CpuIdleType::NotIdle {
             return false;
@@ -35,7 +35,7 @@ impl<A: Arch> Sched<A> {
         true
     }
 
-    /// fair.c: find_busiest_group(). `None` if there is nothing to pull; else sets the load to move.
+    /// fair.c: find_busiest_group(). `None` if there is nothing to pull; otherwise sets the load to move.
     #[fentry(find_busiest_group)]
     pub(in crate::fair::balance) fn find_busiest_group_by_load(&mut self, env: &mut LbEnv) -> Option<SgId> {
         let mut sds = self.update_sd_lb_stats_by_load(env);
@@ -75,7 +75,7 @@ impl<A: Arch> Sched<A> {
             return false;
         }
         if env.idle == CpuIdleType::Idle {
-            // One idle CPU more or less is no imbalance: to move it would only swap the groups.
+            // A difference of one idle CPU is no imbalance: moving a task would only swap the groups.
             busiest.group_type == GroupType::Overloaded || local.idle_cpus > busiest.idle_cpus + 1
         } else {
             100 * busiest.avg_load > u64::from(imbalance_pct) * local.avg_load
@@ -92,7 +92,7 @@ impl<A: Arch> Sched<A> {
             env.imbalance = 0;
             return self.fix_small_imbalance(env, sds);
         }
-        // Where no CPU idles, none is to be made idle: only what exceeds the capacity may go.
+        // If no CPU is idle, none is to become idle: only what exceeds the capacity may move.
         let mut load_above_capacity = u64::MAX;
         if busiest.group_type == GroupType::Overloaded && local.group_type == GroupType::Overloaded {
             let tasks = u64::from(busiest.sum_nr_running) * SCALE;
@@ -104,7 +104,7 @@ impl<A: Arch> Sched<A> {
                 };
             }
         }
-        // Neither below the average there, nor above it here.
+        // The busiest group must not fall below the average, nor the local one rise above it.
         let max_pull = (busiest.avg_load - sds.avg_load).min(load_above_capacity);
         let from_busiest = max_pull * busiest.group_capacity;
         let to_local = (sds.avg_load - local.avg_load) * local.group_capacity;
@@ -129,7 +129,7 @@ impl<A: Arch> Sched<A> {
             return;
         }
 
-        // Not enough for that, but the move may still let more capacity be used.
+        // The imbalance is too small for that, but a move may still put more capacity to use.
         let capa_now = busiest.group_capacity * busiest.load_per_task.min(busiest.avg_load)
             + local.group_capacity * local.load_per_task.min(local.avg_load);
         let mut capa_move = 0;

@@ -1,4 +1,4 @@
-//! Which group of CPUs is the busiest, and by how much.
+//! Behaviours: which group of CPUs is the busiest, and by how much.
 
 use crate::behaviour;
 

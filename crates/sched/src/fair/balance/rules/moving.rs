@@ -1,4 +1,4 @@
-//! What moves, and what happens when nothing does.
+//! Behaviours: what moves, and what happens when nothing does.
 
 use crate::behaviour;
 

@@ -1,4 +1,4 @@
-//! When balancing is tried, by whom, and what it may cost.
+//! Behaviours: when balancing is tried, by which CPU, and what it may cost.
 
 use crate::behaviour;
 

@@ -4,7 +4,7 @@ use super::*;
 use crate::fair::balance::by_load::groups::{GroupType, SdLbStats, SgLbStats};
 use crate::topology::SgId;
 
-/// A group of `cpus` CPUs with `tasks` tasks of load 1024.
+/// A group of `cpus` CPUs with `tasks` tasks of load 1024 each.
 fn group(cpus: u64, tasks: u64) -> SgLbStats {
     SgLbStats {
         avg_load: tasks * 1024 / cpus,
@@ -50,7 +50,7 @@ fn the_imbalance_of_two_groups_by_hand() {
     // 6 tasks against 4: averages 1536 and 1024, mean 1280: 256 on 4 CPUs, one task.
     assert_eq!(v4_5(group(4, 6), group(4, 4)), 1024);
     // 3 against 2 on 2 CPUs: averages 1536 and 1024, mean 1280: 256 on 2 CPUs is 512, less than a task. A task, scaled
-    // to the group, is 512: 1536 + 512 >= 1024 + 2 * 512, so it goes all the same.
+    // to the group, is 512: 1536 + 512 >= 1024 + 2 * 512, so it moves all the same.
     assert_eq!(v4_5(group(2, 3), group(2, 2)), 1024);
     // 5 against 4 on 4: averages 1280 and 1024, mean 1152: 128 on 4 CPUs; 1280 + 256 >= 1024 + 2 * 256.
     assert_eq!(v4_5(group(4, 5), group(4, 4)), 1024);
@@ -70,8 +70,8 @@ fn a_move_that_gains_capacity_is_made_by_hand() {
         sum_nr_running: 1,
         ..group(2, 1)
     };
-    // (50 - 27) * 2048 / 1024 = 46 > (27 - 5) * 2 = 44, less than the task of 100. imbn = 1, because 100 > 10:
-    // 50 + 50 >= 5 + 50, so the task goes.
+    // (50 - 27) * 2048 / 1024 = 46 > (27 - 5) * 2 = 44, less than the task of 100. imbn = 1, because 100 > 10: 50 + 50
+    // >= 5 + 50, so the task moves.
     assert_eq!(imbalance(V4_5_RC1, CpuIdleType::NotIdle, two_groups(task(100), task(10))), 100);
     // Two tasks of 30 against one of 40: averages 30 and 20, mean 25: 10 to move. Scaled task 15, imbn = 2:
     // 30 + 15 < 20 + 30. Now 2 * 30 + 2 * 20 = 100 is used; after: 2 * 15 + 2 * min(40, 20 + 15) = 100. No gain.
@@ -83,12 +83,12 @@ fn a_move_that_gains_capacity_is_made_by_hand() {
 fn two_overloaded_groups_leave_no_cpu_without_work() {
     let overloaded = |tasks| SgLbStats { group_type: GroupType::Overloaded, ..group(4, tasks) };
     // 12 tasks against 6 on 4 CPUs: 3072 and 1536, mean 2304. 768 above the mean; above the capacity 12 - 4 CPUs =
-    // 8192, for each CPU 2048: the mean binds in both eras. 768 * 4 = 3 tasks.
+    // 8192, or 2048 for each CPU: the mean is the limit in both eras. 768 * 4 = 3 tasks.
     for kernel in [V4_5_RC1, V4_15] {
         assert_eq!(imbalance(kernel, CpuIdleType::NotIdle, two_groups(overloaded(12), overloaded(6))), 3072);
     }
-    // 5 tasks of quadruple weight: 5120 on average, the other group 1280; mean 3200, 1920 above it. By capacity,
-    // 5 * 1024 - 4096 = 1024 may go, which is a task for the whole group or a quarter of one per CPU:
+    // 5 tasks of quadruple weight: 5120 on average, the other group 1280; mean 3200, 1920 above it. By capacity, 5 *
+    // 1024 - 4096 = 1024 may move, which is a task for the whole group or a quarter of one per CPU:
     let heavy = SgLbStats { avg_load: 5120, group_load: 20480, load_per_task: 512, ..overloaded(5) };
     let sds = two_groups(heavy, overloaded(5));
     assert_eq!(imbalance(V4_5_RC1, CpuIdleType::NotIdle, sds), 1024 * 4);
@@ -98,7 +98,7 @@ fn two_overloaded_groups_leave_no_cpu_without_work() {
 #[test]
 fn a_pinned_group_is_not_judged_by_its_average() {
     let pinned = SgLbStats { group_type: GroupType::Imbalanced, load_per_task: 3000, ..group(4, 4) };
-    // Averages 1024 and 512, mean 768: 256 * 4 = 1024, not less than a task's load, held to the mean, 768.
+    // Averages 1024 and 512, mean 768: 256 * 4 = 1024, which is no less than a task's load, limited to the mean, 768.
     assert_eq!(imbalance(V4_5_RC1, CpuIdleType::Idle, two_groups(pinned, group(4, 2))), 1024);
 }
 
@@ -135,21 +135,21 @@ fn what_counts_as_imbalance() {
     let load = |avg_load: u64| SgLbStats { avg_load, group_load: avg_load, group_capacity: 1024, ..group(1, 1) };
     assert!(!v4_5(NotIdle, load(117), load(100)) && v4_5(NotIdle, load(118), load(100)));
     assert!(!v4_5(NotIdle, load(100), load(118)), "the local group is the busier one");
-    // An idle CPU counts idle CPUs instead: one more than the other group has is none too many.
+    // An idle CPU compares numbers of idle CPUs instead: having one more than the other group is no imbalance.
     let with_idle = |idle_cpus, avg_load| SgLbStats { idle_cpus, ..load(avg_load) };
     assert!(!v4_5(Idle, with_idle(0, 200), with_idle(1, 100)) && v4_5(Idle, with_idle(0, 200), with_idle(2, 100)));
     assert!(v4_5(NewlyIdle, with_idle(0, 200), with_idle(1, 100)));
     let overloaded = SgLbStats { group_type: GroupType::Overloaded, group_no_capacity: true, ..with_idle(0, 200) };
     assert!(v4_5(Idle, overloaded, with_idle(1, 100)));
-    // A heavy task makes the local group look busy, but it has room: pulled all the same when about to idle, since v4.13
-    // when idle, never when busy.
+    // A heavy task makes the local group look busy, but it has room: it pulls all the same when about to idle, since
+    // v4.13 when idle, never when busy.
     let heavy = SgLbStats { sum_nr_running: 1, group_weight: 2, ..load(5000) };
     for (idle, forced) in [(NewlyIdle, [true, true]), (Idle, [false, true]), (NotIdle, [false, false])] {
         assert_eq!([V4_5_RC1, V4_15].map(|kernel| judged(kernel, idle, overloaded, heavy)), forced);
     }
     let full = SgLbStats { sum_nr_running: 2, group_util: 1024, ..heavy };
     assert!(!v4_5(NewlyIdle, overloaded, full), "no room");
-    // Averages do not matter where affinity is the trouble.
+    // Averages do not matter if affinity is the problem.
     assert!(v4_5(NotIdle, SgLbStats { group_type: GroupType::Imbalanced, ..load(1) }, load(2)));
 }
 
@@ -168,10 +168,10 @@ fn the_busiest_queue_is_the_one_with_most_load_for_its_capacity() {
     sched.hogs(CPU0, 3);
     sched.hogs(CPU1, 2);
     assert_eq!(busiest(&mut sched, 100), Some(CPU0));
-    // 2048 on 500 is more than 3072 on 1024.
+    // 2048 of load on a capacity of 500 is more than 3072 on 1024.
     sched.rq[CPU1].cpu_capacity = 500;
     assert_eq!(busiest(&mut sched, 100), Some(CPU1));
-    // One task that is more than the imbalance is no use, unless its CPU has lost capacity.
+    // A single task that exceeds the imbalance is of no use, unless its CPU has lost capacity.
     let mut sched = machine(V4_5_RC1, CpuTopology::symmetric(2, 1, 1, 2, 1));
     sched.hogs(CPU0, 1);
     assert_eq!((busiest(&mut sched, 1023), busiest(&mut sched, 1024)), (None, Some(CPU0)));

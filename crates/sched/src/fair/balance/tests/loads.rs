@@ -1,4 +1,4 @@
-//! Loads as balancing sees them: of tasks in groups, of what blocked, and capacities.
+//! Loads as balancing sees them: tasks in groups, blocked load, and capacities.
 
 use super::*;
 use crate::topology::SdFlags;
@@ -19,7 +19,7 @@ fn a_task_in_a_group_weighs_its_share_of_the_share() {
     // The group is 2047 * 1024 / 2048 = 1023 of the CPU's load, and the task half of that: 1024 * 1023 / 2048.
     assert_eq!(sched.task_h_load(p), 511);
     assert_eq!((sched.cfs_rq[root].h_load, sched.cfs_rq[queue].h_load), (2047, 1023));
-    // Within a jiffy the shares stay, the task's own part does not.
+    // Within a jiffy the group's share stays the same, the task's own part does not.
     sched.se[entity].avg.load_avg = 0;
     sched.se[se].avg.load_avg = 512;
     assert_eq!(sched.task_h_load(p), 255);
@@ -84,7 +84,7 @@ fn balancing_renews_capacities() {
     sched.balance(CPU0, package, CpuIdleType::NotIdle);
     assert_eq!(capacity(&sched, package), 441 + 589);
     assert!(sched.check_cpu_capacity(CPU0, core), "a quarter is more than the 10% of this level");
-    // Before it goes idle a CPU does not renew them, unless they are old.
+    // Newly-idle balancing does not update them, unless they are old.
     sched.rq[CPU0].rt_avg = 0;
     sched.balance(CPU0, core, CpuIdleType::NewlyIdle);
     assert_eq!(sched.capacity_of(CPU0), 441);
@@ -102,7 +102,7 @@ fn a_squeezed_task_is_pushed_to_a_cpu_with_room() {
     sched.rq[CPU0].cpu_capacity = 700;
     let sd = sched.lowest_domain(CPU1);
     let env = LbEnv { src_cpu: CPU0, ..sched.env(CPU1, sd, CpuIdleType::Idle) };
-    // 700 * 117% < 1024: worth it, without any failure before.
+    // 700 * 117% < 1024: worth it, even without a failure before.
     assert!(sched.need_active_balance(&env));
     let busy = LbEnv { src_cpu: CPU0, ..sched.env(CPU1, sd, CpuIdleType::NotIdle) };
     assert!(!sched.need_active_balance(&busy));
@@ -135,7 +135,7 @@ fn packing_brings_tasks_to_the_first_cpu() {
         sched.run_something(CPU1);
         sched.cool_down();
         let mut env = sched.env(CPU0, sd, CpuIdleType::Idle);
-        // One task against none is no imbalance of averages between idle CPUs, but all of its load is to come.
+        // One task against none is no imbalance of averages between idle CPUs, but all of its load is to be pulled.
         assert!(sched.find_busiest_group_by_load(&mut env).is_some());
         assert_eq!(env.imbalance, 1024, "{}", sched.kernel.name);
         let newly = LbEnv { src_cpu: CPU1, ..sched.env(CPU0, sd, CpuIdleType::NewlyIdle) };

@@ -46,7 +46,7 @@ impl Machine {
         self.arch.now += ms * 1_000_000;
     }
 
-    /// A task that wants to run for ever, queued on `cpu` and allowed on `allowed`.
+    /// A task that wants to run forever, queued on `cpu` and allowed on `allowed`.
     fn hog_for(&mut self, cpu: CpuId, allowed: CpuMask) -> TaskId {
         self.hog_in(ROOT_TASK_GROUP, cpu, allowed)
     }
@@ -77,7 +77,7 @@ impl Machine {
         self.schedule(false).expect("something to run")
     }
 
-    /// Makes every task look as if it had not run for long, and `cpu_load[]` as if all had been queued for ever.
+    /// Makes every task look as if it had not run for long, and `cpu_load[]` as if all had been queued forever.
     fn cool_down(&mut self) {
         self.pass_ms(1000);
         for cpu in (0..self.nr_cpus()).map(CpuId::new) {
@@ -88,8 +88,8 @@ impl Machine {
         }
     }
 
-    /// One jiffy: ticks on all CPUs but those that idle without them, the softirqs and stoppers they lead to, and the
-    /// interrupts that they send.
+    /// One jiffy: ticks on all CPUs except those that idle without them, the softirqs and stoppers that follow, and the
+    /// interrupts that these send.
     fn jiffy(&mut self) {
         self.pass_ms(1);
         for cpu in (0..self.nr_cpus()).map(CpuId::new) {
@@ -106,7 +106,7 @@ impl Machine {
         }
     }
 
-    /// The CPU does what it was told to: switches, runs its stopper, stops or restarts its tick.
+    /// The CPU does what it was told: it switches, runs its stopper, stops or restarts its tick.
     fn settle(&mut self, cpu: CpuId) {
         while self.rq[cpu].need_resched || self.rq[cpu].curr.is_some() && self.rq[cpu].curr == self.rq[cpu].stop {
             if self.rq[cpu].tick_stopped {

@@ -1,4 +1,4 @@
-//! Which tasks move, how many, and what keeps them.
+//! Which tasks move, how many, and what prevents it.
 
 use super::*;
 use crate::features::Feature;
@@ -10,7 +10,7 @@ fn a_pile_of_hogs_spreads_over_idle_cpus() {
         sched.hogs(CPU0, 8);
         sched.run_something(CPU0);
         sched.cool_down();
-        // Each idle CPU in turn takes what brings it to the average, 2 tasks of 8.
+        // Each idle CPU in turn pulls what brings it to the average: 2 tasks of 8.
         for cpu in [1, 2, 3].map(CpuId) {
             let sd = sched.lowest_domain(cpu);
             sched.pass_ms(1);
@@ -26,7 +26,7 @@ fn a_pile_of_hogs_spreads_over_idle_cpus() {
 
 #[test]
 fn pinned_tasks_stay() {
-    // Until v4.12 the next try finds no busiest group and takes that for balance, which clears the flag for the parent.
+    // Until v4.12 the retry finds no busiest group and treats that as balanced, which clears the flag for the parent.
     for (kernel, flagged, lb_nobusyg) in [(V4_5_RC1, false, 1), (V4_15, true, 0)] {
         let mut sched = machine(kernel, CpuTopology::symmetric(2, 1, 1, 2, 1));
         let p = [0, 1, 2].map(|_| sched.hog_for(CPU0, cpus(&[0])));
@@ -55,7 +55,7 @@ fn some_pinned_tasks_flag_the_parent_group() {
             sched.hog_for(CPU0, cpus(&[0]));
         }
         sched.cool_down();
-        // What may move runs, what does not run may not move.
+        // The task that may move is running, the waiting one may not move.
         let sd = sched.lowest_domain(CPU1);
         assert_eq!(sched.balance(CPU1, sd, CpuIdleType::Idle), 0);
         assert!(sched.is_flagged_imbalanced(sd));
@@ -95,8 +95,8 @@ fn who_could_not_take_a_task_is_not_asked_again() {
     sched.cool_down();
     let sd = sched.domains[sched.lowest_domain(first)].parent.expect("two sockets");
     let mut env = LbEnv { src_cpu: CPU0, imbalance: 3000, ..sched.env(first, sd, CpuIdleType::Idle) };
-    // The task for the first CPU of the group goes there, those for the second and third in further rounds, until the
-    // last one, which an idle CPU does not take.
+    // The task for the first CPU of the group moves there; those for the second and third move in further rounds,
+    // except for the last one, which an idle CPU does not take.
     assert_eq!(sched.pull_tasks(&mut env), 2);
     assert_eq!(sched.nr_running(), [1, 0, 0, 1, 0, 1]);
     assert_eq!((env.dst_cpu, env.cpus.list().as_str()), (third, "0-2,4-5"));
@@ -188,7 +188,7 @@ fn a_long_queue_is_taken_in_portions() {
     let sd = sched.lowest_domain(CPU1);
     let env = sched.env(CPU1, sd, CpuIdleType::NewlyIdle);
     let mut env = LbEnv { src_cpu: CPU0, imbalance: 1 << 40, loop_max: 100, ..env };
-    // The step that sees that it is time for a break counts as one, and the last task is left.
+    // The step that notices that a break is due counts as one, and the last task is left.
     for (portion, breaks) in [(32, true), (31, true), (16, false)] {
         assert_eq!(sched.detach_tasks(&mut env), portion);
         assert_eq!(std::mem::take(&mut env.flags.need_break), breaks);
@@ -204,8 +204,8 @@ fn one_pass_is_limited() {
     let sd = sched.lowest_domain(CPU1);
     sched.sysctl.sched_nr_migrate = 3;
     assert_eq!(sched.balance(CPU1, sd, CpuIdleType::NewlyIdle), 3);
-    // Half of 77 + 3 would be 37 more. But what a task weighs is a part of the queue's load as it was at the jiffy's
-    // begin, over the load that is left: the sum of 77 / 77, 77 / 76, 77 / 75 ... reaches 37 with the 30th.
+    // Half of 77 + 3 would be 37 more. But a task's load is its part of the queue's load at the beginning of the jiffy,
+    // over the load that is left: the sum of 77 / 77, 77 / 76, 77 / 75 ... reaches 37 with the 30th.
     sched.sysctl.sched_nr_migrate = 100;
     sched.pass_ms(1);
     assert_eq!(sched.balance(CPU1, sd, CpuIdleType::NewlyIdle), 30);

@@ -1,4 +1,4 @@
-//! CPUs without ticks: who is kicked, who balances for whom, and what becomes of their load averages.
+//! CPUs without ticks: which are kicked, which CPU balances for which, and what happens to their load averages.
 
 use super::*;
 use crate::fair::nohz::NohzFlags;
@@ -28,7 +28,7 @@ fn a_busy_tick_kicks_the_first_idle_cpu_which_balances_for_all() {
         sched.scheduler_tick();
         assert_eq!(sched.arch.interrupts, [(CPU0, CPU1)]);
         assert_eq!(sched.nohz.next_balance, next_balance + 1, "the next tick may kick again");
-        // A second kick before the first has arrived is none.
+        // A second kick before the first has arrived has no effect.
         sched.on_cpu(CPU0);
         sched.trigger_load_balance(CPU0);
         assert_eq!(sched.arch.interrupts.len(), 1);
@@ -36,7 +36,7 @@ fn a_busy_tick_kicks_the_first_idle_cpu_which_balances_for_all() {
         assert!(Scheduler::scheduler_ipi(&mut sched, CPU1), "the softirq is raised");
         assert!(sched.rq[CPU1].idle_balance);
         Scheduler::run_rebalance_domains(&mut sched, CPU1);
-        // Others come first: the task that waited goes to CPU 2, which is told.
+        // Other CPUs come first: the waiting task goes to CPU 2, which is notified.
         assert_eq!(sched.nr_running(), [1, 0, 1, 0], "{}", sched.kernel.name);
         assert_eq!(sched.arch.interrupts[1..], [(CPU1, CPU2)]);
         assert_eq!(sched.rq[CPU1].nohz_flags, NohzFlags::NONE);
@@ -65,7 +65,7 @@ fn who_balances_for_others_stops_when_work_comes() {
     sched.nohz_idle_balance(CpuIdleType::Idle);
     assert_eq!(sched.nr_running(), [2, 0, 0, 0]);
     assert_eq!(sched.rq[CPU1].nohz_flags, NohzFlags::NONE);
-    // Nor does a CPU that is not idle begin.
+    // Nor does a CPU begin that is no longer idle.
     sched.rq[CPU1].nohz_flags = NohzFlags::NOHZ_BALANCE_KICK;
     sched.rq[CPU1].need_resched = false;
     sched.nohz_idle_balance(CpuIdleType::NotIdle);
@@ -85,7 +85,7 @@ fn only_the_first_cpu_of_the_mask_is_asked() {
     sched.on_cpu(CPU0);
     sched.trigger_load_balance(CPU0);
     assert_eq!(sched.arch.interrupts, []);
-    // Its tick takes it out.
+    // Its tick removes it.
     sched.on_cpu(CPU1);
     sched.trigger_load_balance(CPU1);
     assert_eq!((sched.nohz.nr_cpus, sched.nohz.idle_cpus_mask.list().as_str()), (2, "2-3"));
@@ -103,7 +103,7 @@ fn no_kick_before_its_time_or_without_need() {
     assert!(!sched.nohz_kick_needed(CPU0));
     sched.pass_ms(1);
     assert!(sched.nohz_kick_needed(CPU0));
-    // One task alone is reason only while another CPU of the cache is busy.
+    // A single task is a reason only while another CPU of the LLC is busy.
     let mut sched = machine(V4_15, CpuTopology::symmetric(1, 1, 1, 4, 1));
     for cpu in [CPU1, CPU2, CpuId(3)] {
         sched.go_idle(cpu);
@@ -120,7 +120,7 @@ fn no_kick_before_its_time_or_without_need() {
 
 #[test]
 fn busy_cpus_of_a_cache_are_counted_where_each_era_counts_them() {
-    // Two sockets of two cores. v4.5 counts in the first group of the domain above the cache, v4.15 in the cache's domain.
+    // Two sockets of two cores. v4.5 counts in the first group of the domain above the LLC, v4.15 in the LLC domain.
     let count = |sched: &Machine, cpu: CpuId| match sched.domains.sd_llc_shared[cpu] {
         Some(shared) => sched.domains[shared].nr_busy_cpus,
         None => {
@@ -149,7 +149,8 @@ fn busy_cpus_of_a_cache_are_counted_where_each_era_counts_them() {
 
 #[test]
 fn time_without_ticks_is_caught_up_with_when_they_return() {
-    // 1024 for all averages; 3 ticks missed with nothing to do. From v4.7 the load at the tick's stop counts.
+    // All averages are 1024; 3 ticks are missed with nothing to do. From v4.7 on, the load when the tick stopped
+    // counts.
     for (kernel, expected) in [(V4_5_RC1, [0, 128, 432, 686, 840]), (V4_15, [0, 128, 432, 686, 840])] {
         let mut sched = flat(kernel, 2);
         sched.rq[CPU0].cpu_load = [1024; 5];
@@ -158,7 +159,7 @@ fn time_without_ticks_is_caught_up_with_when_they_return() {
         sched.pass_ms(3);
         sched.tick_nohz_idle_restart(CPU0);
         assert_eq!(sched.rq[CPU0].cpu_load, expected, "{}", sched.kernel.name);
-        // Nothing is missed twice.
+        // No tick is missed twice.
         sched.tick_nohz_idle_restart(CPU0);
         assert_eq!(sched.rq[CPU0].cpu_load, expected);
     }
@@ -166,7 +167,7 @@ fn time_without_ticks_is_caught_up_with_when_they_return() {
 
 #[test]
 fn a_tick_amid_time_without_ticks() {
-    // Before v4.7 it counted as one tick, later as all that were missed: 1024 >> 3, and 1024 / 2 for one.
+    // Before v4.7 this counts as one tick, later as all that were missed: 1024 >> 3, and 1024 / 2 for one.
     for (kernel, average) in [(V4_5_RC1, 512), (V4_15, 128)] {
         let mut sched = flat(kernel, 2);
         sched.rq[CPU0].cpu_load = [1024; 5];
@@ -193,7 +194,7 @@ fn a_busy_tick_looks_for_idle_cpus_only_when_they_are_due() {
             let looks = lines.map(|line| sched.arch.loaded.contains(&line));
             (looks, std::mem::take(&mut sched.arch.interrupts).len())
         };
-        // The mask lies by itself.
+        // The mask is on a line of its own.
         assert_eq!(looks(false), ([false, true], 0), "{}", kernel.name);
         assert_eq!(looks(true), ([true, true], 1), "{}", kernel.name);
     }
@@ -216,7 +217,7 @@ fn who_idles_without_ticks_is_counted_beside_when_they_are_due_and_away_from_the
         sched.nohz_balance_exit_idle(CPU1);
         assert_eq!(take(&mut sched).into_iter().filter(|line| [mask, counts].contains(line)).count(), 2);
     }
-    // Until v4.16 a kick puts off the next one, whoever it finds.
+    // Until v4.16 a kick postpones the next one, whichever CPU it finds.
     let mut sched = one_busy_cpu(V4_5_RC1, CpuTopology::symmetric(1, 1, 1, 2, 1));
     let [mask, counts] = [GlobalLine::NohzMask, GlobalLine::NohzBalance].map(|line| sched.layout.global(line));
     sched.on_cpu(CPU0);

@@ -1,10 +1,10 @@
-//! What the pick by deadline tells balancing: who only seems to be there, and who has had more than its share.
+//! What EEVDF tells balancing: which tasks only seem to be there, and which have had more than their share.
 
 use super::*;
 use crate::cpu_topology::{EmPerfDomain, EmState, EnergyModel};
 use crate::fair::balance::by_group_type::groups::GroupType;
 
-/// May the task go from CPU 0 to CPU 1?
+/// Whether the task may move from CPU 0 to CPU 1.
 fn may_go(sched: &mut Machine, p: TaskId, migration_type: MigrationType) -> bool {
     let sd = sched.lowest_domain(CPU1);
     sched.on_cpu(CPU1);
@@ -65,7 +65,7 @@ fn sleepers_that_are_still_queued_do_not_count() {
         let sds = sched.update_sd_lb_stats(&mut env);
         let stats = sds.busiest_stat;
         assert_eq!((stats.sum_h_nr_running, stats.sum_nr_running), (counted, 2), "{}", sched.kernel.name);
-        // A queue with nobody else is no busiest one.
+        // A queue with no other task is not the busiest.
         sched.cfs_rq[cfs].h_nr_delayed = 2;
         let group = sds.busiest.expect("that of CPU 0");
         env.migration_type = MigrationType::Task;
@@ -120,7 +120,7 @@ fn each_kind_of_imbalance_is_counted_by_itself() {
     sched.cool_down();
     let sd = sched.lowest_domain(CPU1);
     assert!(sched.balance(CPU1, sd, CpuIdleType::Idle) > 0);
-    // A CPU of its own cache with room: tasks are counted, and half of the difference in idle CPUs, of which there are 0 and 1.
+    // A CPU in the same LLC with room: tasks are counted, and half of the difference between 0 and 1 idle CPUs.
     let by_task = |sched: &Machine| sched.domains.stats(sd).lb_imbalance_task[0];
     let stats = sched.domains.stats(sd).clone();
     assert!(by_task(&sched) > 0);

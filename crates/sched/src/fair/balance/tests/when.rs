@@ -1,4 +1,4 @@
-//! When a CPU balances, and when it leaves it.
+//! When a CPU balances, and when it does not.
 
 use super::*;
 use crate::core::class::BalanceFair;
@@ -37,7 +37,7 @@ fn newidle_gives_up_where_it_would_cost_more_than_it_brings() {
     sched.on_cpu(CPU1);
     assert_eq!(sched.idle_balance(CPU1), 0);
     assert_eq!(sched.rq[CPU1].idle_stamp, sched.rq[CPU1].clock);
-    // Not even looked at: shorter idle than a migration costs, or no CPU with two tasks.
+    // Not even tried: the idle time is shorter than a migration costs, or no CPU has two tasks.
     sched.domains[sd].max_newidle_lb_cost = 0;
     sched.rq[CPU1].avg_idle = 499_999;
     assert_eq!(sched.idle_balance(CPU1), 0);
@@ -51,7 +51,7 @@ fn newidle_gives_up_where_it_would_cost_more_than_it_brings() {
 
 #[test]
 fn newidle_asks_everybody_for_work_only_once_it_has_time_for_it() {
-    // `rd->overload` is everybody's line, `avg_idle` its own.
+    // All CPUs write the line of `rd->overload`; `avg_idle` is the CPU's own.
     for (kernel, asks_first) in [(V4_5_RC1, false), (V6_12, true)] {
         let mut sched = flat(kernel, 2);
         let overload = sched.layout.root_domain(0);
@@ -169,7 +169,7 @@ fn a_task_that_sleeps_makes_room_for_one_that_waits_elsewhere() {
     }
 }
 
-/// Two hogs on the first of two CPUs, and no dice that decide who may look for tasks.
+/// Two hogs on the first of two CPUs, and no dice that decide whether a CPU may look for tasks.
 fn two_hogs_beside_an_idle_cpu(kernel: Kernel) -> Machine {
     let mut sched = flat(kernel, 2);
     assert_eq!(sched.sched_feat_set(Feature::NI_RANDOM, false), Ok(()));
@@ -191,7 +191,7 @@ fn an_idle_cpu_that_is_told_to_reschedule_looks_for_tasks_until_v6_11() {
         assert_eq!(sched.domains.stats(sd).lb_count[2], u32::from(looks), "{}", sched.kernel.name);
         assert!(!sched.rq[CPU1].need_resched, "it was heard in either");
     }
-    // Nobody can give anything: once more it counts as gone idle, or not.
+    // No CPU has a task to give: this counts as going idle once more, or does not.
     for (kernel, goidle) in [(V6_1, 1), (V6_12, 0)] {
         let mut sched = flat(kernel, 2);
         sched.on_cpu(CPU1);
@@ -221,12 +221,13 @@ fn a_fair_task_that_leaves_looks_for_another_one_before_a_real_time_task_runs_si
     }
 }
 
-/// v7.2, but for when the fair class looks for tasks elsewhere.
+/// v7.2, but with a choice of when the fair class looks for tasks elsewhere.
 fn looking(balance_fair: BalanceFair) -> Kernel {
     Kernel { core: CoreRules { balance_fair, ..V7_2.core }, ..V7_2 }
 }
 
-/// [`two_hogs_beside_an_idle_cpu`], but that other CPU has a fair task that runs, and may run nowhere else, and a real-time task that waits.
+/// [`two_hogs_beside_an_idle_cpu`], but the other CPU runs a fair task, which may run nowhere else, while a real-time
+/// task waits.
 fn two_hogs_beside_two_classes(kernel: Kernel) -> (Machine, TaskId, TaskId) {
     let mut sched = two_hogs_beside_an_idle_cpu(kernel);
     let [first, second] = [(); 2].map(|()| sched.hog_for(CPU1, cpus(&[1])));
@@ -252,14 +253,16 @@ fn a_fair_task_that_leaves_is_not_replaced_where_the_class_looks_as_it_picks() {
     }
 }
 
-/// It finds none, as no level is searched for a CPU that has any task: it is asked, refuses, and the CPU counts as one that idles.
+/// It finds none, because no level is searched for a CPU that has any task: it is called, refuses, and the CPU counts
+/// as idle.
 #[test]
 fn the_fair_server_looks_for_tasks_elsewhere_where_the_class_looks_as_it_picks() {
     for (balance_fair, looks) in [(BalanceFair::NothingRuns, 0), (BalanceFair::NoFairTask, 0), (BalanceFair::InPick, 1)]
     {
         let (mut sched, fair, fifo) = two_hogs_beside_two_classes(looking(balance_fair));
         let sd = sched.lowest_domain(CPU1);
-        // The server waits for its time, which nobody cancels though the only fair task rises, and sleeps.
+        // The server waits for its time; nothing cancels that, although the only fair task changes its class and
+        // sleeps.
         assert_eq!(sched.sched_setscheduler(fair, Policy::Fifo, 20), Ok(()));
         assert_eq!(sched.schedule(true), Some(fair), "{balance_fair:?}");
         sched.task[fair].state = TaskState::Interruptible;
@@ -273,7 +276,7 @@ fn the_fair_server_looks_for_tasks_elsewhere_where_the_class_looks_as_it_picks()
         assert_eq!(sched.schedule(true), Some(fifo), "{balance_fair:?}");
         assert!(!sched.dl[CPU1].fair_server.dl_server_active, "nobody is there to be served");
         assert_eq!(sched.domains.stats(sd).lb_count[2] - before, looks, "{balance_fair:?}");
-        // Who waited before does not count as one that came meanwhile (rq_modified_above()).
+        // A task that waited before does not count as one that came meanwhile (rq_modified_above()).
         let clock = sched.rq[CPU1].clock;
         assert_eq!(sched.rq[CPU1].idle_stamp, if looks == 1 { clock } else { 0 }, "{balance_fair:?}");
     }
@@ -314,7 +317,7 @@ fn levels_that_are_serialized_are_balanced_by_one_at_a_time() {
     sched.arch.ns_per_read = 1;
     Scheduler::run_rebalance_domains(&mut sched, CPU0);
     assert_eq!(counts(&sched), [2, 1]);
-    // The lock was held while that level was balanced, which took its time.
+    // The lock was held while that level was balanced, which took some time.
     let Balancing { from, until } = sched.balance.balancing;
     assert!(now < from && from < until && until.0 <= sched.arch.now);
 }
@@ -353,12 +356,12 @@ fn busy_cpus_balance_rarely_and_costs_decay() {
     sched.on_cpu(CPU0);
     sched.rq[CPU0].idle_balance = false;
     sched.run_rebalance_domains();
-    // Balanced: the interval doubles to 8 ms, 32 times that while busy.
+    // Balanced: the interval doubles to 8 ms, and is 32 times that while busy.
     assert_eq!(sched.rq[CPU0].next_balance, 1000 + 8 * 32);
     assert_eq!(sched.domains[sd].max_newidle_lb_cost, 2_530_000);
     assert_eq!(sched.rq[CPU0].max_idle_balance_cost, 2_530_000);
     assert_eq!(sched.domains[sd].next_decay_max_lb_cost, 2000);
-    // Not due: nothing happens until then.
+    // Nothing is due until then.
     let count = sched.domains.stats(sd).lb_count;
     sched.pass_ms(200);
     sched.run_rebalance_domains();
@@ -367,7 +370,7 @@ fn busy_cpus_balance_rarely_and_costs_decay() {
 
 #[test]
 fn between_nodes_one_cpu_searches_at_a_time_and_the_others_count_as_balanced() {
-    // Nobody has anything to give: a search ends without a busiest group.
+    // No CPU has a task to give: a search ends without a busiest group.
     for (kernel, searches) in [(V6_12, 1), (V7_2, 0)] {
         for idle in [CpuIdleType::Idle, CpuIdleType::NewlyIdle] {
             let mut sched = machine(kernel, CpuTopology::symmetric(2, 1, 1, 2, 1));
@@ -415,7 +418,7 @@ fn load_is_aged_before_the_lock_is_dropped() {
         sched.pass_ms(1);
         sched.arch.locked.clear();
         let clock = sched.rq[CPU1].clock;
-        // A wakeup on the way: nothing is pulled, so that no other reason to lock the queue is left.
+        // A wakeup is pending: nothing is pulled, so that there is no other reason to lock the queue.
         sched.root_domain_mut(CPU1).overload = true;
         let sd = sched.lowest_domain(CPU1);
         sched.domains[sd].max_newidle_lb_cost = 0;
@@ -434,7 +437,7 @@ fn load_is_aged_before_the_lock_is_dropped() {
 
 #[test]
 fn searches_that_are_seldom_count_as_successful() {
-    // 1024 calls of which `success` found something, in that time.
+    // The ratio after 1024 calls, `success` of which found something, in that time.
     let ratio = |kernel: Kernel, success, ms, rate| {
         let mut sched = flat(kernel, 2);
         let sd = sched.lowest_domain(CPU0);

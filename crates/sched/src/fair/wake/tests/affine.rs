@@ -1,11 +1,11 @@
-//! wake_affine() of both eras: its toggles, its statistics, and the waker's own load.
+//! wake_affine() of both eras: its features, its statistics, and the waker's own load.
 
 use super::*;
 use crate::stats::SchedstatsState;
 
 #[test]
 fn the_toggles_switch_the_parts_of_wake_affine() {
-    // Two tasks and the sleeper's load there, nothing here but the waker: weight says stay, sync says come.
+    // Two tasks and the sleeper's load there, only the waker here: weight says stay, sync says come.
     let chosen = |features: &[(Feature, bool)], sync| {
         let mut m = two_sockets(V4_15);
         for &(feature, on) in features {
@@ -25,7 +25,7 @@ fn the_toggles_switch_the_parts_of_wake_affine() {
 
 #[test]
 fn the_bias_is_half_of_imbalance_pct() {
-    // Here 1024 + 1023; there n - 1023. Between equal and 112% the bias decides.
+    // Here 1024 + 1023; there n - 1023. Between equality and 112% the bias decides.
     let pulled = |load: u64, bias| {
         let mut m = two_sockets(V4_15);
         m.features.set(Feature::WA_BIAS, bias);
@@ -41,7 +41,8 @@ fn the_bias_is_half_of_imbalance_pct() {
 
 #[test]
 fn a_waker_heavier_than_its_cpu_pulls_at_once() {
-    // Two tasks on the waking CPU, so it is not "about to be idle"; but the waker alone counts 1023, more than what the
+    // Two tasks are on the waking CPU, so it is not "about to be idle"; but the waker alone counts 1023, more than the
+    // CPU's current runnable load.
     // CPU's runnable load says now.
     let target = |runnable| {
         let mut m = two_sockets(V4_15);
@@ -68,7 +69,8 @@ fn capacity_counts_against_the_smaller_cpu() {
 
 #[test]
 fn from_v5_5_on_sleepers_load_counts_and_equal_loads_stay() {
-    // Here 1024 of what runs and 1023 of the task; there n - 1023. 204700 < (n - 1023) * 108 from n = 2919 on.
+    // Here 1024 of the running task and 1023 of the woken one; there n - 1023. 204700 < (n - 1023) * 108 from n = 2919
+    // on.
     let pulled = |kernel: Kernel, load: u64, sync| {
         let mut m = two_sockets(kernel);
         m.features.set(Feature::WA_IDLE, false);
@@ -94,14 +96,14 @@ fn from_v5_5_on_sleepers_load_counts_and_equal_loads_stay() {
         };
         assert!(!unbiased(3070, "stays", false) && unbiased(3071, "stays", false));
         assert!(unbiased(3070, "pulls", false));
-        // Sync takes the waker's 1023 away: 1024 <= 2047 - 1023, where equal is enough again.
+        // Sync subtracts the waker's 1023: 1024 <= 2047 - 1023, where equality is enough again.
         assert!(unbiased(2047, "stays", true) && !unbiased(2046, "stays", true));
     }
 }
 
 #[test]
 fn sleepers_whose_dequeue_is_delayed_are_no_company() {
-    // Another task on the waking CPU forbids it to say sync, unless that one sleeps.
+    // Another task on the waking CPU rules out sync, unless that task sleeps.
     for (delayed, expect) in [(0, 4), (1, 1)] {
         let mut m = two_sockets(V6_12);
         m.busy(&[0, 0]);
@@ -125,8 +127,8 @@ fn a_waker_that_ends_promises_nothing() {
 
 #[test]
 fn an_idle_waker_says_sync_with_the_load_it_was_born_with() {
-    // v4.16, an interrupt on another socket: CPU 2 is idle and has 500 of sleepers' load. Its idle task's 1024 counts
-    // 1024 * 500 / 501 = 1022, more than the runnable load of 0. The boot CPU's idle task has no load.
+    // v4.16, an interrupt on another socket: CPU 2 is idle and has 500 of sleepers' load. The 1024 of its idle task
+    // count 1024 * 500 / 501 = 1022, more than the runnable load of 0. The boot CPU's idle task has no load.
     let target = |waker: usize, blocked| {
         let mut m = two_sockets(V4_16);
         m.root_avg(waker).load_avg = blocked;
@@ -205,7 +207,8 @@ fn a_task_too_large_for_the_smaller_cpu_is_not_pulled() {
 
 #[test]
 fn threads_of_a_core_are_small_beside_a_core_without() {
-    // Cores 0 and 1 have two threads each, CPUs 0 to 3, which count 589; CPUs 4 and 5 are whole cores. 589 * 1024 < 472 * 1280.
+    // Cores 0 and 1 have two threads each, CPUs 0 to 3, which count 589; CPUs 4 and 5 are whole cores. 589 * 1024 < 472
+    // * 1280.
     let mut topology = CpuTopology::symmetric(1, 1, 1, 6, 1);
     for (thread, core) in [(0, [0, 2]), (2, [0, 2]), (1, [1, 3]), (3, [1, 3])] {
         topology.smt[cpu(thread)] = mask(&core);

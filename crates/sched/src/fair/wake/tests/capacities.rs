@@ -1,4 +1,4 @@
-//! Where CPUs differ in capacity: what fits, the search by capacity, and placement by energy.
+//! Machines whose CPUs differ in capacity: what fits, the search by capacity, and energy-aware placement.
 
 use super::*;
 use crate::attr::{ClampRequest, SchedAttr};
@@ -11,8 +11,8 @@ use crate::sysctl::Tunable;
 
 const KERNELS: [Kernel; 2] = [V6_1, V6_12];
 
-/// Four little CPUs, 0 to 3, of capacity 400 and four big ones, all below one cache. A made-up machine: at 500, 1000 and 2000 MHz
-/// a little one draws 50, 120 and 400 mW, at 1000, 2000 and 3000 MHz a big one 300, 800 and 2000 mW.
+/// Four little CPUs, 0 to 3, of capacity 400 and four big ones, all in one LLC. A made-up machine: at 500, 1000 and
+/// 2000 MHz a little one draws 50, 120 and 400 mW, at 1000, 2000 and 3000 MHz a big one 300, 800 and 2000 mW.
 fn big_little() -> CpuTopology {
     let domain = |cpus: std::ops::Range<usize>, states: [(u64, u64); 3]| EmPerfDomain {
         cpus: cpus.map(CpuId::new).collect(),
@@ -35,7 +35,7 @@ fn without_energy_model(kernel: Kernel) -> Machine {
 }
 
 impl Machine {
-    /// A sleeper of that utilization, which is a part of its CPU's, and never waited.
+    /// A sleeper of that utilization, which is a part of its CPU's, and which never waited.
     fn sleeper_of(&mut self, on: usize, util: u64) -> TaskId {
         let p = self.sleeper(on);
         let avg = self.avg(p);
@@ -193,24 +193,24 @@ fn energy_is_reckoned_with_where_everything_is_there_for_it() {
 #[test]
 fn a_small_task_goes_where_it_costs_least() {
     for kernel in KERNELS {
-        // 60 on a big CPU costs 900 mW * 60 / 1024 = 52.7; on a little one 200 mW * 60 / 400 = 30. By performance 8797 and 5000 a
-        // unit.
+        // 60 on a big CPU costs 900 mW * 60 / 1024 = 52.7; on a little one 200 mW * 60 / 400 = 30. By performance, a
+        // unit costs 8797 and 5000.
         let mut m = Machine::new(kernel, big_little());
         m.run(4);
         let p = m.sleeper_of(5, 60);
         assert_eq!(m.select(4, p, false), 0, "{}", kernel.name);
-        // Too large for a little one: with its previous CPU, as no other costs less.
+        // Too large for a little CPU: it stays on its previous CPU, because no other costs less.
         let p = m.sleeper_of(5, 320);
         assert_eq!(m.select(4, p, false), 5, "{}", kernel.name);
-        // Of the little ones that with most to spare.
+        // Of the little CPUs, the one with the most spare capacity.
         let mut m = Machine::new(kernel, big_little());
         m.util(&[0, 1, 3], 10);
         let p = m.sleeper_of(6, 60);
         assert_eq!(m.select(4, p, false), 2, "{}", kernel.name);
-        // Nobody knows yet what it will use.
+        // Its utilization is not known yet.
         let p = m.sleeper_of(6, 0);
         assert_eq!(m.select(4, p, false), 6, "{}", kernel.name);
-        // May not run there.
+        // It may not run there.
         let p = m.sleeper_of(6, 60);
         m.allow(p, &[1, 5, 6, 7]);
         assert_eq!(m.select(4, p, false), 1, "{}", kernel.name);
@@ -220,8 +220,8 @@ fn a_small_task_goes_where_it_costs_least() {
 #[test]
 fn a_task_that_would_raise_its_neighbours_frequency_goes_elsewhere() {
     for kernel in KERNELS {
-        // The little CPUs do 150 each, at 1000 MHz (150 * 5/4 = 187 of 200): 240 mW * 600 / 400 = 360. With 60 more on one of them
-        // 262 of 400 are wanted: 400 mW * 660 / 400 = 660. A big CPU costs 52.7.
+        // The little CPUs do 150 each, at 1000 MHz (150 * 5/4 = 187 of 200): 240 mW * 600 / 400 = 360. With 60 more on
+        // one of them, 262 of 400 are needed: 400 mW * 660 / 400 = 660. A big CPU costs 52.7.
         let mut m = Machine::new(kernel, big_little());
         m.util(&[0, 1, 2, 3], 150);
         let p = m.sleeper_of(0, 60);
@@ -236,8 +236,8 @@ fn a_task_that_would_raise_its_neighbours_frequency_goes_elsewhere() {
 
 #[test]
 fn waiting_counts_since_v6_5() {
-    // As before, but tasks of the little CPUs wait: 300 runnable. Then they run at 2000 MHz already, where a unit costs 10000, and
-    // 8797 on a big CPU.
+    // As before, but tasks of the little CPUs wait: 300 runnable. Then they already run at 2000 MHz, where a unit costs
+    // 10000, while it costs 8797 on a big CPU.
     for (kernel, expect) in [(V6_1, 0), (V6_12, 5)] {
         let mut m = Machine::new(kernel, big_little());
         m.util(&[0, 1, 2, 3], 20);
@@ -262,8 +262,8 @@ fn clamps_count_in_fit_and_in_frequency() {
         assert_eq!(chosen(60, 500, 1024), 5, "{}: a little CPU is too slow for it", kernel.name);
         assert_eq!(chosen(600, 0, 100), 0, "{}: it is to be slow", kernel.name);
     }
-    // 60 at a lower clamp of 300 asks for 2000 MHz of a little CPU, and there is another task at 20 on each: 400 mW * 140 / 400
-    // - 200 mW * 80 / 400 = 100; on a big one 1200 mW * 60 / 1024 = 70.
+    // 60 at a lower clamp of 300 asks for 2000 MHz of a little CPU, and there is another task of 20 on each: 400 mW *
+    // 140 / 400 - 200 mW * 80 / 400 = 100; on a big one 1200 mW * 60 / 1024 = 70.
     let mut m = Machine::new(V6_1, big_little());
     m.util(&[0, 1, 2, 3], 20);
     let p = m.sleeper_of(5, 60);
@@ -284,7 +284,7 @@ fn once_a_cpu_is_overutilized_energy_is_no_matter() {
             assert_eq!(m.is_rd_overutilized(cpu(7)), overutilized, "{}: {util}", kernel.name);
         }
         assert_eq!(m.select(4, p, false), 5, "{}: its previous CPU is idle", kernel.name);
-        // A queue that is capped does not overutilize its CPU.
+        // A queue whose upper clamp caps it does not overutilize its CPU.
         let mut m = Machine::new(kernel, big_little());
         let q = m.sleeper(1);
         m.clamp(q, 0, 200);
@@ -298,7 +298,7 @@ fn once_a_cpu_is_overutilized_energy_is_no_matter() {
     assert!(without_energy_model(V6_1).is_rd_overutilized(cpu(0)), "where energy is no matter at all");
 }
 
-/// Two little and two big cores of two threads each, 0-1, 2-3, and 4-5, 6-7, below one cache.
+/// Two little and two big cores of two threads each, 0-1, 2-3, and 4-5, 6-7, in one LLC.
 fn big_little_with_threads(kernel: Kernel) -> Machine {
     let mut topology = CpuTopology { energy_model: None, ..big_little() };
     for on in 0..8 {
@@ -310,7 +310,7 @@ fn big_little_with_threads(kernel: Kernel) -> Machine {
 
 #[test]
 fn a_whole_core_goes_before_one_that_is_big_enough() {
-    // From CPU 2 on; the task fits on big CPUs only. Busy are, besides, one or more threads.
+    // From CPU 2 on; the task only fits on big CPUs. Also busy are one or more threads.
     let chosen = |kernel: Kernel, known: bool, busy: &[usize]| {
         let mut m = big_little_with_threads(kernel);
         m.run(2);
@@ -330,7 +330,7 @@ fn a_whole_core_goes_before_one_that_is_big_enough() {
 
 #[test]
 fn the_search_by_capacity_is_no_longer_than_use_leaves_likely() {
-    // From CPU 2 on, in vain as 4 CPUs fit and are busy: the biggest of the idle ones that were looked at.
+    // From CPU 2 on, without success, because 4 CPUs fit and are busy: the biggest of the idle CPUs looked at.
     let chosen = |kernel: Kernel, nr: u32, util: bool| {
         let mut m = without_energy_model(kernel);
         m.features.set(Feature::SIS_UTIL, util);

@@ -2,8 +2,8 @@
 
 use super::*;
 
-/// A group with `load` on each CPU, runnable and average alike, of which all CPUs have told the sum; its entities weigh what their
-/// share of `shares` is.
+/// A group with `load` on each CPU, runnable and average alike, all of it contained in the group's sum; its entities
+/// weigh their part of `shares`.
 fn load_group(m: &mut Machine, tg: TgId, shares: u64, load: &[u64]) {
     let sum: u64 = load.iter().sum();
     m.tg[tg].shares = shares;
@@ -40,15 +40,16 @@ fn seven_tasks_of_a_group_and_one_more() {
     assert_eq!(m.effective_load(tg, cpu(0), 1024, 1024), 92);
     // 1024 * 4/8 - 1024 * 4/7 = 512 - 585.
     assert_eq!(m.effective_load(tg, cpu(1), 0, 1024), -73);
-    // Where the group has nothing: 1024 * 1/8 - 0 for the task, and for its going elsewhere the smallest weight, 2.
+    // On a CPU where the group has nothing: 1024 * 1/8 - 0 for the task; if the task goes elsewhere, the smallest
+    // weight, 2.
     assert_eq!(m.effective_load(tg, cpu(3), 1024, 1024), 128);
     assert_eq!(m.effective_load(tg, cpu(3), 0, 1024), 2);
-    // One task leaves CPU 0 altogether: 1024 * 1/6 - 292 = 170 - 292.
+    // One task leaves CPU 0 for good: 1024 * 1/6 - 292 = 170 - 292.
     assert_eq!(m.effective_load(tg, cpu(0), -1024, -1024), -122);
     // All of the group on one CPU: it has all shares, whatever comes.
     load_group(&mut m, tg, 1024, &[1024, 0, 0, 0]);
     assert_eq!(m.effective_load(tg, cpu(0), 1024, 1024), 0);
-    // The last one leaves: w = W = 0 leaves the shares untouched.
+    // The last one leaves: w = W = 0 leaves the shares unchanged.
     assert_eq!(m.effective_load(tg, cpu(0), -1024, -1024), 0);
 }
 
@@ -61,8 +62,8 @@ fn a_group_in_a_group() {
     let inner = m.sched_create_group(outer, "inner", 1024);
     load_group(&mut m, outer, 2048, &[1024, 3072, 0, 0]);
     load_group(&mut m, inner, 1024, &[1024, 1024, 0, 0]);
-    // Inner: 1024 * 2048/3072 - 512 = 682 - 512 = 170. Outer: w = 1024 + 170, W = 4096 (the change of the inner group is no
-    // change of the outer's total): 2048 * 1194 / 4096 - 512 = 597 - 512.
+    // Inner: 1024 * 2048/3072 - 512 = 682 - 512 = 170. Outer: w = 1024 + 170, W = 4096 (the change of the inner group
+    // does not change the outer one's total): 2048 * 1194 / 4096 - 512 = 597 - 512.
     assert_eq!(m.effective_load(inner, cpu(0), 1024, 1024), 85);
     // The other side: 1024 * 1024/3072 - 512 = -171; 2048 * (3072 - 171) / 4096 - 1536 = 1450 - 1536.
     assert_eq!(m.effective_load(inner, cpu(1), 0, 1024), -86);
@@ -70,7 +71,8 @@ fn a_group_in_a_group() {
 
 #[test]
 fn the_totals_own_part_is_the_queues_weight() {
-    // CPU 0 has told the group 1000, its average has grown to 1500 and its weight is 2048: W = 5000 - 1000 + 2048 = 6048.
+    // CPU 0 has added 1000 to the group's sum, its average has grown to 1500 and its weight is 2048: W = 5000 - 1000 +
+    // 2048 = 6048.
     let mut m = four_cpus();
     let tg = m.sched_create_group(ROOT_TASK_GROUP, "g", 1024);
     load_group(&mut m, tg, 1024, &[1000, 4000, 0, 0]);
@@ -84,7 +86,7 @@ fn the_totals_own_part_is_the_queues_weight() {
 
 #[test]
 fn a_queue_that_loses_more_than_it_has_weighs_less_than_nothing() {
-    // Its task has run on while its average is of earlier: w = 1000 - 1024, W = 4000 + 1024 - 1024.
+    // Its task has run on while its average is from earlier: w = 1000 - 1024, W = 4000 + 1024 - 1024.
     let mut m = four_cpus();
     let tg = m.sched_create_group(ROOT_TASK_GROUP, "g", 1024);
     load_group(&mut m, tg, 1024, &[1000, 4000, 0, 0]);
@@ -92,16 +94,16 @@ fn a_queue_that_loses_more_than_it_has_weighs_less_than_nothing() {
     m.cfs_rq[cfs].load.weight = 1024;
     // -24 * 1024 / 4000 - 204, not 2 - 204.
     assert_eq!(m.effective_load(tg, cpu(0), -1024, -1024), -210);
-    // Where it weighs nothing or 1 it is the smallest weight: w = 0, and 7 * 1024 / 4007.
+    // If it would weigh 0 or 1 it has the smallest weight: w = 0, and 7 * 1024 / 4007.
     assert_eq!(m.effective_load(tg, cpu(0), -1000, -1024), 2 - 204);
     assert_eq!(m.effective_load(tg, cpu(0), -993, -1017), 2 - 204);
 }
 
 #[test]
 fn a_groups_shares_decide_whether_its_task_is_pulled() {
-    // Both sockets have one task of the root group; there two tasks of the group run besides. Its shares count there: as a root
-    // task it is pulled for that, as a member of a small group it adds almost nothing and is pulled as well, but if the
-    // whole group is here already, waking it here costs nothing at all.
+    // Both sockets run one task of the root group; on the second, two tasks of the group run as well. The group's
+    // shares count there: a root task is pulled because of that; a member of a small group adds almost nothing and is
+    // pulled as well; but if the whole group is on this side already, waking it here costs nothing at all.
     let target = |here: u64, there: u64| {
         let mut m = two_sockets(V4_5_RC1);
         let tg = m.sched_create_group(ROOT_TASK_GROUP, "g", 1024);
@@ -122,9 +124,9 @@ fn a_groups_shares_decide_whether_its_task_is_pulled() {
 
 #[test]
 fn a_sync_waker_of_a_group_leaves_its_shares_to_the_others() {
-    // The waker on CPU 0 and another of its group on CPU 4, 512 of 1024 shares each. Without the waker, here 512 - 510 are left
-    // (the smallest weight is 2), and there 1024, all shares: 100 * (2 + 1024) <= 112 * (512 + 512). The woken task is of
-    // the root group.
+    // The waker is on CPU 0 and another task of its group on CPU 4, with 512 of 1024 shares each. Without the waker,
+    // 512 - 510 are left here (the smallest weight is 2), and 1024 there, all shares: 100 * (2 + 1024) <= 112 * (512 +
+    // 512). The woken task belongs to the root group.
     let target = |sync, here, there| {
         let mut m = two_sockets(V4_5_RC1);
         let tg = m.sched_create_group(ROOT_TASK_GROUP, "g", 1024);
@@ -142,7 +144,7 @@ fn a_sync_waker_of_a_group_leaves_its_shares_to_the_others() {
     assert_eq!(target(true, 512, 512), 1);
     // 100 * (512 + 1024) > 112 * 512.
     assert_eq!(target(false, 512, 512), 5);
-    // With 1024 of others here, only 510 go: 100 * (1536 - 510 + 1024) > 112 * (1000 + 512).
+    // With 1024 of others here, only 510 leave: 100 * (1536 - 510 + 1024) > 112 * (1000 + 512).
     assert_eq!(target(true, 1536, 1000), 5);
     assert_eq!(target(true, 1536, 1319), 1, "205000 <= 112 * 1831");
     assert_eq!(target(true, 1536, 1318), 5);

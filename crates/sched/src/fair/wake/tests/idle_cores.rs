@@ -58,7 +58,7 @@ fn cores_are_taken_in_the_order_of_their_first_usable_thread() {
     // CPU 11 may not be used: then core 0, by the first thread after the wrap.
     m.allow(p, &[0, 3, 8, 9, 10]);
     assert_eq!(m.select(10, p, true), 0);
-    // Of core 0 only the second thread may be used, which comes after core 3's first one.
+    // Only the second thread of core 0 may be used, which comes after the first thread of core 3.
     m.allow(p, &[3, 8, 9, 10]);
     assert_eq!(m.select(10, p, true), 3);
     m.run(11);
@@ -67,7 +67,8 @@ fn cores_are_taken_in_the_order_of_their_first_usable_thread() {
 
 #[test]
 fn a_search_goes_on_for_as_long_as_it_pays() {
-    // Average idle time 512 * n and no cost so far (1): 8 CPUs * n > 4 only for n > 0. With 4 tries the fourth CPU is the end.
+    // Average idle time 512 * n and no cost so far (1): 8 CPUs * n > 4 only for n > 0. With 4 tries the search ends at
+    // the fourth CPU.
     let chosen = |avg_idle, cost, busy: &[usize]| {
         let mut m = two_sockets(V4_15);
         m.run(0);
@@ -79,7 +80,7 @@ fn a_search_goes_on_for_as_long_as_it_pays() {
         (m.select(0, p, true), m.domains[sd].avg_scan_cost)
     };
     assert_eq!(chosen(0, 800, &[1]).0, 2, "0, 1 and 2 are looked at");
-    // 3 is not: the thread next to CPU 0 is. A search cut short costs nothing.
+    // CPU 3 is not reached: the sibling of CPU 0 is. A search cut short costs nothing.
     assert_eq!(chosen(0, 800, &[1, 2]), (8, 800));
     assert_eq!(chosen(0, 800, &[1, 2, 8]), (0, 800));
     // 8 * 200 / 200 = 8 tries, so 7 CPUs: 0-3, 8-10. CPU 11 is out of reach.
@@ -87,7 +88,7 @@ fn a_search_goes_on_for_as_long_as_it_pays() {
     assert_eq!(chosen(200 * 512, 199, &[1, 2, 3, 8, 9, 10]).0, 0);
     // 8 * 226 / 200 = 9 tries.
     assert_eq!(chosen(226 * 512, 199, &[1, 2, 3, 8, 9, 10]).0, 11);
-    // A search to the end, in no time: the cost falls by an eighth.
+    // A search that ends by itself, in no time: the cost falls by an eighth.
     assert_eq!(chosen(226 * 512, 199, &[1, 2, 3, 8, 9, 10]).1, 199 - 24);
     assert_eq!(chosen(250 * 512, 199, &[1, 2, 3, 8, 9, 10, 11]), (0, 199 - 24));
 }
@@ -119,12 +120,12 @@ fn a_search_is_timed() {
     let p = m.sleeper(1);
     let sd = m.domains.sd_llc[cpu(0)].unwrap();
     m.arch.ns_per_read = 100;
-    // CPUs 0 and 1 take one look each, the idle CPU 2 three: 500 ns, of which an eighth counts.
+    // CPUs 0 and 1 take one read each, the idle CPU 2 three: 500 ns, of which an eighth counts.
     assert_eq!(m.select(0, p, true), 2);
     assert_eq!(m.domains[sd].avg_scan_cost, 62);
     assert_eq!(m.select(0, p, true), 2);
     assert_eq!(m.domains[sd].avg_scan_cost, 62 + (500 - 62) / 8);
-    // The waking CPU pays, also where it searches another's cache.
+    // The waking CPU pays, even if it searches another LLC.
     let q = m.sleeper(4);
     m.busy(&[4]);
     m.allow(q, &[4, 5, 6]);

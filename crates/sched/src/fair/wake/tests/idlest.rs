@@ -3,14 +3,14 @@
 use super::*;
 
 impl Machine {
-    /// Every CPU that idles does so in a state of that exit latency.
+    /// Puts every idle CPU into an idle state of that exit latency.
     fn idle_state(&mut self, exit_latency_us: u32) {
         for on in 0..self.nr_cpus() {
             self.rq[cpu(on)].idle_exit_latency = Some(exit_latency_us);
         }
     }
 
-    /// Where a child of what runs on `parent` goes.
+    /// Where a child of the task that runs on `parent` is placed.
     pub(super) fn fork_from(&mut self, parent: usize, allowed: &[usize]) -> usize {
         let p = self.sleeper(parent);
         self.root_avg(parent).load_avg -= FULL;
@@ -37,8 +37,8 @@ fn the_first_children_go_to_the_other_socket_and_to_second_threads() {
         let mut m = two_sockets(kernel);
         m.idle_state(2);
         m.run(0);
-        // NUMA: here 1024 * 1024 / 4712 = 222, there 0. MC of CPU 4, the first there: all groups are empty, and only a local
-        // group that is less loaded is kept, so core 5. SMT of CPU 5: likewise CPU 13.
+        // NUMA: here 1024 * 1024 / 4712 = 222, there 0. MC of CPU 4, the first there: all groups are empty, and the
+        // local group is kept only if it is less loaded, so core 5. SMT of CPU 5: likewise CPU 13.
         assert_eq!(m.fork_from(0, &[]), 13, "{}", kernel.name);
         m.run(13);
         // 222 on both sides: stays. MC: here 1024 * 1024 / 1178 = 890, core 1 has none; SMT of CPU 1: CPU 9.
@@ -62,7 +62,7 @@ fn children_spread_over_both_sockets_and_all_cores() {
             tasks[to] += 1;
             m.run(to);
             let sockets = [0, 4].map(|first| (first..first + 4).map(|c| tasks[c] + tasks[c + 8]).sum::<i32>());
-            // A margin of 12% tolerates a difference of two from nine tasks on.
+            // From nine tasks on, a margin of 12% tolerates a difference of two.
             let tolerated = if child <= 15 { 1 } else { 2 };
             assert!((sockets[0] - sockets[1]).abs() <= tolerated, "{}: {tasks:?}", kernel.name);
             if child == 7 {
@@ -78,8 +78,9 @@ fn children_spread_over_both_sockets_and_all_cores() {
 
 #[test]
 fn v4_5_does_not_see_cpus_that_idle_without_state_or_time() {
-    // No idle state, and no time from which on they idle (a wakeup on its way has cleared it): no idle CPU is found, and no load
-    // either, so the search keeps returning to where it is. From v4.9 on it does so until a group has only one CPU.
+    // No CPU is in an idle state, or has an idle stamp (a pending wakeup has cleared it): no idle CPU is found, and no
+    // load either, so the search keeps returning to where it is. From v4.9 on it does so until a group has only one
+    // CPU.
     for (kernel, expect) in [(V4_5_RC1, 0), (V4_15, 8), (with(V4_5_RC1, "wake.single_cpu_group", "taken"), 8)] {
         let mut m = two_sockets(kernel);
         for on in 0..16 {
@@ -110,7 +111,7 @@ fn among_idle_cpus_the_shallowest_then_the_last_to_fall_asleep() {
         assert_eq!(chosen([(Some(2), 5), (Some(2), 9), (Some(2), 7)]), 7, "of equals the latest");
         assert_eq!(chosen([(Some(2), 5), (Some(2), 5), (Some(2), 5)]), 6, "of those the first");
         assert_eq!(chosen([(None, 5), (None, 7), (None, 9)]), 12, "without states the latest");
-        // In no state, that is on its way in or out: counts if idle later than the best so far.
+        // A CPU in no state, because it is entering or leaving idle, counts if it went idle later than the best so far.
         assert_eq!(chosen([(Some(2), 5), (None, 7), (Some(2), 6)]), 7);
         assert_eq!(chosen([(Some(2), 5), (None, 4), (Some(33), 6)]), 6);
         assert_eq!(chosen([(None, 9), (Some(2), 5), (None, 8)]), 12, "a state begins the count of stamps anew");
@@ -157,7 +158,7 @@ fn a_small_difference_of_runnable_load_is_weighed_by_sleepers() {
 
 #[test]
 fn sleepers_decide_within_the_margin_of_the_least_runnable_load() {
-    // CPUs 1, 2, 3: 500, 600, 690 runnable. By its sleepers 2 beats 1, but what 3 is compared with is still 500 + 174.
+    // CPUs 1, 2, 3: 500, 600, 690 runnable. By its sleepers 2 beats 1, but 3 is still compared with 500 + 174.
     let mut m = uma(V4_15);
     m.busy(&[0, 1, 2, 3, 4, 5, 6, 7]);
     for (on, runnable_avg, load_avg) in [(1, 500, 2000), (2, 600, 1000), (3, 690, 500)] {
@@ -182,7 +183,8 @@ fn of_equal_cpus_in_a_group_the_first() {
 
 #[test]
 fn loads_here_are_guessed_low_and_elsewhere_high() {
-    // With an index the average over two ticks counts as well. Here it is 900 (now 3072); CPU 5 has 100 now, but was at 1024.
+    // With an index the average over two ticks counts as well. Here it is 900 (now 3072); CPU 5 has 100 now, but had
+    // 1024.
     for kernel in [V4_5_RC1, V4_15] {
         let mut m = uma(kernel);
         m.busy(&[0, 0, 0, 1, 2, 3, 4, 5, 6, 7]);
@@ -204,7 +206,8 @@ fn loads_here_are_guessed_low_and_elsewhere_high() {
 
 #[test]
 fn the_local_group_is_kept_against_little() {
-    // v4.5: 100 * here < 108 * there. v4.15: within 174 of runnable load the sleepers decide, and favour here likewise.
+    // v4.5: 100 * here < 108 * there. v4.15: if runnable loads differ by less than 174 the sleepers decide, and favour
+    // this side likewise.
     let chosen = |kernel, here, there: (u64, u64)| {
         let mut m = uma(kernel);
         m.busy(&[0, 1, 2, 3, 4, 5, 6, 7]);
@@ -226,7 +229,7 @@ fn the_local_group_is_kept_against_little() {
 
 #[test]
 fn room_for_the_task_goes_before_load() {
-    // Exec. Group loads alone would lead to the first empty CPU, 1; but a CPU's room is what counts.
+    // Exec. Group loads alone would lead to the first empty CPU, 1; but spare capacity is what counts.
     let chosen = |kernel, util, rooms: [u64; 3]| {
         let mut m = uma(kernel);
         m.idle_state(2);
@@ -243,14 +246,14 @@ fn room_for_the_task_goes_before_load() {
     assert_eq!(chosen(V4_16, 200, [100, 300, 900]), 5);
     // The task's own 200 are still on CPU 0 (cpu_util_wake): 600 + 200 of room, 108 * 800 <= 100 * 900.
     assert_eq!(chosen(V4_15, 200, [600, 300, 900]), 5);
-    // 108 * 840 > 100 * 900: stays, which is what the slow path starts from.
+    // 108 * 840 > 100 * 900: the task stays where the slow path starts.
     assert_eq!(chosen(V4_15, 200, [640, 300, 900]), 0);
     assert_eq!(chosen(with(V4_15, "wake.spare_capacity", "ignored"), 200, [100, 300, 900]), 1);
 }
 
 #[test]
 fn half_of_the_task_has_to_fit() {
-    // Nothing of its utilization is in a queue's: it is attached to none.
+    // No queue contains its utilization: it is not attached.
     let chosen = |util, room_here: u64| {
         let mut m = uma(V4_15);
         m.idle_state(2);
@@ -273,7 +276,7 @@ fn half_of_the_task_has_to_fit() {
 
 #[test]
 fn new_kernels_see_what_other_classes_take() {
-    // CPU 5 has most room of its whole capacity, but 700 of it goes to interrupts.
+    // CPU 5 has the most room by its original capacity, but 700 of that goes to interrupts.
     let chosen = |kernel| {
         let mut m = uma(kernel);
         m.idle_state(2);
@@ -300,7 +303,7 @@ fn at_fork_room_does_not_count() {
 
 #[test]
 fn a_local_group_that_is_not_allowed() {
-    // The child may run in the other socket only, where all CPUs are busy: 1024 * 8 * 1024 / 4712 = 1780 of load.
+    // The child may run only in the other socket, where all CPUs are busy: 1024 * 8 * 1024 / 4712 = 1780 of load.
     let chosen = |kernel, busy: usize| {
         let mut m = two_sockets(kernel);
         m.idle_state(2);
@@ -309,16 +312,17 @@ fn a_local_group_that_is_not_allowed() {
         m.busy(&remote[..busy]);
         m.fork_from(0, &remote)
     };
-    // v4.5: the local group passes for empty, so nothing beats it: the previous CPU, which the caller will not take.
+    // v4.5: the local group appears to be empty, so nothing beats it: the previous CPU, which the caller will reject.
     assert_eq!(chosen(V4_5_RC1, 8), 0);
     assert_eq!(chosen(V4_5_RC1, 2), 0);
     // Without any load there is nothing to beat.
     assert_ne!(chosen(V4_5_RC1, 0), 0);
-    // v4.15 means it to pass for full. But that plus the margin of 256 wraps to 255: any load from 256 on is more. One busy CPU
-    // is 222, two are 445. With one: the first idle CPU is 5, core 6 is as empty as its own, and there comes CPU 14.
+    // v4.15 means it to appear full. But that plus the margin of 256 wraps to 255: any load from 256 on is more. One
+    // busy CPU is 222, two are 445. With one: the first idle CPU is 5, core 6 is as empty as its own, and CPU 14 is on
+    // it.
     assert_eq!(chosen(V4_15, 1), 14);
     assert_eq!(chosen(V4_15, 2), 0);
-    // By runnable load alone it works as meant: 100 * -1 is still far more than 112 times whatever.
+    // By runnable load alone it works as intended: 100 * -1 is still far more than 112 times anything.
     let kernel = with(with(V4_15, "wake.idlest_measure", "runnable-load"), "wake.slow_path_start", "previous-cpu");
     assert_ne!(chosen(kernel, 8), 0);
 }
@@ -346,8 +350,9 @@ fn where_nothing_is_idler_the_start_stays() {
 
 #[test]
 fn a_sleepers_utilization_is_aged_before_the_slow_path() {
-    // A wakeup in a domain with SD_BALANCE_WAKE by one that wakes widely. The sleeper used 1000 of CPU 5, whose queue has been
-    // updated 64 ms (of 1.024 ms) later: a quarter is left, so its own CPU has room for 250, and CPU 6 for 400.
+    // A wakeup in a domain with SD_BALANCE_WAKE by a waker with many wakees. The sleeper used 1000 of CPU 5, whose
+    // queue was updated 64 ms (of 1.024 ms) later: a quarter is left, so its own CPU has room for 250, and CPU 6 for
+    // 400.
     let chosen = |kernel| {
         let mut m = uma(kernel);
         for on in 0..8 {
@@ -371,7 +376,8 @@ fn a_sleepers_utilization_is_aged_before_the_slow_path() {
     let (to, util) = chosen(V4_15);
     assert_eq!(to, 6);
     assert!((245..=255).contains(&util), "{util}");
-    // As it fell asleep: its own CPU has room for all of the 1000 that it seems to have left there.
+    // With its utilization as it fell asleep, its own CPU has room for all of the 1000 that it seems to have left
+    // there.
     assert_eq!(chosen(with(V4_15, "wake.slow_path_util", "stale")), (5, 1000));
     assert_eq!(chosen(V4_5_RC1), (1, 1000), "by load, CPU 1 before CPU 2");
 }

@@ -1,11 +1,11 @@
-//! The slow path since v5.5: groups told apart by type.
+//! The slow path since v5.5, which classifies groups by type.
 
 use super::*;
 
 const KERNELS: [Kernel; 2] = [V6_1, V6_12];
 
 impl Machine {
-    /// All of a CPU's capacity is used, by tasks of that load.
+    /// Uses all of a CPU's capacity, with tasks of that load.
     fn fully_busy(&mut self, on: usize, load: u64) {
         self.run(on);
         let avg = self.root_avg(on);
@@ -23,17 +23,18 @@ impl Machine {
 #[test]
 fn a_child_goes_where_most_cpus_idle() {
     for kernel in KERNELS {
-        // Here 7 CPUs idle, there 8. The first CPU there, whose core and thread have no less to spare than the others.
+        // Here 7 CPUs are idle, there 8. The first CPU there; its core and thread have no less to spare than the
+        // others.
         let mut m = two_sockets(kernel);
         m.run(0);
         assert_eq!(m.fork_from(0, &[]), 4, "{}", kernel.name);
-        // Two tasks on a node are no imbalance: then the first core here that idles as a whole.
+        // Two tasks on a node are no imbalance: then the first core here that is entirely idle.
         m.allow_numa_imbalance(2);
         assert_eq!(m.fork_from(0, &[]), 1, "{}", kernel.name);
-        // A third one would be. Idle: here 6, there 8.
+        // A third one would be. Idle: 6 here, 8 there.
         m.run(1);
         assert_eq!(m.fork_from(0, &[]), 4, "{}", kernel.name);
-        // Not for a task that may use one CPU here only: idle here none, there two.
+        // Not for a task that may use only one CPU here: none is idle here, two are there.
         let mut m = two_sockets(kernel);
         m.allow_numa_imbalance(2);
         m.busy(&[0, 1]);
@@ -91,10 +92,10 @@ fn more_tasks_than_cpus_and_no_capacity_is_worse_than_busy() {
         for on in 0..8 {
             m.fully_busy(on, 1024);
         }
-        // CPU 0 has a second task: overloaded. The others are busy, and CPU 1 is the first of equals.
+        // CPU 0 has a second task and is overloaded. The others are busy, and CPU 1 is the first of equals.
         m.fully_busy(0, 500);
         assert_eq!(m.fork_from(0, &[]), 1, "{}", kernel.name);
-        // So are all, but CPU 5 has capacity left: it has something to spare.
+        // All are overloaded or busy, but CPU 5 has capacity left.
         m.root_avg(5).util_avg = 800;
         assert_eq!(m.fork_from(0, &[]), 5, "{}", kernel.name);
     }
@@ -118,7 +119,7 @@ fn a_large_child_goes_where_it_fits() {
         };
         // 356 * 1280 < 446 * 1024: a little CPU will do, and the waking one is idle.
         assert_eq!((chosen(356, &[]), chosen(357, &[])), (0, 4), "{}", kernel.name);
-        // The big CPUs run a task each, and are fully used by none: still better than not to fit.
+        // Each big CPU runs a task, but none is fully used: still better than a CPU that does not fit.
         assert_eq!(chosen(700, &[4, 5, 6]), 7, "{}", kernel.name);
     }
 }

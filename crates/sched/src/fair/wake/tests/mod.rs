@@ -1,7 +1,7 @@
 //! Decisions of the wake path on small machines, derived by hand from the kernel's code.
 //!
-//! Machines are set up directly: who runs where, and what the averages say. Loads are those of nice-0 tasks that always run,
-//! 1024 each, unless a test says otherwise.
+//! Machines are set up directly: which tasks run where, and what the averages are. Loads are those of nice-0 tasks that
+//! always run, 1024 each, unless a test says otherwise.
 
 mod affine;
 mod capacities;
@@ -62,7 +62,7 @@ fn two_sockets(kernel: Kernel) -> Machine {
     Machine::new(kernel, CpuTopology::symmetric(2, 1, 1, 4, 2))
 }
 
-/// Eight CPUs that share one cache. Their only domain is MC (8 CPUs, 117%); each CPU's capacity is 1024.
+/// Eight CPUs that share one LLC. Their only domain is MC (8 CPUs, 117%); each CPU's capacity is 1024.
 fn uma(kernel: Kernel) -> Machine {
     Machine::new(kernel, CpuTopology::symmetric(1, 1, 1, 8, 1))
 }
@@ -75,7 +75,7 @@ fn with(kernel: Kernel, key: &str, value: &str) -> Kernel {
 
 impl Machine {
     fn new(kernel: Kernel, topology: CpuTopology) -> Machine {
-        // Not at boot: a jiffy of 0 stands for "never" in some places.
+        // Not at boot: a jiffy of 0 means "never" in some places.
         let mut m = Machine(machine_of(kernel, topology));
         for on in 0..m.nr_cpus() {
             m.root_avg(on).last_update_time = 1;
@@ -83,7 +83,7 @@ impl Machine {
         m
     }
 
-    /// A task that sleeps, having last run on `on`, where its load is still remembered.
+    /// A sleeping task that last ran on `on`, whose averages still contain its load.
     fn sleeper(&mut self, on: usize) -> TaskId {
         self.0.this_cpu = cpu(on);
         let init = TaskInit {
@@ -103,7 +103,7 @@ impl Machine {
         p
     }
 
-    /// One more task of full load on a CPU: it runs if nothing else does. None of it is used: utilization stays 0.
+    /// Adds a task of full load to a CPU, which runs if nothing else does. It has no utilization.
     fn run(&mut self, on: usize) -> TaskId {
         let p = self.sleeper(on);
         self.task[p].state = TaskState::Running;
@@ -121,7 +121,7 @@ impl Machine {
         }
     }
 
-    /// `p` wakes up, by whatever runs on `waker`.
+    /// `p` is woken by whatever runs on `waker`.
     fn select(&mut self, waker: usize, p: TaskId, sync: bool) -> usize {
         self.0.this_cpu = cpu(waker);
         let flags = if sync { WakeFlags::SYNC } else { WakeFlags::NONE };

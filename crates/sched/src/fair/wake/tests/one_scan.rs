@@ -2,7 +2,7 @@
 
 use super::*;
 
-/// Two clusters of four cores each below one cache: CPUs 0 to 3 and 4 to 7.
+/// Two clusters of four cores each in one LLC: CPUs 0 to 3 and 4 to 7.
 fn clusters(kernel: Kernel) -> Machine {
     let mut topology = CpuTopology::symmetric(1, 1, 1, 8, 1);
     for on in 0..8 {
@@ -28,10 +28,10 @@ fn the_previous_cpus_sibling_goes_first_while_no_idle_core_is_known() {
         m.busy(&[0, 1]);
         let p = m.sleeper(1);
         assert_eq!(m.select(0, p, true), 9, "{}", kernel.name);
-        // Its sibling is busy as well: from the target on, which is CPU 0, the first idle one is 2.
+        // Its sibling is busy as well: from the target, CPU 0, on, the first idle CPU is 2.
         m.run(9);
         assert_eq!(m.select(0, p, true), 2, "{}", kernel.name);
-        // The sibling of a CPU in another cache is of no use: the search begins behind CPU 0.
+        // The sibling of a CPU in another LLC is of no use: the search begins after CPU 0.
         let mut m = two_sockets(kernel);
         m.busy(&[0, 4]);
         let p = m.sleeper(4);
@@ -54,11 +54,12 @@ fn one_scan_finds_a_core_and_remembers_a_cpu_on_the_way() {
         let p = m.sleeper(1);
         assert_eq!(m.select(0, p, true), 3, "{}", kernel.name);
         assert!(m.has_idle_cores(0));
-        // Nor is core 3: the first idle CPU that the scan saw, thread 9 of core 1. The scan found no core and says so.
+        // Core 3 is not idle either: the first idle CPU that the scan saw is thread 9 of core 1. The scan found no core
+        // and records that.
         m.run(3);
         assert_eq!(m.select(0, p, true), 9, "{}", kernel.name);
         assert!(!m.has_idle_cores(0));
-        // Known again, but CPU 9 may not be used.
+        // An idle core is known again, but CPU 9 may not be used.
         idle_core_is_known(&mut m, 0);
         m.allow(p, &[0, 1, 2, 3, 10, 11]);
         assert_eq!(m.select(0, p, true), 10, "{}", kernel.name);
@@ -85,7 +86,7 @@ fn the_scan_begins_behind_the_target_and_wraps() {
 #[test]
 fn sis_util_looks_at_as_many_cpus_as_balancing_left() {
     for kernel in [V6_1, V6_12] {
-        // CPUs 1 and 2 are busy: the third one looked at is idle.
+        // CPUs 1 and 2 are busy: the third CPU looked at is idle.
         let chosen = |nr, util: bool| {
             let mut m = uma(kernel);
             m.features.set(Feature::SIS_UTIL, util);
@@ -110,14 +111,15 @@ fn an_overloaded_cache_is_not_searched_for_cores_either() {
     set_idle_scan(&mut m, 0, 0);
     let p = m.sleeper(1);
     assert_eq!(m.select(0, p, true), 0);
-    // One is enough to look for a core through the whole cache.
+    // A limit of one is enough to search the whole LLC for a core.
     set_idle_scan(&mut m, 0, 1);
     assert_eq!(m.select(0, p, true), 2);
 }
 
 #[test]
 fn sis_prop_spends_what_is_left_of_the_idle_time() {
-    // 8 CPUs, average cost 99 ns: with 1,000 ns left 8 * 1000 / 100 = 80 CPUs, with 62 ns 496 / 100 = 4, that is three.
+    // 8 CPUs, average cost 99 ns: with 1,000 ns left 8 * 1000 / 100 = 80 CPUs; with 62 ns 496 / 100 = 4, which means
+    // three.
     let chosen = |wake_avg_idle, busy: &[usize]| {
         let mut m = uma(V6_1);
         m.features.set(Feature::SIS_UTIL, false);
@@ -157,7 +159,7 @@ fn idle_time_to_spend_is_halved_for_each_jiffy_without_idleness() {
 
 #[test]
 fn the_targets_cluster_is_searched_first() {
-    // From CPU 3 on: v6.1 finds 4 at once, v6.12 first looks at CPUs 0 to 2.
+    // Starting at CPU 3: v6.1 finds 4 at once, v6.12 first looks at CPUs 0 to 2.
     let chosen = |kernel, busy: &[usize]| {
         let mut m = clusters(kernel);
         m.run(3);
@@ -181,7 +183,7 @@ fn an_idle_previous_cpu_of_another_cluster_waits_for_the_search() {
         let p = m.sleeper(7);
         assert_eq!(m.select(3, p, true), expect);
     }
-    // Nothing found because nothing was looked at: the previous CPU then, before a recently used one.
+    // Nothing was found because nothing was looked at: then the previous CPU, before a recently used one.
     let mut m = clusters(V6_12);
     m.run(3);
     set_idle_scan(&mut m, 3, 0);
@@ -219,7 +221,7 @@ fn a_cpu_with_idle_policy_tasks_only_is_as_good_as_idle() {
     }
     assert_eq!(chosen(V4_16, 0), 2);
     assert_eq!(chosen(with(V4_16, "wake.sched_idle_cpu", "as-idle"), 0), 1);
-    // Not for one of the same policy, from v7.2 on: neither as its previous CPU nor as what a search finds.
+    // From v7.2 on, not for a task of the same policy: neither as its previous CPU nor as the result of a search.
     for (kernel, prev, expect) in [(V6_12, 0, 1), (V6_12, 1, 1), (V7_2, 0, 2), (V7_2, 1, 2)] {
         assert_eq!(chosen_for(kernel, Policy::Idle, prev), expect, "{}", kernel.name);
     }
@@ -227,7 +229,7 @@ fn a_cpu_with_idle_policy_tasks_only_is_as_good_as_idle() {
 
 #[test]
 fn a_scan_for_cores_does_not_remember_a_cpu_that_serves_others_only() {
-    // Core 1 runs nothing but SCHED_IDLE tasks; cores 0 and 2 are busy, and so is one thread of core 3.
+    // Core 1 runs only SCHED_IDLE tasks; cores 0 and 2 are busy, and so is one thread of core 3.
     for (policy, expect) in [(Policy::Normal, 1), (Policy::Idle, 11)] {
         let mut m = two_sockets(V7_2);
         m.busy(&[0, 8, 1, 9, 2, 10, 3]);
@@ -249,7 +251,7 @@ fn who_may_run_nowhere_in_a_cache_says_nothing_about_its_cores_in_v7_2() {
         m.busy(&[0, 4]);
         idle_core_is_known(&mut m, 0);
         let p = m.sleeper(0);
-        // Where it slept it may run no longer.
+        // It may no longer run where it slept.
         m.allow(p, &[4]);
         m.select(0, p, true);
         assert_eq!(m.has_idle_cores(0), known, "{}", kernel.name);

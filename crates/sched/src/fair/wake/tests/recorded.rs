@@ -1,4 +1,4 @@
-//! Decisions that a real kernel was seen to make, made again.
+//! Decisions that a real kernel was observed to make, reproduced.
 
 use super::*;
 use std::collections::BTreeMap;
@@ -31,7 +31,8 @@ fn recorded(text: &str) -> Vec<Decision> {
     text.lines().filter(|line| !line.starts_with('#')).map(decision).collect()
 }
 
-/// A ring of three on the two CPUs that six hogs leave: each wakee was where its waker is, and goes to the other CPU.
+/// A ring of three tasks on the two CPUs that six hogs leave free: each wakee is where its waker is, and goes to the
+/// other CPU.
 #[test]
 fn a_ring_on_two_free_cpus_as_v6_1_places_it() {
     let decisions = recorded(include_str!("../../../../../../fidelity/linux-6.1/k-decisions.txt"));

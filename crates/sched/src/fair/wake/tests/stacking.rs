@@ -1,9 +1,9 @@
-//! A kernel thread bound to its CPU, and who it may leave its wakee with.
+//! A kernel thread bound to its CPU, and which wakees it may leave behind there.
 
 use super::*;
 use crate::scheduler::Scheduler;
 
-/// A kernel thread, bound to `on`, runs there; others run on `busy`. It wakes a task that was on `prev`.
+/// A kernel thread, bound to `on`, runs there; other tasks run on `busy`. It wakes a task that was on `prev`.
 fn woken_by_kthread(kernel: Kernel, on: usize, busy: &[usize], prev: usize) -> (Machine, TaskId) {
     let mut m = uma(kernel);
     let kthread = m.run(on);

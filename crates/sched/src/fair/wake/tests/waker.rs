@@ -1,9 +1,9 @@
-//! What a waker remembers: flips, and the CPU it was on.
+//! What a waker remembers: its flips, and the CPU it last used.
 
 use super::*;
 use crate::scheduler::Scheduler;
 
-/// Wakes `p` by the task on CPU 0 as far as remembering goes.
+/// The task on CPU 0 wakes `p`, as far as record_wakee() is concerned.
 fn record(m: &mut Machine, p: TaskId) {
     m.0.this_cpu = cpu(0);
     m.record_wakee(p);
@@ -27,7 +27,7 @@ fn flips_are_halved_once_after_more_than_a_second() {
     let mut m = uma(V4_15);
     let waker = m.run(0);
     let a = m.sleeper(1);
-    // 250 jiffies a second, and now it is jiffy 250.
+    // There are 250 jiffies per second, and it is jiffy 250 now.
     m.task[waker].wakee_flips = 41;
     m.task[waker].last_wakee = Link::to(a);
     record(&mut m, a);
@@ -35,7 +35,7 @@ fn flips_are_halved_once_after_more_than_a_second() {
     m.arch.now += 4_000_000;
     record(&mut m, a);
     assert_eq!((m.task[waker].wakee_flips, m.task[waker].wakee_flip_decay_ts), (20, 251));
-    // Many seconds later still only once.
+    // Many seconds later it is still halved only once.
     m.arch.now += 60_000_000_000;
     record(&mut m, a);
     assert_eq!((m.task[waker].wakee_flips, m.task[waker].wakee_flip_decay_ts), (10, 15_251));
@@ -56,7 +56,7 @@ fn the_idle_task_has_flips_of_its_own() {
 
 #[test]
 fn wide_is_the_cache_size_and_its_square() {
-    // Eight CPUs share a cache: the smaller needs 8 flips, the larger 8 times as many as the smaller.
+    // Eight CPUs share an LLC: the smaller needs 8 flips, the larger 8 times as many as the smaller.
     let mut m = two_sockets(V4_15);
     let waker = m.run(0);
     let p = m.sleeper(1);
@@ -86,9 +86,9 @@ fn a_wide_wakeup_stays_with_the_previous_cpu() {
         assert_eq!(m.select(0, p, true), 1, "{}: pulled", kernel.name);
         m.task[waker].wakee_flips = 64;
         m.task[p].wakee_flips = 8;
-        // No domain has SD_BALANCE_WAKE, so there is no slow path: from its own CPU on.
+        // No domain has SD_BALANCE_WAKE, so there is no slow path: the search starts at its own CPU.
         assert_eq!(m.select(0, p, true), 5, "{}: wide", kernel.name);
-        // Nor is there one where only a wider domain has the flag: the walk ends at the first that has not.
+        // Nor is there one if only a wider domain has the flag: the walk ends at the first domain without it.
         let mc = m.domains.sd_llc[cpu(0)].unwrap();
         m.domains[mc].flags |= WAKE;
         assert_eq!(m.select(0, p, true), 5, "{}: wide", kernel.name);
@@ -125,10 +125,10 @@ fn with_recent(m: &mut Machine, prev: usize, recent: usize) -> (usize, usize) {
 #[test]
 fn the_recent_cpu_goes_first_and_the_previous_one_takes_its_place() {
     assert_eq!(with_recent(&mut two_sockets(V4_16), 1, 3), (3, 1));
-    // v4.15, and v4.16 without it: the first idle CPU from the target on.
+    // v4.15, and v4.16 without this behaviour: the first idle CPU from the target on.
     assert_eq!(with_recent(&mut two_sockets(V4_15), 1, 3), (2, 3));
     assert_eq!(with_recent(&mut two_sockets(with(V4_16, "wake.recent_used_cpu", "absent")), 1, 3), (2, 3));
-    // v4.15 with nothing but this of v4.16.
+    // v4.15 with only this behaviour of v4.16.
     assert_eq!(with_recent(&mut two_sockets(with(V4_15, "wake.recent_used_cpu", "by-waker")), 1, 3), (3, 1));
 }
 
@@ -146,7 +146,7 @@ fn the_recent_cpu_has_to_be_idle_near_allowed_and_another() {
     m.allow(p, &[0, 1, 2]);
     m.task[p].recent_used_cpu = cpu(3);
     assert_eq!((m.select(0, p, true), m.task[p].recent_used_cpu), (2, cpu(3)), "it is not allowed");
-    // An idle target or an idle previous CPU goes before it.
+    // An idle target or an idle previous CPU takes precedence.
     let mut m = two_sockets(V4_16);
     m.run(0);
     let p = m.sleeper(1);
@@ -168,13 +168,13 @@ fn from_v5_14_on_the_previous_cpu_is_noted_at_every_search() {
         assert_eq!(chosen(3), (3, 1), "{}: it serves", kernel.name);
         assert_eq!(chosen(5), (2, 1), "{}: another cache, and noted all the same", kernel.name);
         assert_eq!(chosen(1), (2, 1), "{}: it is the previous one", kernel.name);
-        // An idle target or previous CPU ends the search before.
+        // An idle target or previous CPU ends the search earlier.
         let mut m = two_sockets(kernel);
         m.run(0);
         let p = m.sleeper(1);
         m.task[p].recent_used_cpu = cpu(3);
         assert_eq!((m.select(0, p, true), m.task[p].recent_used_cpu), (1, cpu(3)), "{}", kernel.name);
-        // A waker remembers nothing.
+        // The waker itself remembers nothing.
         let mut m = two_sockets(kernel);
         let waker = m.run(2);
         m.task[waker].recent_used_cpu = cpu(7);
@@ -194,7 +194,7 @@ fn a_waker_remembers_where_it_was() {
         m.select(2, p, true);
         assert_eq!(m.task[waker].recent_used_cpu.index(), remembered, "{}", kernel.name);
     }
-    // Also where there is no choice, but not after a wide wakeup, nor one that may not come here.
+    // It is recorded even if there is no choice, but not after a wide wakeup, nor for a wakee that may not come here.
     let mut m = two_sockets(V4_16);
     let waker = m.run(2);
     let p = m.sleeper(2);
@@ -211,9 +211,9 @@ fn a_waker_remembers_where_it_was() {
     assert_eq!(m.task[waker].recent_used_cpu.index(), 7);
 }
 
-/// A task and a worker wake each other by turns, synchronously. Before a waker sleeps it is moved to where the one it woke runs: so
-/// its previous CPU is the next wakeup's target, and where it was before is forgotten (the case that 32e839dda3ba tells of).
-/// Where who is woken goes, time after time.
+/// A task and a worker wake each other in turn, synchronously. Before a waker sleeps it is moved to where its wakee
+/// runs: so its previous CPU is the target of the next wakeup, and where it was before is forgotten (the case that
+/// 32e839dda3ba describes). Returns where each woken task goes.
 fn ping_pong(kernel: Kernel) -> Vec<usize> {
     let mut m = uma(kernel);
     let task = m.run(0);
@@ -237,10 +237,10 @@ fn ping_pong(kernel: Kernel) -> Vec<usize> {
 
 #[test]
 fn two_that_wake_each_other_stay_on_two_cpus() {
-    // The search pushes the pair round the cache; the recently used CPU holds it on two.
+    // The search pushes the pair around the LLC; the recently used CPU keeps it on two CPUs.
     assert_eq!(ping_pong(V4_15), [1, 2, 3, 4, 5, 6, 7, 0]);
     assert_eq!(ping_pong(V4_16), [1, 0, 1, 0, 1, 0, 1, 0]);
-    // The later form notes where the wakee is found, which is where it was moved to: three CPUs.
+    // The later form records where the wakee is found, which is where it was moved to: three CPUs.
     assert_eq!(ping_pong(V6_1), [1, 0, 1, 2, 0, 1, 2, 0]);
     assert_eq!(ping_pong(with(V6_1, "wake.recent_used_cpu", "absent")), [1, 2, 3, 4, 5, 6, 7, 0]);
 }
