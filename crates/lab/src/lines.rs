@@ -181,8 +181,8 @@ impl TouchedLines {
         text
     }
 
-    /// One document: what was run, and the `most` hottest lines. `seed`: the experiment's, by which it can be run again; the run's own follows
-    /// from that.
+    /// One document: what was run, and the `most` hottest lines. `seed` is the experiment's, by which it can be run again;
+    /// the run's own seed is derived from it.
     pub fn json(&self, setup: &Setup, seed: u64, most: usize) -> String {
         let object = |figures: [(&str, Value); 12], more: Vec<(&str, Value)>| {
             let all = more.into_iter().chain(figures);
