@@ -163,7 +163,7 @@ pub fn rt_app(data: &[u8]) {
     for duplicates in [Duplicates::Workgen, Duplicates::JsonC] {
         let read = rt_app::parse_bytes(data, FILE, duplicates).and_then(|app| {
             assert!(app.tasks.iter().all(|task| task.phases.iter().all(|phase| !phase.steps.is_empty())));
-            rt_app::instance(app, Cores { nr_cpus: 8, cycles_per_us: 3_000, caches: Caches::default() })
+            rt_app::instance(app, Cores { nr_cpus: 8, ps_per_cycle: 333, caches: Caches::default() })
         });
         match read {
             Ok(app) => assert!(!app.operations().is_empty()),

@@ -2,14 +2,14 @@
 
 use crate::failure::Failure;
 use crate::output::{say, write_file_and_folders};
-use host::child::HERALD;
+use host::child::{HERALD, second_comes};
 use host::starter::Starter;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use lab::record::Record;
 use lab::setup::Setup;
 use std::any::Any;
 use std::fs;
-use std::io::{self, IsTerminal, Read};
+use std::io::{self, IsTerminal};
 use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixStream;
 use std::os::unix::process::CommandExt;
@@ -67,14 +67,16 @@ impl Patience {
         Patience(asked)
     }
 
-    /// The same for a process that measures itself: another process reports what a second Ctrl-C ends. A thread that
-    /// waits for it would share this process's file table, which makes every read and write slower.
+    /// The same for a process that measures itself: another process hears of a second Ctrl-C, reports it and ends this
+    /// one. A thread that waits for it would share this process's file table, which makes every read and write slower.
     pub fn watch_beside(starter: &Starter) -> Patience {
-        use signal_hook::consts::{SIGINT, SIGTERM};
+        use signal_hook::consts::{SIGINT, SIGTERM, SIGUSR1};
         use signal_hook::flag::{register, register_conditional_shutdown};
         use signal_hook::low_level::pipe;
-        // The other process hears of each signal before the signal may end this process.
+        let patience = Patience::of_terminal();
+        let asked = || patience.0.clone();
         let told = UnixStream::pair().and_then(|(here, there)| {
+            register_conditional_shutdown(SIGUSR1, 2, Arc::new(AtomicBool::new(true)))?;
             pipe::register(SIGINT, here.try_clone()?)?;
             pipe::register(SIGTERM, here)?;
             let mut herald = starter.command(&[HERALD.to_string()]);
@@ -82,14 +84,10 @@ impl Patience {
             herald.stdin(OwnedFd::from(there)).stdout(Stdio::null()).process_group(0).spawn()
         });
         if let Err(error) = told {
-            say(&format!("a second Ctrl-C will end this without a word: {error}"));
+            say(&format!("a second Ctrl-C will not end this before its run has ended: {error}"));
         }
-        let patience = Patience::of_terminal();
         for signal in [SIGINT, SIGTERM] {
-            let asked = || patience.0.clone();
-            // The order matters: the first signal must not find itself already asked for.
-            let heard = register_conditional_shutdown(signal, 2, asked()).and_then(|_| register(signal, asked()));
-            if let Err(error) = heard {
+            if let Err(error) = register(signal, asked()) {
                 say(&format!("Ctrl-C will lose the run that it interrupts: {error}"));
             }
         }
@@ -99,20 +97,6 @@ impl Patience {
     pub fn is_over(&self) -> bool {
         self.0.load(Ordering::Relaxed)
     }
-}
-
-/// A signal that follows another this soon is not a second one: timeout(1) signals its child, and also the child's group.
-const ONE_SIGNAL: Duration = Duration::from_millis(250);
-
-/// Whether a second signal comes before the writing end closes; each signal is a byte.
-fn second_comes(mut signals: impl Read) -> bool {
-    let mut first = None;
-    while signals.read_exact(&mut [0]).is_ok() {
-        if first.get_or_insert_with(Instant::now).elapsed() >= ONE_SIGNAL {
-            return true;
-        }
-    }
-    false
 }
 
 /// Whether this process was started with that signal ignored; false if the system does not tell.
@@ -251,27 +235,6 @@ mod tests {
 
     fn patient() -> Patience {
         Patience(Arc::new(AtomicBool::new(false)))
-    }
-
-    #[test]
-    fn a_second_signal_is_one_that_comes_after_a_while() {
-        use std::io::Write;
-        let heard = |waits: &[Duration]| {
-            let (mut here, there) = UnixStream::pair().unwrap();
-            thread::scope(|scope| {
-                let heard = scope.spawn(|| second_comes(there));
-                for &wait in waits {
-                    thread::sleep(wait);
-                    // The thread stops reading once it has heard a second signal.
-                    let _ = here.write_all(&[1]);
-                }
-                drop(here);
-                heard.join().unwrap()
-            })
-        };
-        let (at_once, later) = (Duration::ZERO, ONE_SIGNAL + Duration::from_millis(50));
-        assert_eq!([heard(&[]), heard(&[later]), heard(&[at_once; 3])], [false; 3]);
-        assert_eq!([heard(&[at_once, later]), heard(&[at_once, at_once, later])], [true; 2]);
     }
 
     #[test]

@@ -76,7 +76,7 @@ pub fn lines(arguments: &LinesArguments) -> Result<(), Failure> {
     let most = usize::try_from(most).unwrap_or(usize::MAX);
     print(&match arguments.format {
         Format::Text => lines.text(most),
-        Format::Json => lines.json(&setup, most),
+        Format::Json => lines.json(&setup, experiment.seed, most),
         Format::Csv => lines.csv(most),
     })
 }

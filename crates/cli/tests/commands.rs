@@ -123,6 +123,10 @@ fn lines_come_in_three_forms_and_as_many_as_asked_for() {
     let json = run_well(&place, &with("lines", &["--lines", "2", "--format", "json"])).stdout;
     let document: serde_json::Value = serde_json::from_str(&json).unwrap();
     assert_eq!(document["lines"].as_array().map(Vec::len), Some(2));
+    assert_eq!(document["seed"], 1);
+    let seven = ["--lines", "2", "--format", "json", "--seed", "7"];
+    let other: serde_json::Value = serde_json::from_str(&run_well(&place, &with("lines", &seven)).stdout).unwrap();
+    assert!(other["seed"] == 7 && other["simulated_ns"] != document["simulated_ns"], "{other}");
     let csv = run_well(&place, &with("lines", &["--format", "csv"])).stdout;
     assert!(csv.starts_with("line,function,node,waited_ns,"), "{csv}");
     let said = program::run(&place, &with("lines", &["--lines", "0"]));

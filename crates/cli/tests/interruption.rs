@@ -84,6 +84,15 @@ fn signals_that_come_together_are_one_interruption() {
     assert_eq!(stopped.code, 2, "{}", stopped.stderr);
     assert!(stopped.stdout.starts_with("PARTIAL: "), "{}", stopped.stdout);
     assert!(stopped.stderr.contains(" of 4000 runs are kept in out; the same command goes on from there"));
+
+    let measure = ["measure", "hackbench-pipes:groups=1,loops=100", "--iterations", "2000", "--out", "real"];
+    let first = "real/measured/hackbench-pipes-groups-1-loops-100-messages-0-threads-0/0000.json";
+    let child = started(&place, &measure, first);
+    send_at_once(&["TERM", "INT"], &child);
+    let stopped = said(child.wait_with_output().unwrap());
+    assert_eq!(stopped.code, 2, "{}", stopped.stderr);
+    assert!(stopped.stdout.starts_with("PARTIAL: "), "{}", stopped.stdout);
+    assert!(stopped.stderr.ends_with(" of 2000 runs are kept in real; the same command goes on from there\n"));
 }
 
 #[test]
@@ -177,7 +186,7 @@ fn a_signal_to_the_process_alone_lets_the_run_end_that_it_meets() {
     let child = started(&place, &measure, first);
     std::thread::sleep(Duration::from_millis(500));
     send("INT", &child);
-    std::thread::sleep(Duration::from_millis(100));
+    std::thread::sleep(Duration::from_millis(400));
     let since = Instant::now();
     let stopped = interrupt(child);
     assert_eq!((stopped.code, stopped.stdout.as_str()), (2, ""), "{}", stopped.stderr);
@@ -214,7 +223,7 @@ fn a_benchmarks_processes_end_with_the_measurement_however_that_ends() {
         until("not all processes are there", &|| children_of(child.id()).len() >= 40);
         for signal in signals {
             send(signal, &child);
-            std::thread::sleep(Duration::from_millis(200));
+            std::thread::sleep(Duration::from_millis(400));
         }
         child.wait().unwrap();
         let since = Instant::now();

@@ -72,7 +72,11 @@ impl Page<'_, '_> {
     pub fn render(&self) -> String {
         let name = escaped(&self.experiment.name);
         let mut html = opening(&self.experiment.name, "");
-        let _ = write!(html, "<h1>{name}</h1>\n{}", self.setup());
+        let _ = writeln!(html, "<h1>{name}</h1>");
+        if let Some(about) = &self.experiment.about {
+            let _ = writeln!(html, "<p>{}</p>", escaped(about));
+        }
+        html.push_str(&self.setup());
         self.add_contents(&mut html);
         for (number, result) in self.document.tables.iter().enumerate() {
             self.add_table(&mut html, number, result);

@@ -26,6 +26,9 @@ use crate::tables::{Series, Table};
 pub struct Document {
     /// The version of the program that measured.
     pub fairground: String,
+    /// What the experiment says it is about; absent where it does not.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub about: Option<String>,
     /// The machine, as its own loader describes it: an object.
     pub machine: Value,
     /// The seed of everything that is left to chance.
@@ -90,6 +93,7 @@ impl ArmDefinition {
 /// What was run: all of a document except the results.
 #[derive(Clone, Debug)]
 pub struct Subject {
+    pub about: Option<String>,
     pub machine: Value,
     pub seed: u64,
     pub iterations: u32,
@@ -186,7 +190,7 @@ impl Document {
         events: u64,
         cpu_seconds: f64,
     ) -> Document {
-        let Subject { machine, seed, iterations, adaptive, costs, vintage, arms } = subject;
+        let Subject { about, machine, seed, iterations, adaptive, costs, vintage, arms } = subject;
         assert!(machine.is_object(), "the machine is an object");
         assert!(cpu_seconds.is_finite(), "CPU time is finite");
         let tables = tables.iter().map(|table| TableResult::new(table, vintage, &generator)).collect();
@@ -194,6 +198,7 @@ impl Document {
         let fairground = version.to_string();
         Document {
             fairground,
+            about,
             machine,
             seed,
             iterations,

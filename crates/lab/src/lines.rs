@@ -181,8 +181,9 @@ impl TouchedLines {
         text
     }
 
-    /// One document: what was run, and the `most` hottest lines.
-    pub fn json(&self, setup: &Setup, most: usize) -> String {
+    /// One document: what was run, and the `most` hottest lines. `seed` is the experiment's, by which it can be run again;
+    /// the run's own seed is derived from it.
+    pub fn json(&self, setup: &Setup, seed: u64, most: usize) -> String {
         let object = |figures: [(&str, Value); 12], more: Vec<(&str, Value)>| {
             let all = more.into_iter().chain(figures);
             Value::Object(all.map(|(name, value)| (name.to_string(), value)).collect::<Map<_, _>>())
@@ -200,7 +201,7 @@ impl TouchedLines {
             "workload": setup.workload.name,
             "parameters": setup.workload.parameters,
             "kernel": setup.kernel.name,
-            "seed": setup.seed,
+            "seed": seed,
             "simulated_ns": ns(self.duration),
             "touched": self.lines.len(),
             "all": object(figures(&self.total()), Vec::new()),
@@ -268,7 +269,7 @@ mod tests {
             text.contains(&format!("  {}\n", lines.lines[1].name)) && !text.contains(&lines.lines[2].name),
             "{text}"
         );
-        let json: Value = serde_json::from_str(&lines.json(&setup, 3)).expect("JSON");
+        let json: Value = serde_json::from_str(&lines.json(&setup, 1, 3)).expect("JSON");
         assert_eq!(json["lines"].as_array().map(Vec::len), Some(3));
         assert_eq!(json["lines"][0]["by"][0]["function"], lines.lines[0].by[0].function);
         assert_eq!(lines.csv(3).lines().count(), 1 + lines.lines[..3].iter().map(|line| line.by.len()).sum::<usize>());

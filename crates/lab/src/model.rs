@@ -43,7 +43,7 @@ impl Model {
                 "rt-app, script or trace, without parameters",
             ));
         }
-        let cores = Cores { nr_cpus, cycles_per_us: 1_000_000 / ps_per_cycle, caches: prices.into() };
+        let cores = Cores { nr_cpus, ps_per_cycle, caches: prices.into() };
         Ok(Model::RtApp(Box::new(rt_app::instance(application(file)?, cores)?)))
     }
 

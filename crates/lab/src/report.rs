@@ -213,6 +213,7 @@ fn report(
 
 fn document(experiment: &Experiment, tables: &[Table], events: u64, cpu_seconds: f64) -> Document {
     let subject = Subject {
+        about: experiment.about.clone(),
         machine: experiment.machine.to_json(),
         seed: experiment.seed,
         iterations: experiment.iterations,

@@ -8,6 +8,8 @@ use crate::mistake::{Mistake, Written};
 pub struct Draft {
     /// The name for results; the file's name if none is given.
     pub name: Option<Written>,
+    /// A sentence for the reader of the report.
+    pub about: Option<Written>,
     /// The folder that the file's paths are relative to; empty is the current one.
     pub folder: String,
     pub machine: Option<Written>,

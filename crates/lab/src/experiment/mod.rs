@@ -79,6 +79,8 @@ impl Purpose {
 pub struct Experiment {
     /// The name for results: the experiment's own name, its file's, or its machine's.
     pub name: String,
+    /// What the file says it is about.
+    pub about: Option<String>,
     pub machine: Machine,
     pub tables: Vec<WorkloadTable>,
     pub arms: Vec<Arm>,
@@ -118,9 +120,24 @@ impl Draft {
         files: &dyn Files,
         notices: &mut Vec<String>,
     ) -> Result<Vec<WorkloadTable>, Mistake> {
-        let tables =
-            self.workloads.iter().map(|draft| workload::resolve(draft, &self.folder, files, nr_cpus, true, notices));
-        Ok(tables.collect::<Result<Vec<_>, _>>()?.concat())
+        self.tables_apart(nr_cpus, files, true, notices)
+    }
+
+    /// The tables of all workloads, of which no two have the same row. `ends`, `notices`: as of [`workload::resolve`].
+    fn tables_apart(
+        &self,
+        nr_cpus: usize,
+        files: &dyn Files,
+        ends: bool,
+        notices: &mut Vec<String>,
+    ) -> Result<Vec<WorkloadTable>, Mistake> {
+        let mut tables = Vec::new();
+        for draft in &self.workloads {
+            let more = workload::resolve(draft, &self.folder, files, nr_cpus, ends, notices)?;
+            more.iter().try_for_each(|table| workload::check_apart(draft, table, &tables))?;
+            tables.extend(more);
+        }
+        Ok(tables)
     }
 
     /// Checks everything.
@@ -135,11 +152,7 @@ impl Draft {
         let machine = Machine::choose(written, if self.machine_in_file { &self.folder } else { "" }, files)?;
         let nr_cpus = machine.description.topology().nr_cpus();
         let mut notices = machine.notices.clone();
-        let mut tables = Vec::new();
-        for draft in &self.workloads {
-            let (ends, to) = (purpose != Purpose::Watch, &mut notices);
-            tables.extend(workload::resolve(draft, &self.folder, files, nr_cpus, ends, to)?);
-        }
+        let tables = self.tables_apart(nr_cpus, files, purpose != Purpose::Watch, &mut notices)?;
         let nodes = machine.description.topology().nodes().len();
         rt_app::check_nodes(&tables, nodes).and_then(|()| script::check_nodes(&tables, nodes))?;
         if tables.is_empty() {
@@ -167,6 +180,7 @@ impl Draft {
         let (iterations, adaptive) = self.iterations(purpose, &mut notices)?;
         let experiment = Experiment {
             name: self.result_name(&machine)?,
+            about: self.about.as_ref().map(|about| about.text.trim().to_string()),
             iterations,
             adaptive,
             seed: self.seed.as_ref().map_or(Ok(DEFAULT_SEED), |seed| seed.whole("seed", 0, u64::MAX))?,
@@ -416,6 +430,43 @@ behaviour = { \"stats.schedstats\" = \"tunable\" }
             let error = resolve(&TEXT.replacen(from, to, 1)).unwrap_err();
             assert!(error.starts_with(message), "{error}");
         }
+    }
+
+    #[test]
+    fn rows_that_nothing_tells_apart_are_refused() {
+        let with = |workload: &str| TEXT.replacen("[[arm]]", &format!("[[workload]]\n{workload}\n\n[[arm]]"), 1);
+        let same = "name = \"hackbench-pipes\"\ngroups = [4, 1]\nloops = [10, 20]";
+        let or = ", or with a `title` that tells its table from the first one's";
+        for (workload, message) in [
+            (same.to_string(), "the workload `hackbench-pipes` for the second time; expected each workload once"),
+            // Its table of ten loops is called so in the first list alone.
+            (
+                same.replace("[4, 1]", "[7, 4]").replace("10", "30"),
+                "the row `4` of `hackbench-pipes` for the second time; expected each row once",
+            ),
+        ] {
+            assert_eq!(resolve(&with(&workload)).unwrap_err(), format!("x.toml:11:8: found {message}{or}"));
+        }
+        for other in [
+            same.replace("[4, 1]", "[7, 8]"),
+            same.replace("[10, 20]", "[30, 40]"),
+            same.replace("pipes", "sockets"),
+            format!("{same}\ntitle = \"again\""),
+        ] {
+            assert_eq!(resolve(&with(&other)).unwrap().tables.len(), 4, "{other}");
+        }
+        // One without a title is called as its workload is.
+        let called = "name = \"pipetest\"\n\n[[workload]]\nname = \"pipetest\"\ntitle = \"pipetest\"";
+        assert!(
+            resolve(&with(called))
+                .unwrap_err()
+                .starts_with("x.toml:14:8: found the workload `pipetest` for the second time")
+        );
+        // Scripts of an experiment's own are called after it.
+        let script = |title: &str| format!("name = \"script\"\n{title}tasks = \"task a: run 1ms\"");
+        let scripts = |title: &str| resolve(&with(&format!("{}\n\n[[workload]]\n{}", script(""), script(title))));
+        assert!(scripts("").unwrap_err().contains("found the workload `script` for the second time"));
+        assert_eq!(scripts("title = \"b\"\n").unwrap().tables.len(), 4);
     }
 
     #[test]

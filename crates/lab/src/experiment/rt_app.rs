@@ -35,7 +35,7 @@ pub fn resolve(
     }
     let duration = app.global.duration_s.as_ref().map_or(0, |duration| u64::from(duration.value));
     // The time of a microsecond of work does not change which tasks there are to run, nor do caches.
-    let app = instance(app, Cores { nr_cpus, cycles_per_us: 1, caches: Caches::default() })?;
+    let app = instance(app, Cores { nr_cpus, ps_per_cycle: 1_000, caches: Caches::default() })?;
     Ok(WorkloadTable {
         title: Some(draft.title.as_ref().map_or_else(|| title(&file), |title| title.text.clone())),
         source: Source::RtApp(file.clone()),

@@ -51,6 +51,7 @@ pub fn parse(text: &str, path: &str) -> Result<Draft, Mistake> {
     root.only(TOP)?;
     let mut draft = Draft {
         name: root.text("name")?,
+        about: root.text("about")?,
         folder: folder_of(path).to_string(),
         machine: root.text("machine")?,
         machine_in_file: true,
@@ -61,7 +62,6 @@ pub fn parse(text: &str, path: &str) -> Result<Draft, Mistake> {
         time_limit_ms: root.number("time_limit_ms")?,
         ..Draft::default()
     };
-    root.text("about")?;
     if let Some(report) = root.table("report")? {
         report.only(&["vintage", "stars", "ratio"])?;
         (draft.vintage, draft.stars) = (report.text("vintage")?, report.text("stars")?);

@@ -3,7 +3,7 @@
 use super::draft::DraftWorkload;
 use super::workload_table::{Point, Source, WorkloadTable};
 use crate::machines::Files;
-use crate::mistake::{Mistake, Written};
+use crate::mistake::{Mistake, Written, excerpt};
 use crate::mmtests::{Vintage, compares_time};
 use crate::programs::{RT_APP, SCRIPT, TRACE};
 use crate::statistics::Better;
@@ -61,6 +61,23 @@ pub fn check_times(drafts: &[DraftWorkload], tables: &[WorkloadTable], vintage: 
         }
         None => Ok(()),
     }
+}
+
+/// Refuses a table with a row that one `before` has, too: reports and samples have nothing to tell the two apart by.
+pub fn check_apart(draft: &DraftWorkload, table: &WorkloadTable, before: &[WorkloadTable]) -> Result<(), Mistake> {
+    fn rows(table: &WorkloadTable) -> impl Iterator<Item = &String> {
+        table.points.iter().flat_map(|point| &point.operations)
+    }
+    let alike: Vec<&WorkloadTable> = before.iter().filter(|other| other.is_titled_as(table)).collect();
+    let is_there = |row: &&String| alike.iter().any(|other| rows(other).any(|it| it == *row));
+    let Some(row) = rows(table).find(is_there) else { return Ok(()) };
+    let (name, row) = (draft.name.quoted(), excerpt(row, 40));
+    let (found, once) = match rows(table).all(|row| is_there(&row)) {
+        true => (format!("the workload {name} for the second time"), "each workload once"),
+        false => (format!("the row `{row}` of {name} for the second time"), "each row once"),
+    };
+    let or = if draft.in_file { ", or with a `title` that tells its table from the first one's" } else { "" };
+    Err(draft.name.mistake(found, format!("{once}{or}")))
 }
 
 /// Every workload, by name.

@@ -41,6 +41,14 @@ impl WorkloadTable {
         }
     }
 
+    /// Whether reports tell the two tables apart by nothing but their rows.
+    pub(super) fn is_titled_as(&self, other: &WorkloadTable) -> bool {
+        fn said(of: &WorkloadTable) -> (&str, &str, &BTreeMap<String, Value>) {
+            (of.title.as_deref().unwrap_or(of.source.name()), of.source.name(), &of.parameters)
+        }
+        said(self) == said(other)
+    }
+
     /// The table of these rows; `None` without rows.
     pub fn table(&self, arms: Vec<String>, operations: Vec<Operation>, published: Option<Published>) -> Option<Table> {
         (!operations.is_empty()).then(|| Table {

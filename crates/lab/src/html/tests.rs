@@ -12,6 +12,10 @@ use std::collections::BTreeMap;
 
 const TEXT: &str = "\
 name = \"page\"
+about = \"\"\"
+what <one> & another
+kernel do
+\"\"\"
 machine = \"core-i7-3770\"
 iterations = 3
 
@@ -131,6 +135,10 @@ fn the_page_is_whole() {
     let page = page();
     let xml = read(&page);
     let root = xml.root_element();
+    let about = "what <one> & another\nkernel do";
+    assert_eq!(words(named(root, "p")[0]), about);
+    let json: serde_json::Value = serde_json::from_str(&report_of(&|_| true, None).json).unwrap();
+    assert_eq!(json["about"], about);
     let sections = named(root, "section");
     assert_eq!(sections.len(), 3, "two tables and how to replay");
     // pipetest has its 17 statistics of 2018, except two that tell how far samples lie apart; hackbench has its four

@@ -18,7 +18,16 @@ pub(crate) fn document(tables: &[Table]) -> Document {
         [("vanilla", "v4.5-rc1"), ("nostats", "v4.5-rc1,stats.schedstats=tunable"), ("other", "v4.16,NO_SIS_PROP")];
     let arms = arms.map(|(name, kernel)| draft.arm_option(&format!("{name}={kernel}")));
     let arms = arms.iter().map(|arm| ArmDefinition::of(&resolve_arm(arm, 48, 250).expect("an arm"))).collect();
-    let subject = Subject { machine, seed: 7, iterations: 3, adaptive: None, costs: true, vintage: Vintage::Now, arms };
+    let subject = Subject {
+        about: None,
+        machine,
+        seed: 7,
+        iterations: 3,
+        adaptive: None,
+        costs: true,
+        vintage: Vintage::Now,
+        arms,
+    };
     Document::new("0.1.0", subject, tables, generator, 123_456, 1.5)
 }
 
@@ -59,6 +68,7 @@ fn a_rendered_document_has_exactly_the_keys_of_the_schema() {
         "workload": "pipetest", "label": "Mean", "unit": "us", "measured": 1.0, "measured_low": 0.9, "measured_high": 1.1,
         "iterations": 3, "predictions": [{ "arm": "a", "predicted": 1.0, "difference_percent": 0.0 }]
     });
+    document.about = Some("two kernels".into());
     document.adaptive = Some(AdaptiveResult { min: 2, max: 3, half_width: 1.5 });
     document.measured = Some(serde_json::json!({ "from": "x", "host": {}, "rows": [predicted],
         "unfinished": [{ "workload": "pipetest", "iterations": 1 }] }));

@@ -63,9 +63,9 @@ impl Pass {
         Pass { work: Cycles(work), fetches, bytes: u64::from(lines) * caches.line_bytes }
     }
 
-    /// The operations of a task that passes through `region`, on a CPU of `cycles_per_us`.
-    pub fn ops(self, region: RegionId, cycles_per_us: u64) -> Vec<Op> {
-        let bytes_per_second = (self.bytes * cycles_per_us * 1_000).max(1);
+    /// The operations of a task that passes through `region`, on a CPU of `ps_per_cycle`.
+    pub fn ops(self, region: RegionId, ps_per_cycle: u64) -> Vec<Op> {
+        let bytes_per_second = (self.bytes * 1_000_000_000 / ps_per_cycle).max(1);
         let mut ops = vec![Op::Touch { region, bytes_per_second }];
         if self.fetches.lines > 0 {
             ops.push(Op::Fetch { kind: WorkKind::Memory, fetches: self.fetches });
@@ -156,6 +156,13 @@ mod tests {
         let (narrow, wide) = (lines(&CACHES), lines(&wide));
         assert_eq!(narrow, [(131_072 * 4, 250, 16_000), (3 << 20, 10, 640), (5_000, 25, 1_600)]);
         assert_eq!(wide, [(131_072 * 4, 125, 16_000), (3 << 20, 5, 640), (5_000, 12, 1_536)]);
+    }
+
+    #[test]
+    fn a_pass_is_as_fast_as_its_work() {
+        // 16000 bytes in 1000 cycles of 270 ps.
+        let ops = mem(&CACHES, 8 << 20, 4 << 20).ops(RegionId(0), 270);
+        assert!(matches!(ops[0], Op::Touch { region: RegionId(0), bytes_per_second: 59_259_259_259 }));
     }
 
     #[test]

@@ -151,7 +151,7 @@ impl Process {
         let filled = self.buffers.iter().zip(&self.app.resources.buffers);
         let ops = |(&region, buffer): (&RegionId, &Buffer)| {
             let pass = memory::mem(&self.cores.caches, buffer.bytes, buffer.bytes);
-            let fill = pass.ops(region, self.cores.cycles_per_us);
+            let fill = pass.ops(region, self.cores.ps_per_cycle);
             std::iter::once(Op::Populate(region)).chain(fill)
         };
         filled.flat_map(ops).collect()

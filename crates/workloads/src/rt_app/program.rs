@@ -15,7 +15,7 @@ use sched::sched::{Policy as KernelPolicy, ROOT_TASK_GROUP};
 use sim::program::{Op, Outcome, Program, Standing};
 use std::collections::VecDeque;
 use std::rc::Rc;
-use units::{Cycles, Ns};
+use units::Ns;
 
 /// `runtime` checks the clock after each piece of work of this length.
 const RUNTIME_PIECE_US: u64 = 32;
@@ -376,7 +376,7 @@ impl Thread {
             }
             _ => unreachable!("{} touches no data", event.name()),
         };
-        self.ops.extend(pass.ops(region, cores.cycles_per_us));
+        self.ops.extend(pass.ops(region, cores.ps_per_cycle));
         Progress::Done
     }
 
@@ -524,7 +524,7 @@ impl Thread {
     }
 
     fn work(&mut self, us: u64) -> Progress {
-        self.ops.push_back(Op::Work(Cycles(us * self.process.cores.cycles_per_us)));
+        self.ops.push_back(Op::Work(self.process.cores.cycles(us)));
         Progress::Stage(1)
     }
 

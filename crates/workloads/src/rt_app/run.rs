@@ -12,6 +12,7 @@ use os::Os;
 use sched::sched::{ROOT_TASK_GROUP, TgId};
 use sim::engine::Sample;
 use sim::program::TaskSpec;
+use units::{Cycles, Ns, Ps};
 
 /// An application that can be simulated. See [`super`] for what its table shows.
 #[derive(Clone, Debug)]
@@ -26,9 +27,17 @@ pub struct RtApp {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Cores {
     pub nr_cpus: usize,
-    /// Cycles per microsecond of a core of capacity 1024 at its highest frequency; these define a microsecond of `run`.
-    pub cycles_per_us: u64,
+    /// Of a core of capacity 1024 at its highest frequency; it defines a microsecond of `run`.
+    pub ps_per_cycle: u64,
     pub caches: Caches,
+}
+
+impl Cores {
+    /// The cycles of so many microseconds of work. A single microsecond may not be a whole number of them: 3703.7 at 270 ps.
+    /// Rounded up, because `runtime` looks at the clock after each piece of work, and does another piece if it was too short.
+    pub(super) fn cycles(&self, us: u64) -> Cycles {
+        Cycles(Ps::from(Ns::from_us(us)).0.div_ceil(self.ps_per_cycle))
+    }
 }
 
 /// Makes an application ready to run on a machine of such cores.
@@ -36,7 +45,7 @@ pub struct Cores {
 /// # Errors
 /// CPUs that the machine does not have.
 pub fn instance(app: Application, cores: Cores) -> Result<RtApp, RtAppError> {
-    assert!(cores.cycles_per_us > 0, "a core without speed");
+    assert!(cores.ps_per_cycle > 0, "a core without speed");
     app.check_cpus(cores.nr_cpus)?;
     let forked = |id: TaskId| app.steps().any(|(_, step)| step.event == Event::Fork(id));
     let runs = |&(index, id): &(usize, TaskId)| app.tasks[index].instances > 0 || forked(id);

@@ -38,7 +38,7 @@ impl<const COSTS: bool> Ran<COSTS> {
         let topology = from_synthetic(shape, "test", Numbering::LinuxX86).expect("a valid machine");
         let cpus = topology.nr_cpus();
         let kernel = *sched::versions::kernel(kernel).expect("a kernel that is built");
-        let cores = Cores { nr_cpus: cpus, cycles_per_us: 1_000_000 / prices.ps_per_cycle, caches: (&prices).into() };
+        let cores = Cores { nr_cpus: cpus, ps_per_cycle: prices.ps_per_cycle, caches: (&prices).into() };
         let hardware = Hardware::new(topology.clone(), prices, kernel.layout(), IdleRules::V4_15, 1);
         let sysctl = Sysctl::new(cpus);
         let boot = Boot { sysctl, ..Boot::new(kernel, topology.cpu_topology(), 250) };
@@ -70,7 +70,7 @@ impl<const COSTS: bool> Ran<COSTS> {
 
 /// One CPU of 1 GHz without caches.
 pub(super) fn one_cpu() -> Cores {
-    Cores { nr_cpus: 1, cycles_per_us: 1_000, caches: Caches::default() }
+    Cores { nr_cpus: 1, ps_per_cycle: 1_000, caches: Caches::default() }
 }
 
 pub(super) fn run_on(kernel: &str, cpus: usize, text: &str) -> Ran<false> {
@@ -338,6 +338,20 @@ fn costs_delay_what_was_free() {
     }
     let latencies = ran.rt_app.samples_of(0, &ran.sim.samples);
     assert!(latencies.iter().all(|ns| (50_001..52_000).contains(ns)), "{latencies:?}");
+}
+
+#[test]
+fn work_takes_its_time_where_no_whole_number_of_cycles_is_a_microsecond() {
+    let text = r#"{"tasks": {"a": {"loop": 3, "run": 1000}, "b": {"loop": 3, "runtime": 3200}}}"#;
+    for ps_per_cycle in [250, 270, 294, 999, 1_500] {
+        let prices = Prices { ps_per_cycle, ..Prices::free() };
+        let ran = Ran::<true>::start_on("v6.12", 2, prices, text).ended();
+        for (row, asked) in [(0, 1_000_000), (1, 3_200_000)] {
+            // A cycle more for each piece of work at most, of which `runtime` has a hundred.
+            let samples = ran.rt_app.samples_of(row, &ran.sim.samples);
+            assert!(samples.iter().all(|ns| (asked..=asked + 150).contains(ns)), "{ps_per_cycle} ps: {samples:?}");
+        }
+    }
 }
 
 #[test]
