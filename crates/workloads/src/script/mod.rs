@@ -50,7 +50,7 @@
 //! `GB`, rates the same with `/s`.
 //!
 //! A `mutex NAME` line declares a mutex that tasks share. With `inherit` its waiters lend their priority to the owner,
-//! as with PTHREAD_PRIO_INHERIT (a deadline task lends nothing).
+//! as with PTHREAD_PRIO_INHERIT (a deadline task lends its deadline and budget).
 //!
 //! A `group` line writes into a group's files, as `echo 300 > cpu.weight` does, and creates the group. Starting a task
 //! with `group=` creates that group too, if it does not exist. A task can `enter` only a group that was created in one
