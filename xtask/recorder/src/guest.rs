@@ -143,7 +143,7 @@ impl Guest<'_> {
     }
 
     fn boot(&self, arguments: &Arguments, folder: &Path) -> Result<String, String> {
-        let mut command = self.command(folder)?;
+        let mut command = self.command(EMULATED, folder)?;
         command.arg("-debugcon").arg(format!("file:{}", folder.join("sent").display()));
         let mut child = command.stdin(Stdio::null()).stderr(Stdio::piped()).spawn().map_err(words)?;
         let end = Instant::now() + Duration::from_secs(arguments.limit_s);
@@ -178,8 +178,8 @@ impl Guest<'_> {
 
     fn log(&self, arguments: &Arguments, messages: u64, folder: &Path) -> Result<PathBuf, String> {
         let log = std::env::temp_dir().join(format!("fairground-instructions-{}", std::process::id()));
-        let mut command = self.command(folder)?;
-        command.args(one_at_a_time(&version(self.qemu)?)).arg("-D").arg(&log).args(["-monitor", "stdio"]);
+        let mut command = self.command(one_at_a_time(version(self.qemu)?), folder)?;
+        command.arg("-D").arg(&log).args(["-monitor", "stdio"]);
         let piped = command.stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::piped());
         let mut child = piped.spawn().map_err(words)?;
         let end = Instant::now() + Duration::from_secs(arguments.limit_s);
@@ -206,11 +206,11 @@ impl Guest<'_> {
     }
 
     /// QEMU's, with what is the same for all guests.
-    fn command(&self, folder: &Path) -> Result<Command, String> {
+    fn command(&self, accelerator: &[&str], folder: &Path) -> Result<Command, String> {
         let image = folder.join("image");
         std::fs::write(&image, self.image).map_err(words)?;
         let mut command = Command::new(self.qemu);
-        command.args(["-accel", "tcg,thread=single", "-icount", "shift=0,sleep=off"]).args(self.machine);
+        command.args(accelerator).args(["-icount", "shift=0,sleep=off"]).args(self.machine);
         command.args([
             "-rtc",
             "base=2024-01-01,clock=vm",
@@ -268,10 +268,17 @@ fn version(qemu: &Path) -> Result<(u32, u32), String> {
     }
 }
 
-/// What makes it translate one instruction at a time, so that each is logged.
-fn one_at_a_time(version: &(u32, u32)) -> &'static [&'static str] {
-    // `-accel` is given once more: options of one accelerator add up.
-    if *version >= (8, 1) { &["-accel", "tcg,thread=single,one-insn-per-tb=on"] } else { &["-singlestep"] }
+/// Words that have QEMU emulate the processor, all CPUs in one thread.
+const EMULATED: &[&str] = &["-accel", "tcg,thread=single"];
+
+/// Words that also have it translate one instruction at a time, so that each is logged. A second `-accel` would be another
+/// choice, not more of the first.
+fn one_at_a_time(version: (u32, u32)) -> &'static [&'static str] {
+    if version >= (8, 1) {
+        &["-accel", "tcg,thread=single,one-insn-per-tb=on"]
+    } else {
+        &["-accel", "tcg,thread=single", "-singlestep"]
+    }
 }
 
 #[cfg(test)]
@@ -281,6 +288,14 @@ mod tests {
 
     fn words(text: &str) -> Result<Vec<String>, String> {
         machine(&from_synthetic(text, "test", Numbering::LinuxX86).expect("a machine"))
+    }
+
+    #[test]
+    fn each_version_of_qemu_has_its_words_for_one_instruction_at_a_time() {
+        assert!(one_at_a_time((8, 0)).contains(&"-singlestep") && one_at_a_time((7, 2)).contains(&"-singlestep"));
+        let newer = one_at_a_time((10, 0));
+        assert_eq!(newer.iter().filter(|&&word| word == "-accel").count(), 1, "{newer:?}");
+        assert!(newer.iter().any(|word| word.ends_with("one-insn-per-tb=on")), "{newer:?}");
     }
 
     #[test]
