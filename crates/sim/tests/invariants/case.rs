@@ -298,11 +298,16 @@ impl Case {
         }
     }
 
-    /// Whether slices change while tasks have lag of the old ones.
+    /// Whether slices change while tasks have lag of the old ones: because somebody sets `sched_base_slice`, or because a CPU
+    /// that goes or comes puts the default in the place of what was set before (fair.c: update_sysctl()).
     pub fn changes_slices(&self) -> bool {
         let slice = |(_, switch): &(Ns, Switch)| matches!(switch, Switch::Sysctl(Tunable::sched_base_slice, _));
         let change = |(_, change): &(Ns, Change)| matches!(change, Change::Sysctl(Tunable::sched_base_slice, _));
-        self.administration.as_ref().is_some_and(|it| it.changes.iter().any(slice)) || self.timeline.iter().any(change)
+        let hotplug = |(_, change): &(Ns, Change)| matches!(change, Change::CpuOffline(_) | Change::CpuOnline(_));
+        let was_set = self.sysctls.iter().any(|(tunable, _)| *tunable == Tunable::sched_base_slice);
+        self.administration.as_ref().is_some_and(|it| it.changes.iter().any(slice))
+            || self.timeline.iter().any(change)
+            || was_set && self.timeline.iter().any(hotplug)
     }
 
     /// Takes SCHED_IDLE out. From v4.15 to v6.10 a task that takes this policy keeps its averages (core.c: set_load_weight()); attached to a
