@@ -110,7 +110,8 @@ fn count(log: impl BufRead, symbols: &Symbols) -> Result<Counted, String> {
     let begin = symbols.address(MESSAGE).ok_or(format!("the symbols have no {MESSAGE}()"))?;
     let (mut counted, mut message, mut begun) = (Counted::default(), Vec::new(), false);
     for line in log.lines() {
-        let Some(address) = line.ok().as_deref().and_then(address_of) else { continue };
+        let line = line.map_err(|error| format!("QEMU's log: {error}"))?;
+        let Some(address) = address_of(&line) else { continue };
         if address == begin {
             if begun {
                 counted.messages += 1;
