@@ -190,7 +190,7 @@ pub(crate) fn read<const COSTS: bool>(
         ProcFile::Interrupts => Ok(interrupts(sim)),
         ProcFile::Softirqs => {
             let cpus = (0..sim.sched.nr_cpus()).map(CpuId::new);
-            Ok(softirqs_text(&cpus.map(|cpu| sim.os.irq.counted(cpu).softirqs).collect::<Vec<_>>()))
+            Ok(softirqs_text(&cpus.map(|cpu| sim.os.irq.counted(cpu).softirqs).collect::<Vec<_>>(), formats))
         }
         ProcFile::Pressure(res) => pressure(sim, ROOT_TASK_GROUP, *res, now).map_err(|refused| {
             Mistake::new(&Location::of("--file"), format!("/proc/pressure: {refused}"), "an arm without psi=0")

@@ -74,7 +74,7 @@ static int nr_steps, nr_tasks, nr_changes, nr_setup, nr_dumps, nr_pipes;
 static struct left *left;
 static int pipes[MOST][2];
 static int64_t settle, start;
-static int with_cpusets;
+static int legacy, with_cpusets;
 
 static void say(const char *form, ...)
 {
@@ -346,6 +346,8 @@ static void read_program(void)
         struct change *change = NULL;
         if (!strcmp(word, "settle"))
             settle = atoll(rest);
+        else if (!strcmp(word, "legacy"))
+            legacy = 1;
         else if (!strcmp(word, "cpusets"))
             with_cpusets = 1;
         else if (!strcmp(word, "pipes"))
@@ -408,9 +410,10 @@ int main(void)
     mount("sys", "/sys", "sysfs", 0, NULL);
     mount("debug", "/sys/kernel/debug", "debugfs", 0, NULL);
     mount("trace", "/sys/kernel/tracing", "tracefs", 0, NULL);
-    mount("cgroup", "/sys/fs/cgroup", "cgroup2", 0, NULL);
     bound_latency();
     read_program();
+    if (mount("cgroup", "/sys/fs/cgroup", legacy ? "cgroup" : "cgroup2", 0, legacy ? "cpu" : NULL))
+        die("mount", "/sys/fs/cgroup");
     if (!nr_tasks)
         die("read", "/program");
     left = mmap(NULL, nr_tasks * sizeof *left, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);

@@ -26,8 +26,8 @@ pub const USAGE: &str = "usage: cargo xtask count-instructions --kernel VMLINUZ 
   --append WORDS, --qemu PROGRAM, --limit SECONDS, --keep FOLDER
                       as record-fidelity has them; kept is every address";
 
-/// Each message is one write().
-const MESSAGE: &str = "ksys_write";
+/// Each message is one write(): what that is from v4.17 on, and its two names before.
+const MESSAGE: [&str; 3] = ["ksys_write", "sys_write", "SyS_write"];
 
 #[derive(Debug, PartialEq, Eq)]
 struct Options {
@@ -107,7 +107,8 @@ struct Counted {
 /// Reads QEMU's log, one line for each instruction: `Trace CPU: HOST [BASE/ADDRESS/FLAGS/...] `. The first and the last message are not whole,
 /// and left out. With two CPUs both work on a message by turns.
 fn count(log: impl BufRead, symbols: &Symbols) -> Result<Counted, String> {
-    let begin = symbols.address(MESSAGE).ok_or(format!("the symbols have no {MESSAGE}()"))?;
+    let begin = MESSAGE.iter().find_map(|name| symbols.address(name));
+    let begin = begin.ok_or_else(|| format!("the symbols have none of {}", MESSAGE.join("(), ") + "()"))?;
     let (mut counted, mut message, mut begun) = (Counted::default(), Vec::new(), false);
     for line in log.lines() {
         let line = line.map_err(|error| format!("QEMU's log: {error}"))?;

@@ -89,7 +89,8 @@ fn record(arguments: &Arguments, path: &str) -> Result<(), String> {
         std::fs::write(folder.join(name).with_extension("raw.txt"), &raw).map_err(|error| error.to_string())?;
     }
     let recorded = recording::read(&raw, &program.tasks, topology.nr_cpus())?;
-    let wanted = setup.kernel.name.trim_start_matches('v').to_string();
+    // A release stands for the candidates before it.
+    let wanted = setup.kernel.name.trim_start_matches('v').split("-rc").next().unwrap_or_default();
     if !recorded.version.starts_with(&format!("{wanted}.")) && !recorded.version.starts_with(&format!("{wanted}-")) {
         return Err(format!(
             "{} is Linux {}; expected {}, as the case says",

@@ -2,6 +2,7 @@
 //!
 //! ```text
 //! settle NS            idle so long first
+//! legacy               mounts the cpu controller of cgroup v1 in the place of cgroup v2
 //! cpusets              mounts those of cgroup v1 at /cpuset
 //! mkdir PATH           before the start, in this order
 //! write PATH TEXT
@@ -11,7 +12,8 @@
 //! ```
 
 use lab::setup::{ChangeKind, Setup};
-use machine::topology::parse_list;
+use machine::topology::{Location, parse_list};
+use sched::core::cgroup::{GroupFile, Hierarchy};
 use sched::sysctl::Sysctl;
 use sched::versions::Kernel;
 use std::fmt::Write;
@@ -23,8 +25,10 @@ use workloads::script::Script;
 const SETTLE_NS: u64 = 5_000_000_000;
 /// The size of each CPU's trace buffer in KiB: enough for 10 s with a switch every 100 us.
 const TRACE_KIB: u32 = 16_384;
-/// The tick of Debian's kernels.
+/// The tick of Debian's kernels, and of those built for recordings.
 const HZ: u32 = 250;
+/// The one behaviour that is not the kernel's own: which hierarchy of groups is mounted.
+const MOUNTED: &str = "cgroup.files";
 const EVENTS: [&str; 5] = ["sched_switch", "sched_wakeup", "sched_wakeup_new", "sched_waking", "sched_migrate_task"];
 
 pub struct Program {
@@ -36,7 +40,7 @@ pub struct Program {
 }
 
 /// # Errors
-/// What a real Debian kernel cannot do.
+/// What a real kernel cannot do.
 pub fn of(setup: &Setup, nr_cpus: usize) -> Result<Program, String> {
     let Some(file) = setup.workload.file.as_ref().filter(|_| setup.workload.name == "script") else {
         return Err(format!("the workload {}; expected a script", setup.workload.name));
@@ -44,14 +48,16 @@ pub fn of(setup: &Setup, nr_cpus: usize) -> Result<Program, String> {
     let script = Script::parse(&file.text, 1).map_err(|error| error.to_string())?;
     let kernel = sched::versions::kernel(&setup.kernel.name).expect("a case's kernel is built");
     if setup.kernel.hz != HZ {
-        return Err(format!("hz = {}; expected {HZ}, as Debian's kernels are built", setup.kernel.hz));
+        return Err(format!("hz = {}; expected {HZ}, as the kernels of recordings are built", setup.kernel.hz));
     }
     let mut text = format!("settle {SETTLE_NS}\n");
     settings(setup, kernel, nr_cpus, &mut text)?;
     tracing(&mut text);
-    let groups = groups(&script, &mut text);
+    let at = Location { input: file.path.clone(), line: None, column: None };
+    let (build, ..) = setup.kernel.build(nr_cpus, &at).map_err(|mistake| mistake.to_string())?;
+    let groups = groups(&script, Hierarchy::of(build.sched.cgroup.files), &mut text);
     partitions(setup, nr_cpus, &mut text);
-    timeline(setup, nr_cpus, &mut text);
+    timeline(setup, kernel, nr_cpus, &mut text);
     let listing =
         script.listing().map_err(|(line, what)| format!("the task of line {line}: {what}; a guest cannot"))?;
     text.push_str(&listing);
@@ -69,7 +75,7 @@ pub fn of(setup: &Setup, nr_cpus: usize) -> Result<Program, String> {
 fn settings(setup: &Setup, kernel: &Kernel, nr_cpus: usize, text: &mut String) -> Result<(), String> {
     for setting in kernel.settings() {
         let value = setup.kernel.behaviours.get(setting.key);
-        if let Some(value) = value.filter(|value| *value != setting.value.name) {
+        if let Some(value) = value.filter(|value| *value != setting.value.name && setting.key != MOUNTED) {
             return Err(format!("{} = {value}; expected a kernel as it is, whose behaviours are its own", setting.key));
         }
     }
@@ -84,7 +90,7 @@ fn settings(setup: &Setup, kernel: &Kernel, nr_cpus: usize, text: &mut String) -
         let name = feature.name();
         if setup.kernel.features.get(name).is_some_and(|&wanted| wanted != on) {
             let no = if on { "NO_" } else { "" };
-            let _ = writeln!(text, "write /sys/kernel/debug/sched/features {no}{name}");
+            let _ = writeln!(text, "write {} {no}{name}", features_of(kernel));
         }
     }
     Ok(())
@@ -98,6 +104,12 @@ fn path_of(tunable: &str) -> String {
     }
 }
 
+/// The file of features. It moved in v5.13, with the tunables that became `sched/x`.
+fn features_of(kernel: &Kernel) -> &'static str {
+    let moved = kernel.tunables.iter().any(|(name, _)| name.starts_with("sched/"));
+    if moved { "/sys/kernel/debug/sched/features" } else { "/sys/kernel/debug/sched_features" }
+}
+
 fn tracing(text: &mut String) {
     let root = "/sys/kernel/tracing";
     let _ = writeln!(text, "write {root}/tracing_on 0\nwrite {root}/buffer_size_kb {TRACE_KIB}");
@@ -107,17 +119,23 @@ fn tracing(text: &mut String) {
 }
 
 /// Creates the script's groups. Returns the paths of those with a quota, whose `cpu.stat` is read.
-fn groups(script: &Script, text: &mut String) -> Vec<String> {
+fn groups(script: &Script, hierarchy: Hierarchy, text: &mut String) -> Vec<String> {
     let root = "/sys/fs/cgroup";
     let specs = Instance::groups(script);
+    if hierarchy == Hierarchy::Legacy {
+        text.push_str("legacy\n");
+    }
     let mut limited = Vec::new();
     for spec in &specs {
-        // A group has a controller's files only if the group above passes that controller down.
+        // In v2 a group has a controller's files only if the group above passes that controller down.
         let above = spec.path.rsplit_once('/').map_or("", |(above, _)| above);
-        let _ = writeln!(text, "write {root}{above}/cgroup.subtree_control +cpu\nmkdir {root}{}", spec.path);
+        if hierarchy == Hierarchy::Unified {
+            let _ = writeln!(text, "write {root}{above}/cgroup.subtree_control +cpu");
+        }
+        let _ = writeln!(text, "mkdir {root}{}", spec.path);
         for (file, value) in &spec.files {
             let _ = writeln!(text, "write {root}{}/{} {value}", spec.path, file.name());
-            if file.name() == "cpu.max" {
+            if matches!(file, GroupFile::Max | GroupFile::CfsQuotaUs) {
                 limited.push(spec.path.clone());
             }
         }
@@ -152,7 +170,7 @@ fn partition(lists: &[String], nr_cpus: usize) -> Vec<(String, String)> {
     [balanced(true)].into_iter().chain(cpus).chain(Some(balanced(false)).filter(|_| !lists.is_empty())).collect()
 }
 
-fn timeline(setup: &Setup, nr_cpus: usize, text: &mut String) {
+fn timeline(setup: &Setup, kernel: &Kernel, nr_cpus: usize, text: &mut String) {
     for change in &setup.timeline {
         let online = |cpu: &str| format!("/sys/devices/system/cpu/cpu{cpu}/online");
         let writes = match &change.change {
@@ -161,7 +179,7 @@ fn timeline(setup: &Setup, nr_cpus: usize, text: &mut String) {
             ChangeKind::Sysctl { name, value } => vec![(path_of(name), value.to_string())],
             ChangeKind::Feature { name, on } => {
                 let no = if *on { "" } else { "NO_" };
-                vec![("/sys/kernel/debug/sched/features".to_string(), format!("{no}{name}"))]
+                vec![(features_of(kernel).to_string(), format!("{no}{name}"))]
             }
             ChangeKind::Group { path, file, text } => {
                 vec![(format!("/sys/fs/cgroup{path}/{file}"), text.clone())]
@@ -236,6 +254,18 @@ mod tests {
     }
 
     #[test]
+    fn an_old_kernel_has_its_files_where_they_were() {
+        let text = "machine = \"pack:1 l3:1 core:2 pu:1\"\nhz = 250\n[[workload]]\nname = \"script\"\ntasks = \"\"\"\n\
+             group /a/b: cpu.cfs_quota_us 50000\ntask t group=/a/b: run 5ms\n\"\"\"\n\
+             [[arm]]\nname = \"r\"\nkernel = \"v4.5-rc1\"\nfeatures = [\"NO_GENTLE_FAIR_SLEEPERS\"]\n";
+        let case = parse(text, "x.toml").unwrap().resolve(Purpose::Single, &Nothing).unwrap();
+        let text = of(&case.setup(&case.jobs()[0]), 2).unwrap().text;
+        let groups = "legacy\nmkdir /sys/fs/cgroup/a\nmkdir /sys/fs/cgroup/a/b\nwrite /sys/fs/cgroup/a/b/cpu.cfs_quota_us 50000\n";
+        assert!(text.contains("write /sys/kernel/debug/sched_features NO_GENTLE_FAIR_SLEEPERS\n"), "{text}");
+        assert!(text.contains(groups) && text.contains("dump /sys/fs/cgroup/a/b/cpu.stat cpu.stat:/a/b\n"), "{text}");
+    }
+
+    #[test]
     fn partitions_are_cpusets() {
         let arm = "[[arm]]\nname = \"r\"\nkernel = \"v6.12\"\n";
         let moment = |at: &str, lists: &str| format!("[[timeline]]\nat = \"{at}\"\npartitions = [{lists}]\n");
@@ -249,7 +279,7 @@ mod tests {
     }
 
     #[test]
-    fn what_no_debian_kernel_does_is_refused() {
+    fn what_no_real_kernel_does_is_refused() {
         let mixed =
             "[[arm]]\nname = \"r\"\nkernel = \"v6.12\"\nbehaviour = { \"wake.record_wakee\" = \"at-waking\" }\n";
         assert!(program(mixed).err().is_some_and(|it| it.contains("expected a kernel as it is")));

@@ -1,6 +1,6 @@
 //! The guest's output, and the recording made from it.
 
-use crate::trace::figures;
+use crate::trace::{States, figures};
 use observe::TaskFigures;
 use std::collections::BTreeMap;
 use std::fmt::Write;
@@ -49,11 +49,13 @@ pub fn read(raw: &str, names: &[String], nr_cpus: usize) -> Result<Recorded, Str
         }
     }
     let missing = |what: &str| format!("the guest sent no {what}");
-    let tasks = figures(trace.ok_or_else(|| missing("trace"))?, names, nr_cpus)?;
+    let (trace, version) =
+        (trace.ok_or_else(|| missing("trace"))?, version.ok_or_else(|| missing("version"))?);
+    let tasks = figures(trace, States::of(&version), names, nr_cpus)?;
     if let Some(name) = names.iter().find(|name| !tasks.contains_key(*name)) {
         return Err(format!("the task {name} is not in the trace"));
     }
-    Ok(Recorded { version: version.ok_or_else(|| missing("version"))?, tasks, usage, groups })
+    Ok(Recorded { version, tasks, usage, groups })
 }
 
 /// `nr_periods 52`

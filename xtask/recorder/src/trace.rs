@@ -6,11 +6,45 @@ use sched::trace::{Event, Sink};
 use std::collections::BTreeMap;
 use units::{CpuId, Ns};
 
+/// How a kernel's `sched_switch` names the state of the task that leaves.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum States {
+    /// R: it can run on. S: it sleeps.
+    AsTheyAre,
+    /// One too high: S is a task that can run on, D one that sleeps (from efb40f588b43 in v4.14 to 3f5fe9fef5b2 in v4.20).
+    OneTooHigh,
+}
+
+impl States {
+    /// Of a kernel whose version begins like `4.15.0`.
+    pub fn of(version: &str) -> States {
+        let mut parts = version.split(['.', '-']).map_while(|part| part.parse::<u32>().ok());
+        match (parts.next(), parts.next()) {
+            (Some(4), Some(14..=19)) => States::OneTooHigh,
+            _ => States::AsTheyAre,
+        }
+    }
+
+    /// Whether who is in this state can run on. A task that was preempted in the kernel always has a plus sign.
+    fn runnable(self, state: &str) -> bool {
+        let running = match self {
+            States::AsTheyAre => "R",
+            States::OneTooHigh => "S",
+        };
+        state == running || state.ends_with('+')
+    }
+}
+
 /// The figures of the tasks of these names.
 ///
 /// # Errors
 /// A line that is no event, or events that were lost.
-pub fn figures(text: &str, names: &[String], nr_cpus: usize) -> Result<BTreeMap<String, TaskFigures>, String> {
+pub fn figures(
+    text: &str,
+    states: States,
+    names: &[String],
+    nr_cpus: usize,
+) -> Result<BTreeMap<String, TaskFigures>, String> {
     if let Some(lost) = text.lines().find(|line| line.contains("LOST")) {
         return Err(format!("the trace is not whole: {}", lost.trim()));
     }
@@ -29,7 +63,7 @@ pub fn figures(text: &str, names: &[String], nr_cpus: usize) -> Result<BTreeMap<
         sink.task(TaskId(pid), pid, name, 120);
     }
     for line in &lines {
-        if let Some(event) = line.event()? {
+        if let Some(event) = line.event(states)? {
             sink.event(line.time, line.cpu, &event);
         }
     }
@@ -90,18 +124,16 @@ impl<'a> Line<'a> {
         }
     }
 
-    fn event(&self) -> Result<Option<Event>, String> {
+    fn event(&self, states: States) -> Result<Option<Event>, String> {
         let task = |key: &str| Ok::<_, String>(TaskId(self.number(key)?));
         let cpu = |key: &str| Ok::<_, String>(CpuId::new(self.number(key)? as usize));
         let runs = |pid: u32| Some(TaskId(pid)).filter(|_| pid != 0);
         Ok(Some(match self.event {
             "switch" => {
                 let state = self.word("prev_state=").unwrap_or_default();
-                // R, or R+ for a task that was preempted.
-                let runnable = state.starts_with('R');
                 Event::SchedSwitch {
                     prev: runs(self.number("prev_pid=")?),
-                    prev_state: if runnable { TaskState::Running } else { TaskState::Interruptible },
+                    prev_state: if states.runnable(state) { TaskState::Running } else { TaskState::Interruptible },
                     preempt: state.ends_with('+'),
                     next: runs(self.number("next_pid=")?),
                 }
@@ -137,7 +169,7 @@ mod tests {
 
     #[test]
     fn lines_become_the_figures_of_tasks() {
-        let all = figures(TRACE, &["hog0".to_string()], 2).unwrap();
+        let all = figures(TRACE, States::AsTheyAre, &["hog0".to_string()], 2).unwrap();
         assert_eq!(all.len(), 1);
         let hog = &all["hog0"];
         assert_eq!((hog.wakeups, hog.migrations_in_wakeup, hog.voluntary, hog.involuntary), (1, 1, 1, 1));
@@ -147,9 +179,31 @@ mod tests {
     }
 
     #[test]
+    fn some_kernels_name_states_one_too_high() {
+        for (version, states) in [
+            ("4.5.0", States::AsTheyAre),
+            ("4.14.1", States::OneTooHigh),
+            ("4.15.0-20-generic", States::OneTooHigh),
+            ("4.20.0", States::AsTheyAre),
+            ("6.12.117+deb12-amd64", States::AsTheyAre),
+        ] {
+            assert_eq!(States::of(version), states, "{version}");
+        }
+        let high = TRACE.replace("prev_state=S ", "prev_state=D ").replace("prev_state=R ", "prev_state=S ");
+        let of = |text: &str, states| {
+            let all = figures(text, states, &["hog0".to_string()], 2).unwrap();
+            (all["hog0"].voluntary, all["hog0"].involuntary)
+        };
+        assert_eq!(of(&high, States::OneTooHigh), of(TRACE, States::AsTheyAre));
+        // A switch to the idle task in TASK_RUNNING, which prints as S there.
+        let turn = TRACE.replace("prev_state=R+", "prev_state=S");
+        assert_eq!((of(&turn, States::OneTooHigh), of(&turn, States::AsTheyAre)), ((0, 2), (2, 0)));
+    }
+
+    #[test]
     fn a_trace_that_is_not_whole_is_refused() {
         let lost = format!("{TRACE}CPU:1 [LOST 17 EVENTS]\n");
-        assert!(figures(&lost, &[], 2).unwrap_err().contains("LOST 17"));
-        assert!(figures("x [one] 1: sched_switch: y", &[], 2).unwrap_err().contains("expected an event"));
+        assert!(figures(&lost, States::AsTheyAre, &[], 2).unwrap_err().contains("LOST 17"));
+        assert!(figures("x [one] 1: sched_switch: y", States::AsTheyAre, &[], 2).unwrap_err().contains("expected an event"));
     }
 }

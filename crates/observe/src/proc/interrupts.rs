@@ -2,6 +2,7 @@
 //!
 //! Lines of interrupts that no machine here has (NMIs, TLB shootdowns, thermal events) are left out.
 
+use super::Formats;
 use std::fmt::Write;
 use units::CpuId;
 
@@ -48,15 +49,24 @@ pub fn interrupts_text(online: &[CpuId], lines: &[InterruptLine]) -> String {
     text
 }
 
+/// What `/proc/softirqs` calls one of [`SOFTIRQ_NAMES`]. When irq_poll was renamed (511cbce2ff8b, v4.5-rc1) its row kept the old name for a
+/// while; by v4.15 it has the new one.
+fn row_name(name: &'static str, formats: Formats) -> &'static str {
+    match (name, formats) {
+        ("IRQ_POLL", Formats::V4_5) => "BLOCK_IOPOLL",
+        _ => name,
+    }
+}
+
 /// The text of `/proc/softirqs`, by CPU, offline ones included.
-pub fn softirqs_text(counts: &[[u32; SOFTIRQ_NAMES.len()]]) -> String {
+pub fn softirqs_text(counts: &[[u32; SOFTIRQ_NAMES.len()]], formats: Formats) -> String {
     let mut text = " ".repeat(20);
     (0..counts.len()).for_each(|cpu| {
         let _ = write!(text, "CPU{cpu:<8}");
     });
     text.push('\n');
     for (vec, name) in SOFTIRQ_NAMES.iter().enumerate() {
-        let _ = write!(text, "{name:>12}:");
+        let _ = write!(text, "{:>12}:", row_name(name, formats));
         counts.iter().for_each(|counts| {
             let _ = write!(text, " {:>10}", counts[vec]);
         });
@@ -91,11 +101,15 @@ mod tests {
     fn softirqs_print_as_the_kernel_prints_them() {
         let mut counts = [[0; 10]; 2];
         (counts[0][1], counts[1][7]) = (100_418, 3);
-        let text = softirqs_text(&counts);
+        let text = softirqs_text(&counts, Formats::V4_15);
         let lines: Vec<&str> = text.lines().collect();
         assert_eq!(lines.len(), 11);
         assert_eq!(lines[0], "                    CPU0       CPU1       ");
         assert_eq!(lines[2], "       TIMER:     100418          0");
+        assert_eq!(lines[6], "    IRQ_POLL:          0          0");
         assert_eq!(lines[8], "       SCHED:          0          3");
+        // Read on a v4.5 in QEMU.
+        let old = softirqs_text(&counts, Formats::V4_5);
+        assert_eq!(old.lines().nth(6), Some("BLOCK_IOPOLL:          0          0"));
     }
 }
