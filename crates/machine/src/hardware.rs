@@ -410,18 +410,19 @@ impl<const COSTS: bool> Arch for Hardware<COSTS> {
 
     /// The same as reading the lines one by one, but what does not change in between is looked up once.
     #[inline]
-    fn look(&mut self, by: CpuId, path: Path, lines: impl Iterator<Item = Line>) {
+    fn look(&mut self, by: CpuId, paths: [Path; 2], lines: impl Iterator<Item = Line>) {
         if !COSTS {
             return;
         }
         if unlikely(self.profile.is_some()) {
             return lines.for_each(|line| {
-                self.path(by, path);
+                paths.into_iter().for_each(|path| self.path(by, path));
                 self.read(by, line);
             });
         }
         debug_assert_eq!(by, self.executing.cpu, "only the CPU that executes is charged");
-        let (seat, work) = (self.executing.seat, self.work_of(path));
+        let seat = self.executing.seat;
+        let work = self.work_of(paths[0]) + self.work_of(paths[1]);
         let mut clock = self.executing.clock;
         lines.for_each(|line| {
             clock += work;

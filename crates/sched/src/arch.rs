@@ -139,11 +139,11 @@ pub trait Arch {
     #[inline]
     fn read(&mut self, _by: CpuId, _line: Line) {}
 
-    /// A series of loads, each after the straight-line work of `path`: a search that finds nothing.
+    /// A series of loads, each after the straight-line work of `paths`: a search that finds nothing.
     #[inline]
-    fn look(&mut self, by: CpuId, path: Path, lines: impl Iterator<Item = Line>) {
+    fn look(&mut self, by: CpuId, paths: [Path; 2], lines: impl Iterator<Item = Line>) {
         for line in lines {
-            self.path(by, path);
+            paths.into_iter().for_each(|path| self.path(by, path));
             self.read(by, line);
         }
     }

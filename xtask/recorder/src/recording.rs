@@ -49,8 +49,7 @@ pub fn read(raw: &str, names: &[String], nr_cpus: usize) -> Result<Recorded, Str
         }
     }
     let missing = |what: &str| format!("the guest sent no {what}");
-    let (trace, version) =
-        (trace.ok_or_else(|| missing("trace"))?, version.ok_or_else(|| missing("version"))?);
+    let (trace, version) = (trace.ok_or_else(|| missing("trace"))?, version.ok_or_else(|| missing("version"))?);
     let tasks = figures(trace, States::of(&version), names, nr_cpus)?;
     if let Some(name) = names.iter().find(|name| !tasks.contains_key(*name)) {
         return Err(format!("the task {name} is not in the trace"));

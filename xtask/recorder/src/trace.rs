@@ -204,6 +204,8 @@ mod tests {
     fn a_trace_that_is_not_whole_is_refused() {
         let lost = format!("{TRACE}CPU:1 [LOST 17 EVENTS]\n");
         assert!(figures(&lost, States::AsTheyAre, &[], 2).unwrap_err().contains("LOST 17"));
-        assert!(figures("x [one] 1: sched_switch: y", States::AsTheyAre, &[], 2).unwrap_err().contains("expected an event"));
+        assert!(
+            figures("x [one] 1: sched_switch: y", States::AsTheyAre, &[], 2).unwrap_err().contains("expected an event")
+        );
     }
 }

@@ -9,6 +9,9 @@ use crate::sched::{Arena, CfsRq, CfsRqId, Rq, TaskId};
 use crate::versions::Kernel;
 use units::{CpuId, CpuMask, PerCpu};
 
+/// What a search executes for each CPU: it walks on to it, and looks at it.
+const LOOK: [Path; 2] = [Path::cpumask_next_wrap, Path::idle_cpu];
+
 /// The runqueues as a search for an idle CPU sees them, while it walks along a mask of the same scheduler.
 pub(crate) struct Glance<'a, A: Arch> {
     pub arch: &'a mut A,
@@ -42,10 +45,10 @@ impl<'a, A: Arch> Glance<'a, A> {
         Glance { arch, layout, rq, running_idle, cfs_rq, sched_idle, refuses_sched_idle: false, pending, by }
     }
 
-    /// [`Sched::idle_cpu`].
+    /// [`Sched::idle_cpu`], for the CPU that a walk has come to.
     #[inline(always)]
     pub(crate) fn idle_cpu(&mut self, cpu: CpuId) -> bool {
-        self.arch.path(self.by, Path::idle_cpu);
+        LOOK.into_iter().for_each(|path| self.arch.path(self.by, path));
         self.arch.read(self.by, self.layout.rq(cpu, RqLine::Curr));
         debug_assert_eq!(self.running_idle.contains(cpu), self.rq[cpu].curr.is_none());
         self.running_idle.contains(cpu) && self.nobody_waits(cpu)
@@ -84,7 +87,7 @@ impl<'a, A: Arch> Glance<'a, A> {
     pub(crate) fn pay_for_looks(&mut self, cpus: impl Iterator<Item = CpuId>) {
         if A::CHARGES {
             let layout = self.layout;
-            self.arch.look(self.by, Path::idle_cpu, cpus.map(|cpu| layout.rq(cpu, RqLine::Curr)));
+            self.arch.look(self.by, LOOK, cpus.map(|cpu| layout.rq(cpu, RqLine::Curr)));
         }
     }
 

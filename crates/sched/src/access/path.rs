@@ -60,6 +60,7 @@ paths! {
     sugov_deferred_update sugov_irq_work sugov_work
     irq_work_queue dbs_irq_work __cpufreq_driver_target
     account_mm_sched task_tick_cache task_cache_work fraction_mm_sched
+    cpumask_next_wrap
 }
 
 impl Path {
