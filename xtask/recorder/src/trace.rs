@@ -11,7 +11,7 @@ use units::{CpuId, Ns};
 pub enum States {
     /// R: it can run on. S: it sleeps.
     AsTheyAre,
-    /// One too high: S is a task that can run on, D one that sleeps (as read in v4.15's and v4.16's `__trace_sched_switch_state()`; v5.1's
+    /// One too high: S is a task that can run on, D one that sleeps (as read in v4.15's and v4.16's `__trace_sched_switch_state()`; v6.1's
     /// has it right).
     OneTooHigh,
 }
@@ -184,7 +184,7 @@ mod tests {
         for (version, states) in [
             ("4.5.0", States::AsTheyAre),
             ("4.15.0-20-generic", States::OneTooHigh),
-            ("5.1.15", States::AsTheyAre),
+            ("6.1.0-56-amd64", States::AsTheyAre),
             ("6.12.117+deb12-amd64", States::AsTheyAre),
         ] {
             assert_eq!(States::of(version), states, "{version}");
