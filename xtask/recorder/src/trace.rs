@@ -11,8 +11,8 @@ use units::{CpuId, Ns};
 pub enum States {
     /// R: it can run on. S: it sleeps.
     AsTheyAre,
-    /// One too high: S is a task that can run on, D one that sleeps (as read in v4.15's and v4.16's `__trace_sched_switch_state()`; v6.1's
-    /// has it right).
+    /// One too high: S is a task that can run on, D one that sleeps. As read in v4.15's and v4.16's `__trace_sched_switch_state()`, and as they
+    /// trace; v4.5 and v6.1 trace as above.
     OneTooHigh,
 }
 
