@@ -17,7 +17,7 @@ use machine::profile::Frame;
 use observe::{HALTED, Object, Stack};
 use os::paths;
 use sched::access::Path;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use units::Ps;
 
 /// A caller's frame, a priced function called from it, and the function's chain, the outermost frame first. A star
@@ -234,6 +234,29 @@ pub fn functions(kernel: &str) -> BTreeSet<&'static str> {
     let keys = versions.iter().flat_map(|(_, rows)| rows.iter());
     let chains = keys.filter_map(|(below, name, _)| row(versions, below, name)).flat_map(str::split_whitespace);
     bare.chain(chains.map(|frame| frame.trim_end_matches('*'))).chain([POLLS_IN]).chain(HALTED).collect()
+}
+
+/// The price that a kernel's function comes under.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct PricedAs {
+    /// As machine files call it.
+    pub name: &'static str,
+    /// Profiles book the price's time on this function, so that a call of it is one payment.
+    pub booked: bool,
+}
+
+/// By the names of this kernel's functions: the price that each comes under. A function that is on the way to a priced
+/// one and has its price's name comes under that price as well (`schedule()` beside `__schedule()`).
+pub fn priced_as(kernel: &str) -> BTreeMap<&'static str, PricedAs> {
+    let mut found = BTreeMap::new();
+    for name in priced() {
+        let booked = booked_on(kernel, "", name).unwrap_or(name);
+        found.entry(booked).or_insert(PricedAs { name, booked: true });
+    }
+    for name in priced() {
+        found.entry(name).or_insert(PricedAs { name, booked: false });
+    }
+    found
 }
 
 /// This kernel's name for a function that some kernel calls `function`. `None` if this kernel has no such function by

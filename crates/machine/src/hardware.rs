@@ -514,6 +514,13 @@ impl<const COSTS: bool> Arch for Hardware<COSTS> {
     }
 
     #[inline(always)]
+    fn enter_unpaid(&mut self, _by: CpuId, path: Path) {
+        if COSTS && unlikely(self.profile.is_some()) {
+            self.enter_profile(path);
+        }
+    }
+
+    #[inline(always)]
     fn leave(&mut self, _by: CpuId) {
         if COSTS && unlikely(self.profile.is_some()) {
             self.leave_profile();

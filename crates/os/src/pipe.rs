@@ -5,7 +5,7 @@
 //! the simulated calls, so a contender always spins, as an optimistic spinner does while the owner runs.
 
 use crate::wait::WaitQueue;
-use crate::{Os, Step, charge, paths, within};
+use crate::{Os, Step, charge, paths};
 use sched::access::Path;
 use sched::arch::Arch;
 use sched::behaviour;
@@ -68,7 +68,7 @@ const PIPE_PREALLOC_MAX: u64 = 8;
 /// PIPE_DEF_BUFFERS.
 pub const PIPE_DEF_BUFFERS: usize = 16;
 
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Default)]
 pub struct PipeId(pub u32);
 
 #[derive(Clone, Copy, Debug)]
@@ -105,7 +105,7 @@ pub struct Pipe {
 }
 
 /// A read or write under way.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct PipeCall {
     pub pipe: PipeId,
     /// Bytes still to move.
@@ -123,17 +123,7 @@ pub struct PipeCall {
 
 impl PipeCall {
     pub fn new(pipe: PipeId, bytes: u64) -> PipeCall {
-        PipeCall {
-            pipe,
-            left: bytes,
-            done: 0,
-            do_wakeup: false,
-            was_full_or_empty: false,
-            entered: false,
-            asleep: false,
-            prealloc: 0,
-            took_page: false,
-        }
+        PipeCall { pipe, left: bytes, ..PipeCall::default() }
     }
 
     /// Whether it has begun: it has slept in the middle, or is there now.
@@ -242,7 +232,13 @@ impl Os {
         if let Some(first) = pipe.wait.first() {
             sched.foresee_wakeup(first);
         }
-        let step = within(sched, cpu, method, |sched| pass(pipe, sched, cpu, task, call));
+        if pipe.moves(method == paths::PIPE_READ) {
+            sched.arch_mut().enter(cpu, method);
+        } else {
+            sched.arch_mut().enter_unpaid(cpu, method);
+        }
+        let step = pass(pipe, sched, cpu, task, call);
+        sched.arch_mut().leave(cpu);
         if begins {
             sched.arch_mut().leave(cpu);
         }
@@ -285,6 +281,12 @@ impl Os {
 }
 
 impl Pipe {
+    /// Whether a pass finds something to take, or room for a page. Nearly all of a call's instructions are executed then.
+    #[inline(always)]
+    fn moves(&self, reads: bool) -> bool {
+        if reads { !self.bufs.is_empty() } else { self.bufs.len() < PIPE_DEF_BUFFERS }
+    }
+
     #[inline(always)]
     fn lock<S: Scheduler>(&self, sched: &mut S, cpu: CpuId) {
         charge(sched, cpu, paths::MUTEX_LOCK);

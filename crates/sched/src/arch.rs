@@ -181,6 +181,10 @@ pub trait Arch {
     #[inline]
     fn enter(&mut self, _by: CpuId, _path: Path) {}
 
+    /// The same, but what it pays for it pays at another time.
+    #[inline]
+    fn enter_unpaid(&mut self, _by: CpuId, _path: Path) {}
+
     #[inline]
     fn leave(&mut self, _by: CpuId) {}
 

@@ -78,6 +78,9 @@ impl Arch for Recorder {
         self.note(&format!("{name}()"));
         self.depth += 1;
     }
+    fn enter_unpaid(&mut self, _by: CpuId, _path: Function) {
+        self.depth += 1;
+    }
     fn leave(&mut self, _by: CpuId) {
         self.depth -= 1;
     }

@@ -1,42 +1,95 @@
-//! Counts what a real kernel executes: boots it in QEMU with a pair of processes that hand a byte to and fro, logs every instruction for
-//! a while, and prints how many each function takes for a message. `cargo xtask count-instructions` is this; docs/fidelity.md is its manual.
+//! Counts what a real kernel executes: boots it in QEMU with processes that do always the same, logs every instruction of the kernel for
+//! a while, and prints how many each function takes. `cargo xtask count-instructions` is this; docs/fidelity.md is its manual.
 //!
 //! An instruction belongs to the innermost function that has a price of its own in machine files, so that what a compiler put in line is
-//! told apart; where there is none, to the function of the symbol table.
+//! told apart, and what a function without a price executes to the one that it was called for ([`attribution`]).
 
+mod attribution;
 mod symbols;
 
 use crate::guest::{self, Guest};
 use crate::{arguments, initramfs};
+use attribution::{Attributed, Instruction};
 use machine::topology::{Numbering, from_synthetic};
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::fmt::Write;
+use std::fs::File;
 use std::io::{BufRead, BufReader};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use symbols::Symbols;
 
 pub const USAGE: &str = "usage: cargo xtask count-instructions --kernel VMLINUZ --symbols VMLINUX [OPTIONS]
 
   --kernel VMLINUZ    the kernel to boot
   --symbols VMLINUX   the same one with symbols and debug information; Debian's linux-image-...-dbg packages have it
-  --cpus N            1: both processes on one CPU (default); 2: a CPU for each
+  --of WHAT           pair: two processes hand a byte to and fro through pipes, counted by the message (default)
+                      mixture: processes spin, one sleeps, forks and waits; counted by the tick
+  --cpus N            pair: 1: both processes on one CPU (default), 2: a CPU for each; mixture: how many processes spin
   --machine TOPOLOGY  in hwloc's synthetic notation (default \"pack:1 l3:1 core:2 pu:1\")
-  --warm N            messages to and fro before it counts (default 3000)
-  --messages N        messages of which it counts (default 100)
+  --warm N            messages to and fro, or rounds of the one that forks, before it counts (default 3000)
+  --messages N        messages or ticks of which it counts, about (default 100)
+  --calls             what each function without a price executes is its own, as the symbol table has it
   --append WORDS, --qemu PROGRAM, --limit SECONDS, --keep FOLDER
                       as record-fidelity has them; kept is every address";
 
 /// Each message is one write(): what that is from v4.17 on, and its two names before.
-const MESSAGE: [&str; 3] = ["ksys_write", "sys_write", "SyS_write"];
+const MESSAGE: &[&str] = &["ksys_write", "sys_write", "SyS_write"];
+/// The scheduler's part of a tick, since v6.10 and before.
+const TICK: &[&str] = &["sched_tick", "scheduler_tick"];
+
+/// What happens in the guest.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Happening {
+    Pair,
+    Mixture,
+}
+
+impl Happening {
+    const ALL: [Happening; 2] = [Happening::Pair, Happening::Mixture];
+
+    fn name(self) -> &'static str {
+        match self {
+            Happening::Pair => "pair",
+            Happening::Mixture => "mixture",
+        }
+    }
+
+    /// What is counted by, and the functions that begin it, of which a kernel has one.
+    fn unit(self) -> (&'static str, &'static [&'static str]) {
+        match self {
+            Happening::Pair => ("message", MESSAGE),
+            Happening::Mixture => ("tick", TICK),
+        }
+    }
+
+    /// The word of the kernel's command line.
+    fn word(self) -> &'static str {
+        match self {
+            Happening::Pair => "pingpong",
+            Happening::Mixture => "mixture",
+        }
+    }
+
+    /// Bytes of QEMU's log for one unit, so that as many as asked for are in it: 8000 instructions of 90 bytes, and a part more.
+    const fn most_logged(self) -> u64 {
+        match self {
+            Happening::Pair => 1_000_000,
+            Happening::Mixture => 2_000_000,
+        }
+    }
+}
 
 #[derive(Debug, PartialEq, Eq)]
 struct Options {
     of_guest: arguments::Arguments,
     symbols: PathBuf,
+    of: Happening,
     cpus: usize,
     machine: String,
     warm: u64,
     messages: u64,
+    /// Unpriced functions stand by themselves.
+    calls: bool,
 }
 
 /// # Errors
@@ -45,26 +98,48 @@ pub fn run(words: &[String]) -> Result<(), String> {
     let options = parse(words).map_err(|message| format!("{message}\n\n{USAGE}"))?;
     let symbols = Symbols::read(&options.symbols)?;
     let log = trace(&options)?;
-    let counted = count(BufReader::new(std::fs::File::open(&log).map_err(|error| error.to_string())?), &symbols);
+    let table = attribute(&options, &log, &symbols);
     if let Some(folder) = &options.of_guest.keep {
         std::fs::copy(&log, folder.join("instructions.txt")).map_err(|error| error.to_string())?;
     }
     let _ = std::fs::remove_file(&log);
-    let counted = counted?;
-    let owners = symbols.owners(counted.executed.keys().copied())?;
-    print!("{}", table(&counted, &owners, &symbols));
+    print!("{}", table?);
     Ok(())
+}
+
+/// Reads the log twice: for the addresses, whose functions are asked for all at once, and for their order.
+fn attribute(options: &Options, log: &Path, symbols: &Symbols) -> Result<String, String> {
+    let read = || File::open(log).map(BufReader::new).map_err(|error| format!("QEMU's log: {error}"));
+    let mut addresses = BTreeSet::new();
+    instructions(read()?, |instruction| _ = addresses.insert(instruction.address))?;
+    let owners = symbols.owners(&addresses)?;
+    let (_, begins) = options.of.unit();
+    let begin = begins.iter().find_map(|name| symbols.address(name));
+    let begin = begin.ok_or_else(|| format!("the symbols have none of {}", begins.join("(), ") + "()"))?;
+    let mut attributed = Attributed::new(begin, &owners, options.calls);
+    instructions(read()?, |instruction| attributed.add(instruction))?;
+    match attributed.units() {
+        0 => Err(format!("no {} was logged from begin to end", options.of.unit().0)),
+        _ => Ok(table(&attributed, options.of)),
+    }
 }
 
 fn parse(words: &[String]) -> Result<Options, String> {
     let (mut symbols, mut cpus, mut machine) = (PathBuf::new(), 1, "pack:1 l3:1 core:2 pu:1".to_string());
     let (mut warm, mut messages, mut rest) = (3000, 100, Vec::new());
+    let (mut of, mut calls) = (Happening::Pair, false);
     let mut words = words.iter();
     while let Some(word) = words.next() {
         let mut value = || words.next().ok_or(format!("{word} without a value"));
         let number = |text: &String| text.parse().map_err(|_| format!("{word} {text}; expected a whole number"));
         match word.as_str() {
             "--symbols" => symbols = value()?.into(),
+            "--calls" => calls = true,
+            "--of" => {
+                let name = value()?;
+                let found = Happening::ALL.into_iter().find(|happening| happening.name() == name);
+                of = found.ok_or_else(|| format!("--of {name}; expected pair or mixture"))?;
+            }
             "--machine" => machine.clone_from(value()?),
             "--cpus" => cpus = number(value()?)? as usize,
             "--warm" => warm = number(value()?)?,
@@ -72,7 +147,7 @@ fn parse(words: &[String]) -> Result<Options, String> {
             _ => rest.push(word.clone()),
         }
     }
-    if !(1..=2).contains(&cpus) {
+    if of == Happening::Pair && !(1..=2).contains(&cpus) {
         return Err(format!("--cpus {cpus}; expected 1 or 2"));
     }
     if symbols.as_os_str().is_empty() {
@@ -80,7 +155,7 @@ fn parse(words: &[String]) -> Result<Options, String> {
     }
     // Nothing is recorded here, so there are no cases.
     let of_guest = arguments::options(&rest)?;
-    Ok(Options { of_guest, symbols, cpus, machine, warm, messages: messages.max(1) })
+    Ok(Options { of_guest, symbols, of, cpus, machine, warm, messages: messages.max(1), calls })
 }
 
 /// Boots the guest and logs its instructions: the log's place.
@@ -90,90 +165,48 @@ fn trace(options: &Options) -> Result<PathBuf, String> {
         from_synthetic(&options.machine, "--machine", Numbering::LinuxX86).map_err(|error| error.to_string())?;
     let machine = guest::machine(&topology)?;
     let image = initramfs::of(&guest::built("pingpong.c")?, "");
-    let parameters = [format!("quiet pingpong={},{}", options.cpus, options.warm)];
+    let parameters = [format!("quiet {}={},{}", options.of.word(), options.cpus, options.warm)];
     let command_line = guest::command_line(&parameters, &options.of_guest);
     let guest = Guest { qemu: &qemu, kernel: &kernel, machine: &machine, command_line: &command_line, image: &image };
-    guest.trace(&options.of_guest, options.messages)
+    guest.trace(&options.of_guest, options.messages.saturating_mul(options.of.most_logged()))
 }
 
-/// What was executed, by address.
-#[derive(Debug, Default, PartialEq, Eq)]
-struct Counted {
-    executed: BTreeMap<u64, u64>,
-    instructions: u64,
-    messages: u64,
-}
-
-/// Reads QEMU's log, one line for each instruction: `Trace CPU: HOST [BASE/ADDRESS/FLAGS/...] `. The first and the last message are not whole,
-/// and left out. With two CPUs both work on a message by turns.
-fn count(log: impl BufRead, symbols: &Symbols) -> Result<Counted, String> {
-    let begin = MESSAGE.iter().find_map(|name| symbols.address(name));
-    let begin = begin.ok_or_else(|| format!("the symbols have none of {}", MESSAGE.join("(), ") + "()"))?;
-    let (mut counted, mut message, mut begun) = (Counted::default(), Vec::new(), false);
+/// Reads QEMU's log, one line for each instruction: `Trace CPU: HOST [BASE/ADDRESS/FLAGS/...] `.
+fn instructions(log: impl BufRead, mut each: impl FnMut(Instruction)) -> Result<(), String> {
     for line in log.lines() {
         let line = line.map_err(|error| format!("QEMU's log: {error}"))?;
-        let Some(address) = address_of(&line) else { continue };
-        if address == begin {
-            if begun {
-                counted.messages += 1;
-                counted.instructions += message.len() as u64;
-                message.iter().for_each(|&address| *counted.executed.entry(address).or_default() += 1);
-            }
-            begun = true;
-            message.clear();
-        }
-        message.push(address);
+        instruction_of(&line).into_iter().for_each(&mut each);
     }
-    if counted.messages == 0 {
-        return Err("no message was logged from begin to end".to_string());
-    }
-    Ok(counted)
+    Ok(())
 }
 
-fn address_of(line: &str) -> Option<u64> {
-    let rest = line.strip_prefix("Trace ")?;
+fn instruction_of(line: &str) -> Option<Instruction> {
+    let (cpu, rest) = line.strip_prefix("Trace ")?.split_once(':')?;
     let address = rest.split('/').nth(1)?;
-    u64::from_str_radix(address, 16).ok()
+    Some(Instruction { cpu: cpu.parse().ok()?, address: u64::from_str_radix(address, 16).ok()? })
 }
 
-/// What belongs to one function.
-#[derive(Default)]
-struct Row {
-    instructions: u64,
-    calls: u64,
-}
-
-fn table(counted: &Counted, owners: &BTreeMap<u64, String>, symbols: &Symbols) -> String {
-    let mut rows: BTreeMap<&str, Row> = BTreeMap::new();
-    for (&address, &times) in &counted.executed {
-        let owner = owners.get(&address).map_or("user space", String::as_str);
-        rows.entry(owner).or_default().instructions += times;
-    }
-    for (name, row) in &mut rows {
-        row.calls = symbols.address(name).and_then(|begin| counted.executed.get(&begin)).copied().unwrap_or(0);
-    }
-    let mut rows: Vec<(&str, Row)> = rows.into_iter().collect();
+fn table(attributed: &Attributed, of: Happening) -> String {
+    let units = attributed.units() as f64;
+    let (unit, _) = of.unit();
+    let mut rows: Vec<_> = attributed.rows().collect();
     rows.sort_by_key(|(name, row)| (std::cmp::Reverse(row.instructions), *name));
-    let messages = counted.messages as f64;
-    let priced: BTreeSet<&str> = symbols::priced().collect();
     let mut text = format!(
-        "{} messages, {:.0} instructions each\n\n{:<36}{:>12}{:>10}{:>12}\n",
-        counted.messages,
-        counted.instructions as f64 / messages,
+        "{} {unit}s, {:.0} instructions each\n\n{:<36}{:>12}{:>10}{:>12}\n",
+        attributed.units(),
+        attributed.instructions() as f64 / units,
         "function (* has a price)",
-        "a message",
+        format!("a {unit}"),
         "calls",
         "each call"
     );
     for (name, row) in rows {
-        let mark = if priced.contains(name) { "*" } else { "" };
-        let _ = write!(text, "{:<36}{:>12.1}", format!("{name}{mark}"), row.instructions as f64 / messages);
+        let mark = if row.priced { "*" } else { "" };
+        let _ = write!(text, "{:<36}{:>12.1}", format!("{name}{mark}"), row.instructions as f64 / units);
         let _ = match row.calls {
             // Part of its callers, which is all that can be told of it.
             0 => writeln!(text, "{:>10}{:>12}", "-", "-"),
-            calls => {
-                writeln!(text, "{:>10.2}{:>12.1}", calls as f64 / messages, row.instructions as f64 / calls as f64)
-            }
+            calls => writeln!(text, "{:>10.2}{:>12.1}", calls as f64 / units, row.instructions as f64 / calls as f64),
         };
     }
     text
@@ -183,46 +216,12 @@ fn table(counted: &Counted, owners: &BTreeMap<u64, String>, symbols: &Symbols) -
 mod tests {
     use super::*;
 
-    fn log(addresses: &[u64]) -> String {
-        addresses
-            .iter()
-            .map(|at| format!("Trace 0: 0x7f3d [0000000000000000/{at:016x}/18c0c2b0/ff020201] \n"))
-            .collect()
-    }
-
-    fn symbols() -> Symbols {
-        Symbols::parsed("0000000000001000 T ksys_write\n0000000000002000 t update_se\n0000000000003000 T __schedule\n")
-    }
-
     #[test]
-    fn whole_messages_count_and_nothing_else() {
-        // The tail of one, two messages, and the head of another.
-        let text =
-            log(&[0x2004, 0x1000, 0x1004, 0x2000, 0x1000, 0x2000, 0x2004, 0x3000, 0x1000, 0x3000]) + "execution\n";
-        let counted = count(text.as_bytes(), &symbols()).unwrap();
-        assert_eq!((counted.messages, counted.instructions), (2, 7));
-        assert_eq!(counted.executed[&0x2000], 2);
-        assert_eq!(counted.executed[&0x3000], 1);
-        assert!(count(log(&[0x1000, 0x2000]).as_bytes(), &symbols()).is_err());
-    }
-
-    #[test]
-    fn what_is_in_line_has_no_calls_of_its_own() {
-        let counted = count(log(&[0x1000, 0x2000, 0x2004, 0x2008, 0x1000]).as_bytes(), &symbols()).unwrap();
-        let owner = |address: u64, name: &str| (address, name.to_string());
-        let owners = [
-            owner(0x1000, "ksys_write"),
-            owner(0x2000, "update_se"),
-            owner(0x2004, "account_mm_sched"),
-            owner(0x2008, "account_mm_sched"),
-        ];
-        let text = table(&counted, &owners.into_iter().collect(), &symbols());
-        assert!(text.starts_with("1 messages, 4 instructions each\n"), "{text}");
-        let row = |name: &str| {
-            text.lines().find(|line| line.starts_with(name)).unwrap().split_whitespace().skip(1).collect::<Vec<_>>()
-        };
-        assert_eq!(row("account_mm_sched*"), ["2.0", "-", "-"]);
-        assert_eq!(row("update_se"), ["1.0", "1.00", "1.0"]);
+    fn lines_of_the_log_are_instructions() {
+        let log = "Trace 1: 0x7f3d [0000000000000000/ffffffff81000010/18c0c2b0/ff020201] \nexecution\n";
+        let mut read = Vec::new();
+        instructions(log.as_bytes(), |instruction| read.push(instruction)).unwrap();
+        assert_eq!(read, [Instruction { cpu: 1, address: 0xffff_ffff_8100_0010 }]);
     }
 
     #[test]
@@ -235,6 +234,7 @@ mod tests {
             ("--symbols s", "no kernel"),
             ("--kernel k --symbols s --cpus 3", "--cpus 3"),
             ("--kernel k --symbols s --warm soon", "--warm soon"),
+            ("--kernel k --symbols s --of pears", "--of pears"),
             ("--kernel k --symbols s case.toml", "case.toml"),
         ] {
             assert!(parse(&words(text)).unwrap_err().starts_with(message), "{text}");

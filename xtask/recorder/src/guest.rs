@@ -171,15 +171,16 @@ impl Guest<'_> {
         Err(failed(&mistake, &mut child, folder))
     }
 
-    /// Boots it with every instruction a block of its own, waits until it is ready, and has QEMU log instructions for some messages: where.
-    pub fn trace(&self, arguments: &Arguments, messages: u64) -> Result<PathBuf, String> {
-        in_a_folder(|folder| self.log(arguments, messages, folder))
+    /// Boots it with every instruction a block of its own, waits until it is ready, and has QEMU log the kernel's instructions until the log
+    /// has so many bytes: where.
+    pub fn trace(&self, arguments: &Arguments, bytes: u64) -> Result<PathBuf, String> {
+        in_a_folder(|folder| self.log(arguments, bytes, folder))
     }
 
-    fn log(&self, arguments: &Arguments, messages: u64, folder: &Path) -> Result<PathBuf, String> {
+    fn log(&self, arguments: &Arguments, bytes: u64, folder: &Path) -> Result<PathBuf, String> {
         let log = std::env::temp_dir().join(format!("fairground-instructions-{}", std::process::id()));
         let mut command = self.command(one_at_a_time(version(self.qemu)?), folder)?;
-        command.arg("-D").arg(&log).args(["-monitor", "stdio"]);
+        command.arg("-D").arg(&log).args(["-dfilter", KERNEL, "-monitor", "stdio"]);
         let piped = command.stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::piped());
         let mut child = piped.spawn().map_err(words)?;
         let end = Instant::now() + Duration::from_secs(arguments.limit_s);
@@ -198,8 +199,7 @@ impl Guest<'_> {
         until("not ready", &mut child, &|| text_of(&folder.join("console")).contains("=== ready"))?;
         let mut monitor = child.stdin.take().expect("it is piped");
         writeln!(monitor, "log exec,nochain").map_err(words)?;
-        let enough = messages.saturating_mul(MOST_LOGGED);
-        until("not logged", &mut child, &|| std::fs::metadata(&log).is_ok_and(|file| file.len() >= enough))?;
+        until("not logged", &mut child, &|| std::fs::metadata(&log).is_ok_and(|file| file.len() >= bytes))?;
         writeln!(monitor, "quit").map_err(words)?;
         child.wait().map_err(words)?;
         Ok(log)
@@ -227,8 +227,8 @@ impl Guest<'_> {
     }
 }
 
-/// Bytes of the log for one message, so that as many as asked for are in it: 8000 instructions of 90 bytes, and a part more.
-const MOST_LOGGED: u64 = 1_000_000;
+/// The kernel's half of all addresses: what user space executes while it waits is not logged.
+const KERNEL: &str = "0xffff800000000000..0xffffffffffffffff";
 
 fn words(error: std::io::Error) -> String {
     error.to_string()

@@ -1,7 +1,6 @@
 //! Whose instruction an address is: a kernel's symbol table, and its debug information where functions were put in line.
 
-use os::paths;
-use sched::access::Path as Priced;
+use lab::symbols::priced_as;
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -12,9 +11,14 @@ const KERNEL: u64 = 0xffff_8000_0000_0000;
 
 const MISSING: &str = "expected binutils: on Debian, binutils";
 
-/// Functions that machine files have a price for.
-pub fn priced() -> impl Iterator<Item = &'static str> {
-    Priced::NAMES.iter().chain(paths::NAMES).copied()
+/// Whose an instruction is.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Owner {
+    /// As machine files call it, if it has a price there; otherwise the function of the symbol table.
+    pub name: String,
+    pub priced: bool,
+    /// It is the first instruction of a call.
+    pub begins: bool,
 }
 
 /// Functions by where they begin.
@@ -69,18 +73,53 @@ impl Symbols {
     /// The owner of each of these addresses, but for those of user space.
     ///
     /// # Errors
-    /// What addr2line says.
-    pub fn owners(&self, addresses: impl Iterator<Item = u64>) -> Result<BTreeMap<u64, String>, String> {
-        let addresses: Vec<u64> = addresses.filter(|&address| address >= KERNEL).collect();
+    /// What addr2line says, or if the kernel's version is not one that prices have names for.
+    pub fn owners(&self, addresses: &BTreeSet<u64>) -> Result<BTreeMap<u64, Owner>, String> {
+        let addresses: Vec<u64> = addresses.iter().copied().filter(|&address| address >= KERNEL).collect();
         let chains = chains(&addr2line(&self.file, &addresses)?);
-        let priced: BTreeSet<&str> = priced().collect();
+        let priced = priced_as(&preset(&self.file)?);
+        // Entries of system calls were called SyS_read and sys_read at once, until v4.17.
+        let price_of = |name: &str| match name.strip_prefix("SyS_") {
+            Some(call) => priced.get(format!("sys_{call}").as_str()),
+            None => priced.get(name),
+        };
         let owner = |address: u64| {
-            let chain = chains.get(&address).into_iter().flatten();
-            let innermost = chain.map(String::as_str).find(|name| priced.contains(name));
-            innermost.or_else(|| self.function(address)).unwrap_or("?").to_string()
+            let function = self.function(address).unwrap_or("?");
+            let chain = chains.get(&address).into_iter().flatten().map(String::as_str);
+            let price = chain.chain([function]).find_map(&price_of);
+            let begins = self.functions.contains_key(&address);
+            match price {
+                // A call begins where the function does that the price is booked on.
+                Some(price) => Owner {
+                    name: price.name.to_string(),
+                    priced: true,
+                    begins: begins && price_of(function).is_some_and(|of| of.name == price.name && of.booked),
+                },
+                None => Owner { name: function.to_string(), priced: false, begins },
+            }
         };
         Ok(addresses.into_iter().map(|address| (address, owner(address))).collect())
     }
+}
+
+/// The newest kernel of ours that is no newer than the one in this file, which says `Linux version 6.1.176 ...`.
+fn preset(file: &Path) -> Result<String, String> {
+    const SAYS: &[u8] = b"Linux version ";
+    let bytes = std::fs::read(file).map_err(|error| format!("{}: {error}", file.display()))?;
+    let number = |text: &str| {
+        let mut parts = text.trim_start_matches('v').split(['.', '-', ' ']).map(|part| part.parse::<u32>());
+        Some((parts.next()?.ok()?, parts.next()?.ok()?))
+    };
+    let releases = bytes.windows(SAYS.len()).enumerate().filter(|(_, window)| *window == SAYS);
+    let release = releases.filter_map(|(at, _)| {
+        let rest = &bytes[at + SAYS.len()..];
+        number(&String::from_utf8_lossy(&rest[..rest.len().min(16)]))
+    });
+    let release = release.max().ok_or_else(|| format!("{} names no version of Linux", file.display()))?;
+    let names = sched::versions::KERNELS.iter().map(|kernel| kernel.name);
+    let known = names.filter(|name| number(name).is_some_and(|number| number <= release));
+    let newest = known.max_by_key(|name| number(name));
+    newest.map(str::to_string).ok_or_else(|| format!("Linux {}.{} is older than any kernel here", release.0, release.1))
 }
 
 fn addr2line(file: &Path, addresses: &[u64]) -> Result<String, String> {
