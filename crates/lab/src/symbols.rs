@@ -570,6 +570,15 @@ mod tests {
     }
 
     #[test]
+    fn a_kernels_functions_come_under_prices() {
+        let of = |kernel: &str, function: &str| priced_as(kernel).get(function).map(|as_| (as_.name, as_.booked));
+        assert_eq!(of("v6.12", "__schedule"), Some(("schedule", true)));
+        assert_eq!(of("v6.12", "schedule"), Some(("schedule", false)));
+        assert_eq!(of("v6.12", "sched_balance_newidle"), Some(("idle_balance", true)));
+        assert_eq!(of("v4.16", "sched_balance_newidle"), None);
+    }
+
+    #[test]
     fn rows_are_of_functions_that_are_priced_and_of_kernels_that_are_built() {
         let known: BTreeSet<&str> = Path::NAMES.iter().chain(paths::NAMES).copied().collect();
         let roots = ["", "task", "idle", "stopper"];

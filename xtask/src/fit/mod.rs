@@ -56,11 +56,12 @@ const FREE: &[Fit] = &[
                 "scheduler",
                 &["cycles_per_instruction.paths", "cycles_per_instruction.idle_loop"],
                 CYCLES,
-                (0.25, 1.5),
+                (0.3, 3.0),
             ),
             factor("calls and pipes", &["cycles_per_instruction.os"], CYCLES, (0.3, 3.0)),
             factor("network", &["cycles_per_instruction.net"], CYCLES, (0.3, 3.0)),
             factor("hyperthreads", &["smt.speed"], "ratio", (0.5, 0.75)),
+            factor("leaving C1", &["idle.C1.wake"], "ns", (150.0, 1_500.0)),
         ],
     },
     Fit {

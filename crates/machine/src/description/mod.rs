@@ -29,6 +29,7 @@ mod names;
 mod nearest;
 mod power_table;
 mod read;
+mod since;
 mod smt_rules;
 #[cfg(test)]
 mod tests;
@@ -197,8 +198,10 @@ impl Description {
     /// Refuses names in a section (`paths`, `os`) that are not among `known`, with the place and the nearest name.
     pub fn check_names(&self, section: &str, known: &[&str]) -> Result<(), DescriptionError> {
         for named in &self.figures {
-            let Some(name) = named.name.strip_prefix(section).and_then(|rest| rest.strip_prefix('.')) else { continue };
+            let (kernel, full) = since::split(&named.name).map_or((None, &*named.name), |(kernel, full)| (Some(kernel), full));
+            let Some(name) = full.strip_prefix(section).and_then(|rest| rest.strip_prefix('.')) else { continue };
             if !known.contains(&name) {
+                let section = kernel.map_or(section.to_string(), |kernel| format!("since.\"{kernel}\".{section}"));
                 let expected = match nearest_name(name, known.iter().copied()) {
                     Some(nearest) => format!("`{nearest}`, perhaps"),
                     None => format!("a name that [{section}] knows, of which there are {}", known.len()),

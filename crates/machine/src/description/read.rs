@@ -13,6 +13,7 @@ use super::idle_table::read_idle;
 use super::kind_table::read_kinds;
 use super::limit_rules::check_power_limit;
 use super::names::{AMD_ZEN, FACTS, KEYS, Key, MAKE, OPTIONAL_FACTS, WORK, ZEN_RECLAIM_DISTANCE, key_of};
+use super::since::read_since;
 use super::smt_rules::{check_threads, leave_out_beyond};
 use super::tick_rules::check_tick;
 use super::toml_text::Table;
@@ -35,7 +36,7 @@ pub fn parse_over(text: &str, file_name: &str, chain: &[Base]) -> Result<Descrip
     let document = resolve(text, file_name, chain)?;
     let root = Table::new("", &document).expect("a document is a table");
     let sections = sections();
-    let mut top: Vec<&str> = vec!["name", "description", "extends", "topology", "idle", "kind", "energy"];
+    let mut top: Vec<&str> = vec!["name", "description", "extends", "topology", "idle", "kind", "energy", "since"];
     top.extend(WORK.iter().chain(&sections));
     top.extend(KEYS.iter().map(|key| key.name).filter(|name| !name.contains('.')));
     top.sort_unstable();
@@ -76,6 +77,7 @@ pub fn parse_over(text: &str, file_name: &str, chain: &[Base]) -> Result<Descrip
     read_kinds(&root, &mut description)?;
     read_energy(&root, &mut description)?;
     read_work(&root, &mut description)?;
+    read_since(&root, &mut description)?;
     require_all(&root, &description)?;
     check_distances(&description)?;
     check_frequencies(&description)?;
@@ -89,7 +91,7 @@ pub fn parse_over(text: &str, file_name: &str, chain: &[Base]) -> Result<Descrip
 }
 
 /// The sections with the work of kernel functions: in cycles, or in instructions with a price for each section.
-fn read_work(root: &Table, into: &mut Description) -> Result<(), DescriptionError> {
+pub(super) fn read_work(root: &Table, into: &mut Description) -> Result<(), DescriptionError> {
     for section in WORK {
         let Some(table) = root.table(section)? else { continue };
         let factor = format!("cycles_per_instruction.{section}");

@@ -2,9 +2,11 @@
 
 use super::distance_table::{Told, told_of};
 use super::figure::{Figure, How};
+use super::since::split;
 use super::{Description, Fact};
 use crate::topology::{CacheKind, Part, Topology};
 use sched::cpu_topology::LOCAL_DISTANCE;
+use std::collections::BTreeMap;
 use std::fmt::Write;
 use units::{CpuMask, NR_CPUS};
 
@@ -184,6 +186,10 @@ impl Description {
             }
         }
         for section in sections.into_iter().filter(|section| *section != "topology") {
+            if section == "since" {
+                self.write_since(out)?;
+                continue;
+            }
             writeln!(out, "\n[{section}]")?;
             let here =
                 |name: &str| name.split_once('.').filter(|(of, _)| *of == section).map(|(_, name)| name.to_string());
@@ -206,6 +212,24 @@ impl Description {
             }
             for (name, figure) in self.figures().filter_map(|(name, figure)| Some((here(name)?, figure))) {
                 writeln!(out, "{} = {}", key(&name), figure_text(figure))?;
+            }
+        }
+        Ok(())
+    }
+
+    fn write_since(&self, out: &mut String) -> std::fmt::Result {
+        let mut sections: BTreeMap<(&str, &str), Vec<(&str, &Figure)>> = BTreeMap::new();
+        for (name, figure) in self.figures() {
+            let Some((kernel, (section, name))) = split(name).and_then(|(of, name)| Some((of, name.split_once('.')?)))
+            else {
+                continue;
+            };
+            sections.entry((kernel, section)).or_default().push((name, figure));
+        }
+        for ((kernel, section), figures) in sections {
+            writeln!(out, "\n[since.{}.{section}]", quoted(kernel))?;
+            for (name, figure) in figures {
+                writeln!(out, "{} = {}", key(name), figure_text(figure))?;
             }
         }
         Ok(())

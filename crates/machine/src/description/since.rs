@@ -1,0 +1,158 @@
+//! Work that a function takes from some kernel on: `[since."v6.1".paths]`, in which kernels have their names.
+
+use super::entry::RULE_NAMES;
+use super::error::DescriptionError;
+use super::figure::Figure;
+use super::names::WORK;
+use super::read::read_work;
+use super::toml_text::Table;
+use super::{Description, NamedFigure};
+use sched::versions::KERNELS;
+use std::collections::BTreeMap;
+
+const PREFIX: &str = "since.";
+
+/// The kernel and the name without it, of a figure of such a section: `v6.1` and `paths.schedule` of
+/// `since.v6.1.paths.schedule`.
+pub(super) fn split(name: &str) -> Option<(&str, &str)> {
+    let rest = name.strip_prefix(PREFIX)?;
+    // Kernels' names have dots, those of sections and functions have none.
+    let (section, _) = rest.rmatch_indices('.').nth(1)?;
+    Some((&rest[..section], &rest[section + 1..]))
+}
+
+/// Reads all such sections, once the others are read. What a file says of a function for all kernels counts more than
+/// what a file that it extends says for some.
+pub(super) fn read_since(root: &Table, into: &mut Description) -> Result<(), DescriptionError> {
+    let Some(since) = root.table("since")? else { return Ok(()) };
+    let kernels = || KERNELS.iter().map(|kernel| kernel.name);
+    for entry in since.entries() {
+        if !kernels().any(|kernel| kernel == entry.name) {
+            return Err(since.unknown(entry, kernels(), RULE_NAMES));
+        }
+        let sections = since.as_table(&entry.name, &entry.node)?;
+        sections.only(WORK, RULE_NAMES)?;
+        read_work(&sections, into)?;
+    }
+    let depths: BTreeMap<String, usize> =
+        into.figures.iter().map(|named| (named.name.clone(), named.depth)).collect();
+    into.figures.retain(|named| {
+        let plain = split(&named.name).and_then(|(_, plain)| depths.get(plain));
+        plain.is_none_or(|&depth| depth >= named.depth)
+    });
+    Ok(())
+}
+
+impl Description {
+    /// The machine as this kernel finds it: each function's work is what the newest of the sections says that is not of
+    /// a younger kernel. A kernel that is not known counts as the newest.
+    #[must_use]
+    pub fn as_of(&self, kernel: &str) -> Description {
+        let last = KERNELS.iter().position(|known| known.name == kernel).unwrap_or(KERNELS.len() - 1);
+        let mut newest: BTreeMap<&str, (usize, &Figure)> = BTreeMap::new();
+        for named in &self.figures {
+            let Some((kernel, plain)) = split(&named.name) else { continue };
+            let position = KERNELS.iter().position(|known| known.name == kernel).expect("the loader has checked it");
+            if position <= last && newest.get(plain).is_none_or(|(other, _)| *other < position) {
+                newest.insert(plain, (position, &named.figure));
+            }
+        }
+        let mut machine = self.clone();
+        machine.figures.retain(|named| !named.name.starts_with(PREFIX));
+        for named in &mut machine.figures {
+            if let Some((_, figure)) = newest.remove(named.name.as_str()) {
+                named.figure = figure.clone();
+            }
+        }
+        // Functions that no older kernel has.
+        for (name, (_, figure)) in newest {
+            let at = crate::topology::Location::of(&self.file);
+            machine.figures.push(NamedFigure { name: name.to_string(), figure: figure.clone(), at, depth: 0 });
+        }
+        machine
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::extends::Base;
+    use super::super::parse_over;
+    use super::*;
+    use units::Cycles;
+
+    fn cycles(name: &str, value: u32) -> String {
+        format!("{name} = {{ value = {value}, unit = \"cycles\", range = [1, 999], how = \"guess\", source = \"s\" }}\n")
+    }
+
+    fn file(paths: &str, since: &str) -> String {
+        let plain = include_str!("../../tests/fixtures/two-sockets.toml");
+        plain.replacen("\n[paths]\n", &format!("\n[paths]\n{paths}"), 1) + since
+    }
+
+    fn since(kernel: &str, section: &str, figures: &[(&str, u32)]) -> String {
+        let figures: String = figures.iter().map(|(name, value)| cycles(name, *value)).collect();
+        format!("[since.\"{kernel}\".{section}]\n{figures}")
+    }
+
+    fn read(text: &str, base: &str) -> Result<Description, DescriptionError> {
+        parse_over(text, "m.toml", &[Base { file: "base.toml".to_string(), text: base.into() }])
+    }
+
+    #[test]
+    fn names_are_split_at_the_section() {
+        assert_eq!(split("since.v6.1.paths.schedule"), Some(("v6.1", "paths.schedule")));
+        assert_eq!(split("since.v4.5-rc1.idle_loop.cpu_idle_loop"), Some(("v4.5-rc1", "idle_loop.cpu_idle_loop")));
+        assert_eq!(split("paths.schedule"), None);
+    }
+
+    #[test]
+    fn each_kernel_takes_the_newest_that_it_has() {
+        // Not in the order of the kernels.
+        let text = since("v7.2", "paths", &[("schedule", 240)])
+            + &since("v6.1", "paths", &[("schedule", 220)])
+            + &since("v6.12", "paths", &[("pick_eevdf", 30)]);
+        let machine = read(&file(&cycles("schedule", 100), &text), "").unwrap();
+        let again = read(&machine.to_toml(), "").unwrap();
+        for machine in [machine, again] {
+            let work = |kernel: &str| {
+                ["schedule", "pick_eevdf"].map(|name| machine.as_of(kernel).listed_path(name).map(|work| work.0))
+            };
+            assert_eq!(work("v4.16"), [Some(100), None]);
+            assert_eq!(work("v6.1"), [Some(220), None]);
+            assert_eq!(work("v6.12"), [Some(220), Some(30)]);
+            assert_eq!(work("v7.2"), [Some(240), Some(30)]);
+        }
+    }
+
+    #[test]
+    fn a_files_own_work_counts_more_than_its_bases() {
+        let measured = file("", "").replacen("\n[os]\n", &format!("\n[os]\n{}", cycles("entry_SYSCALL_64", 571)), 1);
+        let base = "[os]\n".to_string()
+            + &cycles("entry_SYSCALL_64", 130)
+            + &since("v6.1", "os", &[("entry_SYSCALL_64", 300), ("mutex_lock", 20)]);
+        let work = |machine: &Description| ["entry_SYSCALL_64", "mutex_lock"].map(|name| machine.listed_os(name));
+        let machine = read(&measured, &base).unwrap();
+        assert_eq!(work(&machine.as_of("v6.12")), [Some(Cycles(571)), Some(Cycles(20))]);
+        let machine = read(&file("", ""), &base).unwrap();
+        assert_eq!(work(&machine.as_of("v6.12")), [Some(Cycles(300)), Some(Cycles(20))]);
+        assert_eq!(work(&machine.as_of("v4.15")), [Some(Cycles(130)), None]);
+    }
+
+    #[test]
+    fn mistakes_are_told_where_they_stand() {
+        let refused = |kernel: &str, section: &str, names: &[&str]| {
+            let text = file("", &since(kernel, section, &[("schedule", 1)]));
+            let machine = read(&text, "");
+            let error = machine.and_then(|machine| machine.check_names("paths", names)).unwrap_err();
+            let line = text.lines().position(|line| line.starts_with("[since")).unwrap() as u32 + 1;
+            let text = error.to_string();
+            (text.strip_prefix(&format!("m.toml:{line}:")).map(String::from), text)
+        };
+        let (here, all) = refused("v6.2", "paths", &["schedule"]);
+        assert!(here.is_some_and(|text| text.contains("the unknown name `v6.2` in `since`; expected `v6.1`")), "{all}");
+        let (here, all) = refused("v6.1", "line", &["schedule"]);
+        assert!(here.is_some_and(|text| text.contains("the unknown name `line` in `since.v6.1`")), "{all}");
+        let (_, all) = refused("v6.1", "paths", &["shedule"]);
+        assert!(all.contains("the unknown name `schedule` in [since.\"v6.1\".paths]; expected `shedule`"), "{all}");
+    }
+}
