@@ -179,7 +179,7 @@ fn boot<const COSTS: bool>(case: &Case) -> LinuxSim<COSTS> {
     let frequencies = case.frequency;
     let topology = from_synthetic(case.topology, "benchmark", Numbering::LinuxX86).expect("a valid topology");
     let machine = Machine::of_topology("benchmark", topology, "a benchmark", How::Guess, &Processor::default());
-    let prices = if COSTS { lab::prices::prices(&machine.description) } else { Prices::free() };
+    let prices = if COSTS { lab::prices::prices(&machine.description, case.kernel) } else { Prices::free() };
     let topology = machine.description.topology().clone();
     let build = Build::named(case.kernel).expect("a kernel that is built");
     let boot = Boot { sysctl: Sysctl::new(topology.nr_cpus()), ..Boot::new(build.sched, topology.cpu_topology(), HZ) };

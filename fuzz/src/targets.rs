@@ -72,8 +72,10 @@ pub fn machine_file(data: &[u8]) {
     match Machine::parse(&text, FILE) {
         Err(mistake) => told(&mistake, &text),
         Ok(machine) => {
-            let prices = prices::prices(&machine.description);
-            assert!(prices.ps_per_cycle > 0 && !prices.idle_states.is_empty());
+            for kernel in ["v4.5-rc1", "v7.2"] {
+                let prices = prices::prices(&machine.description, kernel);
+                assert!(prices.ps_per_cycle > 0 && !prices.idle_states.is_empty());
+            }
             assert!(machine.to_json().is_object());
             again(&machine, machine.description.topology());
         }

@@ -438,7 +438,7 @@ mod tests {
         let [value, range, how] = ["21 count", "20 to 31", "guess"].map(|part| distance.find(part).expect("a part"));
         assert!(value < range && range < how && distance.ends_with("the study does not print its table"), "{distance}");
         assert!(rests.contains("guesses in [topology]: topology.distances.21 20 to 31 count\n"), "{rests}");
-        assert!(rests.contains("guesses in [idle]: idle.POLL.wake 5 to 200 ns, "), "{rests}");
+        assert!(rests.contains("guesses and fitted figures in [idle]: idle.POLL.wake 5 to 200 ns, "), "{rests}");
     }
 
     #[test]

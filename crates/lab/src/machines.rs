@@ -326,8 +326,8 @@ pub(crate) mod tests {
         // The stored text is complete by itself.
         let again = Machine::parse(&synthetic.text, "x").unwrap();
         assert_eq!(
-            crate::prices::prices(&again.description).paths,
-            crate::prices::prices(&synthetic.description).paths
+            crate::prices::prices(&again.description, "v7.2").paths,
+            crate::prices::prices(&synthetic.description, "v7.2").paths
         );
         let shape = |topology: &Topology| format!("{:?}", topology.cpu_topology());
         assert_eq!(shape(again.description.topology()), shape(topology));
@@ -461,8 +461,8 @@ pub(crate) mod tests {
         assert_eq!(again, setup);
         let again = again.machine().unwrap();
         assert_eq!(
-            format!("{:?}", prices::prices(&again.description)),
-            format!("{:?}", prices::prices(&machine.description))
+            format!("{:?}", prices::prices(&again.description, "v7.2")),
+            format!("{:?}", prices::prices(&machine.description, "v7.2"))
         );
 
         let error = choose(&base.replace("speed", "sped")).unwrap_err().to_string();

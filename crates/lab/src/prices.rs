@@ -30,13 +30,14 @@ pub fn path_name(path: Path) -> &'static str {
     name.copied().unwrap_or_else(|| panic!("path number {number} has no name"))
 }
 
-/// The prices of `machine`, whose file has passed [`check`]. Functions that it does not list cost its
+/// The prices of `machine`, whose file has passed [`check`], for the kernel of that name ([`Description::as_of`]). Functions that it does not list cost its
 /// `default_path_cycles`; the reschedule interrupt, if it is not listed, costs what the machine says of receiving an
 /// interrupt.
 ///
 /// The frequency is the file's `frequency.fixed`, unless a driver governs it ([`crate::cpufreq`]). Memory is the local
 /// node's. The price of copying a byte drops fractions of a picosecond.
-pub fn prices(machine: &Description) -> Prices {
+pub fn prices(machine: &Description, kernel: &str) -> Prices {
+    let machine = &machine.as_of(kernel);
     let mut cycles = vec![Cycles(0); NR_PATHS];
     for (number, name) in Path::NAMES.iter().enumerate() {
         cycles[number] = machine.listed_path(name).unwrap_or_else(|| machine.default_path_cycles());
@@ -140,7 +141,7 @@ mod tests {
             let missing: Vec<_> =
                 paths.chain(paths::NAMES.iter().filter(|name| machine.listed_os(name).is_none())).collect();
             assert!(missing.is_empty(), "{name} has no price for {missing:?}");
-            let prices = prices(&machine);
+            let prices = prices(&machine, "v4.5-rc1");
             let distances = machine.topology().distances();
             assert!(distances.iter().all(|distance| distance.index() < prices.lines.transfer.len()), "{name}");
             assert!(prices.ps_per_cycle > 0 && prices.refill_parallel > 0 && !prices.idle_states.is_empty(), "{name}");
@@ -163,12 +164,12 @@ mod tests {
     fn a_listed_function_costs_what_the_file_says() {
         let (name, text) = builtin()[0];
         let mut machine = parse(text, name).unwrap_or_else(|error| panic!("{error}"));
-        let before = prices(&machine);
+        let before = prices(&machine, "v4.5-rc1");
         let unit = Unit::named("cycles").expect("a unit");
         let figure = Figure { value: 321, unit, source: "a test".to_string(), how: How::Guess, range: (1, 999) };
         machine.replace("paths.schedule", figure.clone());
         machine.replace("os.mutex_lock", figure);
-        let after = prices(&machine);
+        let after = prices(&machine, "v4.5-rc1");
         assert_eq!((after.path(Path::schedule), after.path(paths::MUTEX_LOCK)), (Cycles(321), Cycles(321)));
         let changed = before.paths.iter().zip(&after.paths).filter(|(before, after)| before != after).count();
         assert_eq!(changed, 2);

@@ -145,8 +145,8 @@ pub fn check(setup: &Setup, at: &Location) -> Result<(), Mistake> {
 }
 
 fn prepare(setup: &Setup, at: &Location) -> Result<(Description, Prices, Model), Mistake> {
-    let machine = setup.machine.machine()?.description.as_of(&setup.kernel.name);
-    let prices = if setup.costs { prices(&machine) } else { Prices::free() };
+    let machine = setup.machine.machine()?.description;
+    let prices = if setup.costs { prices(&machine, &setup.kernel.name) } else { Prices::free() };
     // Work given in microseconds is at the highest frequency.
     let ps_per_cycle = match governed(setup, &machine, at)? {
         Some((model, ..)) => 1_000_000_000 / u64::from(model.max_khz()),

@@ -20,7 +20,7 @@ use crate::setup::Setup;
 use crate::trace::fits;
 use machine::description::{Description, Figure, How, nearest_name};
 use machine::topology::Location;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// The tick of arms that give no `hz`.
 const TICK: &str = "tick.rate";
@@ -234,9 +234,12 @@ fn on(machine: Machine, experiment: &Experiment, ticks: bool) -> Result<Experime
 fn choose(experiment: &Experiment, patterns: &[Written]) -> Result<Vec<Uncertain>, Mistake> {
     let description = &experiment.machine.description;
     let told = experiment.arms.iter().all(|arm| arm.says_hz);
-    let all: Vec<Uncertain> = with_room(description).filter(|it| !told || it.name != TICK).collect();
+    let kernels = experiment.arms.iter().map(|arm| description.unpaid(&arm.kernel));
+    let unpaid = kernels.reduce(|all, own| &all & &own).unwrap_or_default();
+    let varied = |it: &Uncertain| (!told || it.name != TICK) && !unpaid.contains(it.name.as_str());
+    let all: Vec<Uncertain> = with_room(description).filter(varied).collect();
     for pattern in patterns {
-        check(pattern, description, &all, told)?;
+        check(pattern, description, &all, told, &unpaid)?;
     }
     let chosen = |it: &Uncertain| match patterns {
         [] => is_uncertain(&it.figure),
@@ -267,8 +270,15 @@ fn with_room(description: &Description) -> impl Iterator<Item = Uncertain> {
     figures.map(|(name, figure)| Uncertain { name: name.to_string(), figure: figure.clone() })
 }
 
-/// Checks a pattern. `told` says that all arms give their own `hz`.
-fn check(pattern: &Written, description: &Description, with_room: &[Uncertain], told: bool) -> Result<(), Mistake> {
+/// Checks a pattern. `told` says that all arms give their own `hz`, and `unpaid` are figures that none of their kernels
+/// pays.
+fn check(
+    pattern: &Written,
+    description: &Description,
+    with_room: &[Uncertain],
+    told: bool,
+    unpaid: &BTreeSet<&str>,
+) -> Result<(), Mistake> {
     let text = pattern.text.trim();
     if with_room.iter().any(|figure| fits(text, &figure.name)) {
         return Ok(());
@@ -276,6 +286,10 @@ fn check(pattern: &Written, description: &Description, with_room: &[Uncertain], 
     if told && fits(text, TICK) {
         let found = format!("the figure {text}, which is not varied: all arms have their own hz");
         return Err(pattern.mistake(found, "another figure, or arms without hz"));
+    }
+    if let Some(name) = unpaid.iter().find(|name| fits(text, name)) {
+        let found = format!("the figure {name}, which the kernels of the arms do not pay");
+        return Err(pattern.mistake(found, "a figure that one of them pays"));
     }
     if let Some((name, figure)) = description.figures().find(|(name, _)| fits(text, name)) {
         let (how, unit) = (figure.how.name(), figure.unit);
@@ -364,7 +378,7 @@ mod tests {
 
     #[test]
     fn what_was_not_tried_is_not_without_influence() {
-        let plan = plan(&["only=v4.15"], &["paths.dl_server_start", "line.llc", "cycles_per_instruction.os"]).unwrap();
+        let plan = plan(&["only=v4.15"], &["paths.dl_server_start", "line.llc", "frequency.turbo_2"]).unwrap();
         let results = run_all(&plan);
         let whole = Ranking::new(&plan, &results);
         assert!(!whole.partial && whole.not_tried.is_empty() && !whole.to_text(9).contains("not tried"));
@@ -405,8 +419,23 @@ mod tests {
         // For one of the figures, the highest value is the machine's own.
         let highs: Vec<(&str, bool)> =
             partial.figures.iter().map(|figure| (figure.figure.as_str(), figure.high.not_tried)).collect();
-        assert_eq!(highs, [("cycles_per_instruction.os", false), ("line.llc", true)]);
+        assert_eq!(highs, [("frequency.turbo_2", false), ("line.llc", true)]);
         assert!(partial.to_text(9).contains("; ? is not tried yet"), "{}", partial.to_text(9));
+    }
+
+    #[test]
+    fn what_no_arms_kernel_pays_is_not_varied() {
+        let names = |arms: &[&str], pattern: &str| {
+            plan(arms, &[pattern]).map(|plan| plan.uncertain.into_iter().map(|it| it.name).collect::<Vec<_>>())
+        };
+        assert_eq!(names(&["only=v4.5-rc1"], "*paths.schedule").unwrap(), ["paths.schedule"]);
+        assert_eq!(names(&["only=v6.12"], "*paths.schedule").unwrap(), ["since.v6.1.paths.schedule"]);
+        assert_eq!(names(&["a=v4.5-rc1", "b=v6.1"], "*paths.schedule").unwrap().len(), 2);
+        let mistake = names(&["only=v4.5-rc1"], "since.v6.1.paths.schedule").unwrap_err().to_string();
+        assert!(
+            mistake.contains("which the kernels of the arms do not pay; expected a figure that one of them"),
+            "{mistake}"
+        );
     }
 
     #[test]

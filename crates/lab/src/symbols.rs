@@ -510,7 +510,7 @@ mod tests {
         let polling = [Frame::Comm(0), Frame::Idle(0)];
         let way = "cpu_startup_entry;call_cpuidle;cpuidle_enter;cpuidle_enter_state;poll_idle";
         let machine = crate::machines::Machine::named("core-i7-3770").expect("it ships");
-        let prices = crate::prices::prices(&machine.description);
+        let prices = crate::prices::prices(&machine.description, "v7.2");
         let of_v4_5 = Symbols::of("v4.5-rc1", &prices, path_name);
         assert_eq!(of_v4_5.stack(&polling, &["swapper".to_string()], Ps(1)).frames.join(";"), way);
         let deep = prices.idle_states.len() as u8 - 1;
@@ -519,7 +519,7 @@ mod tests {
         assert_eq!(stack.frames.last().map(String::as_str), Some("intel_idle"));
         let driver = |name: &str| {
             let machine = crate::machines::Machine::named(name).expect("it ships");
-            crate::prices::prices(&machine.description).halts_in
+            crate::prices::prices(&machine.description, "v7.2").halts_in
         };
         assert_eq!(driver("epyc-9654"), "acpi_idle_enter");
         assert_eq!(driver("ampere-altra-q80-33-2s"), "cpu_do_idle");

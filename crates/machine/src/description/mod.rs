@@ -29,7 +29,6 @@ mod names;
 mod nearest;
 mod power_table;
 mod read;
-mod since;
 mod smt_rules;
 #[cfg(test)]
 mod tests;
@@ -38,6 +37,7 @@ mod told_kinds;
 mod toml_text;
 mod topology_table;
 mod usual;
+mod work_table;
 mod write;
 
 pub use builtin::{BASES, builtin, default_prices, for_topology, prices_of_processor, prices_of_shape, with_prices};
@@ -198,7 +198,8 @@ impl Description {
     /// Refuses names in a section (`paths`, `os`) that are not among `known`, with the place and the nearest name.
     pub fn check_names(&self, section: &str, known: &[&str]) -> Result<(), DescriptionError> {
         for named in &self.figures {
-            let (kernel, full) = since::split(&named.name).map_or((None, &*named.name), |(kernel, full)| (Some(kernel), full));
+            let (kernel, full) =
+                work_table::split(&named.name).map_or((None, &*named.name), |(kernel, full)| (Some(kernel), full));
             let Some(name) = full.strip_prefix(section).and_then(|rest| rest.strip_prefix('.')) else { continue };
             if !known.contains(&name) {
                 let section = kernel.map_or(section.to_string(), |kernel| format!("since.\"{kernel}\".{section}"));

@@ -7,23 +7,19 @@ use super::energy_table::read_energy;
 use super::entry::{Bounds, RULE_COMPLETE, RULE_NAMES, push_figure, read_fact};
 use super::error::DescriptionError;
 use super::extends::{Base, bases, resolve};
-use super::figure::Dimension;
 use super::frequency_rules::check_frequencies;
 use super::idle_table::read_idle;
 use super::kind_table::read_kinds;
 use super::limit_rules::check_power_limit;
 use super::names::{AMD_ZEN, FACTS, KEYS, Key, MAKE, OPTIONAL_FACTS, WORK, ZEN_RECLAIM_DISTANCE, key_of};
-use super::since::read_since;
 use super::smt_rules::{check_threads, leave_out_beyond};
 use super::tick_rules::check_tick;
 use super::toml_text::Table;
 use super::topology_table::{lines, one_line, read_topology};
+use super::work_table::{read_since, read_work};
 
 const RULE_NAME: &str = "a machine has a name, of one line";
 const RULE_ABOUT: &str = "a machine is described in a sentence, or several lines of them";
-const RULE_WORK: &str = "work in instructions needs to know what an instruction takes on the machine";
-/// In cycles, or thousandths of instructions.
-const AMOUNT: (u64, u64) = (0, 1_000_000_000);
 
 /// Reads a machine file that extends nothing, or a built-in file. The caller has to check names in the sections of
 /// [`WORK`]: [`Description::check_names`].
@@ -88,25 +84,6 @@ pub fn parse_over(text: &str, file_name: &str, chain: &[Base]) -> Result<Descrip
     // Readers expect the order of the files, the machine's own before those that it extends.
     description.figures.sort_by_key(|named| (named.depth, named.at.line, named.at.column));
     Ok(description)
-}
-
-/// The sections with the work of kernel functions: in cycles, or in instructions with a price for each section.
-pub(super) fn read_work(root: &Table, into: &mut Description) -> Result<(), DescriptionError> {
-    for section in WORK {
-        let Some(table) = root.table(section)? else { continue };
-        let factor = format!("cycles_per_instruction.{section}");
-        for entry in table.entries() {
-            let bounds = Bounds { dimensions: &[Dimension::Cycles, Dimension::Instructions], limits: Some(AMOUNT) };
-            push_figure(&table, &entry.name, &entry.node, &bounds, into)?;
-            let in_instructions =
-                into.figures.last().is_some_and(|named| named.figure.unit.dimension == Dimension::Instructions);
-            if in_instructions && into.figure(&factor).is_none() {
-                let found = format!("instructions in `{}`, and no `{factor}`", table.full_name(&entry.name));
-                return Err(entry.node.error(&found, &format!("{factor} = {{ value = ... }}, or cycles"), RULE_WORK));
-            }
-        }
-    }
-    Ok(())
 }
 
 /// Facts that must be given, and optional ones.

@@ -2,8 +2,7 @@
 
 use super::distance_table::{Told, told_of};
 use super::figure::{Figure, How};
-use super::since::split;
-use super::{Description, Fact};
+use super::{Description, Fact, work_table::split};
 use crate::topology::{CacheKind, Part, Topology};
 use sched::cpu_topology::LOCAL_DISTANCE;
 use std::collections::BTreeMap;

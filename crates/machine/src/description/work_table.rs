@@ -1,16 +1,20 @@
-//! Work that a function takes from some kernel on: `[since."v6.1".paths]`, in which kernels have their names.
+//! The sections with the work of kernel functions, and those with the work that a function takes from some kernel on:
+//! `[since."v6.1".paths]`, in which kernels have their names.
 
-use super::entry::RULE_NAMES;
+use super::entry::{Bounds, RULE_NAMES, push_figure};
 use super::error::DescriptionError;
-use super::figure::Figure;
+use super::figure::Dimension;
 use super::names::WORK;
-use super::read::read_work;
 use super::toml_text::Table;
 use super::{Description, NamedFigure};
 use sched::versions::KERNELS;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 const PREFIX: &str = "since.";
+const RULE_WORK: &str = "work in instructions needs to know what an instruction takes on the machine";
+const RULE_SECTION: &str = "a function is in the same section for all kernels";
+/// In cycles, or thousandths of instructions.
+const AMOUNT: (u64, u64) = (0, 1_000_000_000);
 
 /// The kernel and the name without it, of a figure of such a section: `v6.1` and `paths.schedule` of
 /// `since.v6.1.paths.schedule`.
@@ -21,7 +25,26 @@ pub(super) fn split(name: &str) -> Option<(&str, &str)> {
     Some((&rest[..section], &rest[section + 1..]))
 }
 
-/// Reads all such sections, once the others are read. What a file says of a function for all kernels counts more than
+/// Reads the sections of a table with the work of functions: in cycles, or in instructions with a price for each section.
+pub(super) fn read_work(root: &Table, into: &mut Description) -> Result<(), DescriptionError> {
+    for section in WORK {
+        let Some(table) = root.table(section)? else { continue };
+        let factor = format!("cycles_per_instruction.{section}");
+        for entry in table.entries() {
+            let bounds = Bounds { dimensions: &[Dimension::Cycles, Dimension::Instructions], limits: Some(AMOUNT) };
+            push_figure(&table, &entry.name, &entry.node, &bounds, into)?;
+            let in_instructions =
+                into.figures.last().is_some_and(|named| named.figure.unit.dimension == Dimension::Instructions);
+            if in_instructions && into.figure(&factor).is_none() {
+                let found = format!("instructions in `{}`, and no `{factor}`", table.full_name(&entry.name));
+                return Err(entry.node.error(&found, &format!("{factor} = {{ value = ... }}, or cycles"), RULE_WORK));
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Reads all sections of kernels, once the others are read. What a file says of a function for all kernels counts more than
 /// what a file that it extends says for some.
 pub(super) fn read_since(root: &Table, into: &mut Description) -> Result<(), DescriptionError> {
     let Some(since) = root.table("since")? else { return Ok(()) };
@@ -33,9 +56,22 @@ pub(super) fn read_since(root: &Table, into: &mut Description) -> Result<(), Des
         let sections = since.as_table(&entry.name, &entry.node)?;
         sections.only(WORK, RULE_NAMES)?;
         read_work(&sections, into)?;
+        for section in WORK {
+            let Some(table) = sections.table(section)? else { continue };
+            let elsewhere = |name: &str| {
+                let others = WORK.iter().filter(|other| *other != section);
+                others.map(|other| format!("{other}.{name}")).find(|full| into.figure(full).is_some())
+            };
+            for entry in table.entries() {
+                let own = into.figure(&format!("{section}.{}", entry.name)).is_some();
+                if let Some(other) = elsewhere(&entry.name).filter(|_| !own) {
+                    let found = format!("`{}` in {}", entry.name, table.title());
+                    return Err(entry.node.error(&found, &format!("beside `{other}`"), RULE_SECTION));
+                }
+            }
+        }
     }
-    let depths: BTreeMap<String, usize> =
-        into.figures.iter().map(|named| (named.name.clone(), named.depth)).collect();
+    let depths: BTreeMap<String, usize> = into.figures.iter().map(|named| (named.name.clone(), named.depth)).collect();
     into.figures.retain(|named| {
         let plain = split(&named.name).and_then(|(_, plain)| depths.get(plain));
         plain.is_none_or(|&depth| depth >= named.depth)
@@ -44,32 +80,42 @@ pub(super) fn read_since(root: &Table, into: &mut Description) -> Result<(), Des
 }
 
 impl Description {
-    /// The machine as this kernel finds it: each function's work is what the newest of the sections says that is not of
-    /// a younger kernel. A kernel that is not known counts as the newest.
-    #[must_use]
-    pub fn as_of(&self, kernel: &str) -> Description {
-        let last = KERNELS.iter().position(|known| known.name == kernel).unwrap_or(KERNELS.len() - 1);
-        let mut newest: BTreeMap<&str, (usize, &Figure)> = BTreeMap::new();
+    /// For each function of which some section of a kernel up to this one says what it takes: the newest of those figures, by the function's
+    /// plain name. A kernel that is not known counts as the newest.
+    fn newest(&self, kernel: &str) -> BTreeMap<&str, &NamedFigure> {
+        let position = |kernel: &str| KERNELS.iter().position(|known| known.name == kernel);
+        let last = position(kernel).unwrap_or(KERNELS.len() - 1);
+        let mut newest: BTreeMap<&str, (usize, &NamedFigure)> = BTreeMap::new();
         for named in &self.figures {
             let Some((kernel, plain)) = split(&named.name) else { continue };
-            let position = KERNELS.iter().position(|known| known.name == kernel).expect("the loader has checked it");
+            let position = position(kernel).expect("the loader has checked it");
             if position <= last && newest.get(plain).is_none_or(|(other, _)| *other < position) {
-                newest.insert(plain, (position, &named.figure));
+                newest.insert(plain, (position, named));
             }
         }
+        newest.into_iter().map(|(plain, (_, named))| (plain, named)).collect()
+    }
+
+    /// The machine as this kernel finds it: what a function takes is what the newest of the sections of kernels says
+    /// that are not younger. A kernel that is not known counts as the newest.
+    #[must_use]
+    pub fn as_of(&self, kernel: &str) -> Description {
         let mut machine = self.clone();
         machine.figures.retain(|named| !named.name.starts_with(PREFIX));
-        for named in &mut machine.figures {
-            if let Some((_, figure)) = newest.remove(named.name.as_str()) {
-                named.figure = figure.clone();
-            }
-        }
-        // Functions that no older kernel has.
-        for (name, (_, figure)) in newest {
-            let at = crate::topology::Location::of(&self.file);
-            machine.figures.push(NamedFigure { name: name.to_string(), figure: figure.clone(), at, depth: 0 });
+        for (plain, NamedFigure { figure, .. }) in self.newest(kernel) {
+            machine.replace(plain, figure.clone());
         }
         machine
+    }
+
+    /// The figures of work that this kernel does not pay: of younger kernels, and those that there are newer ones of.
+    pub fn unpaid(&self, kernel: &str) -> BTreeSet<&str> {
+        let newest = self.newest(kernel);
+        let paid = |name: &str| match split(name) {
+            Some((_, plain)) => newest.get(plain).is_some_and(|named| named.name == name),
+            None => !newest.contains_key(name),
+        };
+        self.figures().map(|(name, _)| name).filter(|name| !paid(name)).collect()
     }
 }
 
@@ -81,7 +127,9 @@ mod tests {
     use units::Cycles;
 
     fn cycles(name: &str, value: u32) -> String {
-        format!("{name} = {{ value = {value}, unit = \"cycles\", range = [1, 999], how = \"guess\", source = \"s\" }}\n")
+        format!(
+            "{name} = {{ value = {value}, unit = \"cycles\", range = [1, 999], how = \"guess\", source = \"s\" }}\n"
+        )
     }
 
     fn file(paths: &str, since: &str) -> String {
@@ -121,6 +169,14 @@ mod tests {
             assert_eq!(work("v6.1"), [Some(220), None]);
             assert_eq!(work("v6.12"), [Some(220), Some(30)]);
             assert_eq!(work("v7.2"), [Some(240), Some(30)]);
+            let unpaid = |kernel: &str| machine.unpaid(kernel).into_iter().collect::<Vec<_>>();
+            let [eevdf, v6, v7] = ["v6.12.paths.pick_eevdf", "v6.1.paths.schedule", "v7.2.paths.schedule"];
+            let since = |names: &[&str]| names.iter().map(|name| format!("since.{name}")).collect::<Vec<_>>();
+            assert_eq!(unpaid("v4.16"), since(&[v6, eevdf, v7]));
+            assert_eq!(
+                unpaid("v6.12"),
+                ["paths.schedule".to_string()].into_iter().chain(since(&[v7])).collect::<Vec<_>>()
+            );
         }
     }
 
