@@ -191,8 +191,10 @@ mod tests {
         let base = parse(&shipped("core-i7-3770").unwrap().text, "i7").unwrap();
         // The base's instructions at the file's own price of one, and what the base gives in cycles.
         let exit = base.figure("paths.do_exit").unwrap().value;
-        let cycles = (exit as f64 * 1.5 / 1_000.0).round_ties_even() as u64;
-        assert_eq!(own.listed_path("do_exit"), Some(Cycles(cycles)));
+        // In thousandths, and at half a cycle more than one.
+        let (whole, rest) = (exit * 3 / 2_000, exit * 3 % 2_000);
+        let up = rest > 1_000 || rest == 1_000 && whole % 2 == 1;
+        assert_eq!(own.listed_path("do_exit"), Some(Cycles(whole + u64::from(up))));
         assert_eq!(own.listed_os("do_exit"), Some(Cycles(150_000)));
         assert_eq!(base.line_transfer(crate::topology::Distance::Llc), Ps(21_000));
         let fixture = include_str!("../../tests/fixtures/two-sockets.toml");
