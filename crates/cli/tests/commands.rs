@@ -146,7 +146,7 @@ fn sensitivity_ranks_what_a_result_rests_on() {
     let heads = lines.iter().position(|line| line.starts_with("figure ")).expect("heads");
     assert!(lines[heads + 1].contains(" fitted ") && lines[heads + 1].contains(" to "), "{}", said.stdout);
     assert!(
-        said.stderr.contains("note: uncertain figures: 4, ends of their ranges: 7, runs to begin with: 18"),
+        said.stderr.contains("note: uncertain figures: 4, ends of their ranges: 8, runs to begin with: 20"),
         "{}",
         said.stderr
     );
