@@ -159,7 +159,7 @@ fn sensitivity_ranks_what_a_result_rests_on() {
     assert_eq!(run_well(&place, &[&["sensitivity"], TINY, &figures, &one].concat()).stdout, said.stdout);
     // Printing in another form, or fewer figures, needs no run.
     let json = run_well(&place, &[&["sensitivity"], TINY, &figures, &["--format", "json"]].concat());
-    let taken = format!("note: 18 of 18 runs are taken from {folder}\n");
+    let taken = format!("note: 20 of 20 runs are taken from {folder}\n");
     assert!(json.stderr.contains(&taken), "{}", json.stderr);
     let value: serde_json::Value = serde_json::from_str(&json.stdout).unwrap();
     assert_eq!(value["iterations"], 2);

@@ -30,8 +30,8 @@ pub fn path_name(path: Path) -> &'static str {
     name.copied().unwrap_or_else(|| panic!("path number {number} has no name"))
 }
 
-/// The prices of `machine`, whose file has passed [`check`], for the kernel of that name ([`Description::as_of`]). Functions that it does not list cost its
-/// `default_path_cycles`; the reschedule interrupt, if it is not listed, costs what the machine says of receiving an
+/// The prices of `machine`, whose file has passed [`check`], for the kernel of that name ([`Description::as_of`]).
+/// Functions that it does not list cost its `default_path_cycles`; the reschedule interrupt, if it is not listed, costs what the machine says of receiving an
 /// interrupt.
 ///
 /// The frequency is the file's `frequency.fixed`, unless a driver governs it ([`crate::cpufreq`]). Memory is the local

@@ -12,6 +12,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 const PREFIX: &str = "since.";
 const RULE_WORK: &str = "work in instructions needs to know what an instruction takes on the machine";
+const RULE_KERNEL: &str = "a kernel has its own name, in quotes: [since.\"v6.1\".paths]";
 const RULE_SECTION: &str = "a function is in the same section for all kernels";
 /// In cycles, or thousandths of instructions.
 const AMOUNT: (u64, u64) = (0, 1_000_000_000);
@@ -25,7 +26,8 @@ pub(super) fn split(name: &str) -> Option<(&str, &str)> {
     Some((&rest[..section], &rest[section + 1..]))
 }
 
-/// Reads the sections of a table with the work of functions: in cycles, or in instructions with a price for each section.
+/// Reads the sections of a table with the work of functions: in cycles, or in instructions with a price for each
+/// section.
 pub(super) fn read_work(root: &Table, into: &mut Description) -> Result<(), DescriptionError> {
     for section in WORK {
         let Some(table) = root.table(section)? else { continue };
@@ -44,29 +46,26 @@ pub(super) fn read_work(root: &Table, into: &mut Description) -> Result<(), Desc
     Ok(())
 }
 
-/// Reads all sections of kernels, once the others are read. What a file says of a function for all kernels counts more than
-/// what a file that it extends says for some.
+/// Reads all sections of kernels, once the others are read. What a file says of a function for all kernels counts more
+/// than what a file that it extends says for some.
 pub(super) fn read_since(root: &Table, into: &mut Description) -> Result<(), DescriptionError> {
     let Some(since) = root.table("since")? else { return Ok(()) };
     let kernels = || KERNELS.iter().map(|kernel| kernel.name);
     for entry in since.entries() {
         if !kernels().any(|kernel| kernel == entry.name) {
-            return Err(since.unknown(entry, kernels(), RULE_NAMES));
+            return Err(since.unknown(entry, kernels(), RULE_KERNEL));
         }
         let sections = since.as_table(&entry.name, &entry.node)?;
         sections.only(WORK, RULE_NAMES)?;
         read_work(&sections, into)?;
         for section in WORK {
             let Some(table) = sections.table(section)? else { continue };
-            let elsewhere = |name: &str| {
-                let others = WORK.iter().filter(|other| *other != section);
-                others.map(|other| format!("{other}.{name}")).find(|full| into.figure(full).is_some())
-            };
-            for entry in table.entries() {
-                let own = into.figure(&format!("{section}.{}", entry.name)).is_some();
-                if let Some(other) = elsewhere(&entry.name).filter(|_| !own) {
-                    let found = format!("`{}` in {}", entry.name, table.title());
-                    return Err(entry.node.error(&found, &format!("beside `{other}`"), RULE_SECTION));
+            for named in table.entries() {
+                let has = |section: &&&str| into.figure(&format!("{section}.{}", named.name)).is_some();
+                if let Some(other) = WORK.iter().find(has).filter(|_| !has(&section)) {
+                    let expected = format!("it in [since.\"{}\".{other}], as in [{other}]", entry.name);
+                    let found = format!("`{}` in {}", named.name, table.title());
+                    return Err(named.node.error(&found, &expected, RULE_SECTION));
                 }
             }
         }
@@ -80,8 +79,8 @@ pub(super) fn read_since(root: &Table, into: &mut Description) -> Result<(), Des
 }
 
 impl Description {
-    /// For each function of which some section of a kernel up to this one says what it takes: the newest of those figures, by the function's
-    /// plain name. A kernel that is not known counts as the newest.
+    /// For each function of which some section of a kernel up to this one says what it takes: the newest of those
+    /// figures, by the function's plain name. A kernel that is not known counts as the newest.
     fn newest(&self, kernel: &str) -> BTreeMap<&str, &NamedFigure> {
         let position = |kernel: &str| KERNELS.iter().position(|known| known.name == kernel);
         let last = position(kernel).unwrap_or(KERNELS.len() - 1);
