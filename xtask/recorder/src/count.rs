@@ -26,7 +26,7 @@ pub const USAGE: &str = "usage: cargo xtask count-instructions --kernel VMLINUZ 
                       mixture: processes spin, one sleeps, forks and waits; counted by the tick
   --cpus N            pair: 1: both processes on one CPU (default), 2: a CPU for each; mixture: how many processes spin
   --machine TOPOLOGY  in hwloc's synthetic notation (default \"pack:1 l3:1 core:2 pu:1\")
-  --warm N            messages to and fro, or rounds of the one that forks, before it counts (default 3000)
+  --warm N            messages to and fro, or rounds of the one that forks, before it counts (default 3000, or 8)
   --messages N        messages or ticks of which it counts, about (default 100)
   --calls             what each function without a price executes is its own, as the symbol table has it
   --append WORDS, --qemu PROGRAM, --limit SECONDS, --keep FOLDER
@@ -70,7 +70,16 @@ impl Happening {
         }
     }
 
-    /// Bytes of QEMU's log for one unit, so that as many as asked for are in it: 8000 instructions of 90 bytes, and a part more.
+    /// How long it goes on before it counts, where nothing is said: messages, or rounds, each of which takes several ticks.
+    const fn warm(self) -> u64 {
+        match self {
+            Happening::Pair => 3_000,
+            Happening::Mixture => 8,
+        }
+    }
+
+    /// Bytes of QEMU's log for one unit, so that as many as asked for are in it: 8000 instructions of 90 bytes for a message, or twice as many
+    /// for a tick where few forks fall on it, and a part more.
     const fn most_logged(self) -> u64 {
         match self {
             Happening::Pair => 1_000_000,
@@ -126,7 +135,7 @@ fn attribute(options: &Options, log: &Path, symbols: &Symbols) -> Result<String,
 
 fn parse(words: &[String]) -> Result<Options, String> {
     let (mut symbols, mut cpus, mut machine) = (PathBuf::new(), 1, "pack:1 l3:1 core:2 pu:1".to_string());
-    let (mut warm, mut messages, mut rest) = (3000, 100, Vec::new());
+    let (mut warm, mut messages, mut rest) = (None, 100, Vec::new());
     let (mut of, mut calls) = (Happening::Pair, false);
     let mut words = words.iter();
     while let Some(word) = words.next() {
@@ -142,7 +151,7 @@ fn parse(words: &[String]) -> Result<Options, String> {
             }
             "--machine" => machine.clone_from(value()?),
             "--cpus" => cpus = number(value()?)? as usize,
-            "--warm" => warm = number(value()?)?,
+            "--warm" => warm = Some(number(value()?)?),
             "--messages" => messages = number(value()?)?,
             _ => rest.push(word.clone()),
         }
@@ -155,6 +164,7 @@ fn parse(words: &[String]) -> Result<Options, String> {
     }
     // Nothing is recorded here, so there are no cases.
     let of_guest = arguments::options(&rest)?;
+    let warm = warm.unwrap_or(of.warm());
     Ok(Options { of_guest, symbols, of, cpus, machine, warm, messages: messages.max(1), calls })
 }
 
@@ -229,6 +239,8 @@ mod tests {
         let words = |text: &str| text.split(' ').map(String::from).collect::<Vec<_>>();
         let options = parse(&words("--kernel k --symbols s --cpus 2 --limit 60")).unwrap();
         assert_eq!((options.cpus, options.of_guest.limit_s, options.symbols), (2, 60, "s".into()));
+        let warm = |more: &str| parse(&words(&format!("--kernel k --symbols s {more}"))).unwrap().warm;
+        assert_eq!(["--cpus 1", "--of mixture", "--warm 5 --of mixture"].map(warm), [3_000, 8, 5]);
         for (text, message) in [
             ("--kernel k", "no symbols"),
             ("--symbols s", "no kernel"),
