@@ -119,6 +119,8 @@ const V6_1: &[Row] = &[
     ("", "sys_recvfrom", "__x64_sys_recvfrom __sys_recvfrom* sock_recvmsg inet_recvmsg"),
     ("dev_queue_xmit", "__do_softirq", "__local_bh_enable_ip do_softirq __do_softirq*"),
     ("", "alloc_page", "alloc_pages __alloc_pages*"),
+    ("", "__free_pages_ok", "free_unref_page*"),
+    ("", "sk_wmem_free_skb", "tcp_wmem_free_skb*"),
     ("", "sys_poll", "__x64_sys_poll do_sys_poll*"),
     ("", "sys_epoll_wait", "__x64_sys_epoll_wait do_epoll_wait*"),
     ("", "ep_send_events", "ep_send_events*"),

@@ -23,8 +23,11 @@ pub const USAGE: &str = "usage: cargo xtask count-instructions --kernel VMLINUZ 
   --kernel VMLINUZ    the kernel to boot
   --symbols VMLINUX   the same one with symbols and debug information; Debian's linux-image-...-dbg packages have it
   --of WHAT           pair: two processes hand a byte to and fro through pipes, counted by the message (default)
+                      tcp, udp, unix, futex, epoll: the same through these, epoll by TCP; counted by the call that sends or wakes
+                      stream, datagrams: one only sends, by TCP or UDP
                       mixture: processes spin, one sleeps, forks and waits; counted by the tick
-  --cpus N            pair: 1: both processes on one CPU (default), 2: a CPU for each; mixture: how many processes spin
+  --cpus N            two processes: 1: both on one CPU (default), 2: a CPU for each; mixture: how many processes spin
+  --bytes N           of a message through sockets (default 100)
   --machine TOPOLOGY  in hwloc's synthetic notation (default \"pack:1 l3:1 core:2 pu:1\")
   --warm N            messages to and fro, or rounds of the one that forks, before it counts (default 3000, or 8)
   --messages N        messages or ticks of which it counts, about (default 100)
@@ -37,44 +40,57 @@ const MESSAGE: &[&str] = &["ksys_write", "sys_write", "SyS_write"];
 /// The scheduler's part of a tick, since v6.10 and before.
 const TICK: &[&str] = &["sched_tick", "scheduler_tick"];
 
+const SEND: &[&str] = &["__sys_sendto", "sys_sendto", "SyS_sendto"];
+const FUTEX: &[&str] = &["__x64_sys_futex", "sys_futex", "SyS_futex"];
+
 /// What happens in the guest.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Happening {
     Pair,
+    Tcp,
+    Stream,
+    Udp,
+    Datagrams,
+    Unix,
+    Futex,
+    Epoll,
     Mixture,
 }
 
 impl Happening {
-    const ALL: [Happening; 2] = [Happening::Pair, Happening::Mixture];
+    const ALL: [(Happening, &'static str); 9] = [
+        (Happening::Pair, "pair"),
+        (Happening::Tcp, "tcp"),
+        (Happening::Stream, "stream"),
+        (Happening::Udp, "udp"),
+        (Happening::Datagrams, "datagrams"),
+        (Happening::Unix, "unix"),
+        (Happening::Futex, "futex"),
+        (Happening::Epoll, "epoll"),
+        (Happening::Mixture, "mixture"),
+    ];
 
-    fn name(self) -> &'static str {
-        match self {
-            Happening::Pair => "pair",
-            Happening::Mixture => "mixture",
-        }
+    fn named(name: &str) -> Result<Happening, String> {
+        let found = Happening::ALL.into_iter().find(|(_, known)| *known == name);
+        let names = Happening::ALL.map(|(_, name)| name).join(", ");
+        found.map(|(happening, _)| happening).ok_or_else(|| format!("--of {name}; expected one of {names}"))
     }
 
     /// What is counted by, and the functions that begin it, of which a kernel has one.
     fn unit(self) -> (&'static str, &'static [&'static str]) {
         match self {
-            Happening::Pair => ("message", MESSAGE),
+            Happening::Pair | Happening::Unix => ("message", MESSAGE),
+            Happening::Futex => ("call", FUTEX),
             Happening::Mixture => ("tick", TICK),
-        }
-    }
-
-    /// The word of the kernel's command line.
-    fn word(self) -> &'static str {
-        match self {
-            Happening::Pair => "pingpong",
-            Happening::Mixture => "mixture",
+            _ => ("message", SEND),
         }
     }
 
     /// How long it goes on before it counts, where nothing is said: messages, or rounds, each of which takes several ticks.
     const fn warm(self) -> u64 {
         match self {
-            Happening::Pair => 3_000,
             Happening::Mixture => 8,
+            _ => 3_000,
         }
     }
 
@@ -82,8 +98,8 @@ impl Happening {
     /// for a tick where few forks fall on it, and a part more.
     const fn most_logged(self) -> u64 {
         match self {
-            Happening::Pair => 1_000_000,
             Happening::Mixture => 2_000_000,
+            _ => 1_000_000,
         }
     }
 }
@@ -97,8 +113,24 @@ struct Options {
     machine: String,
     warm: u64,
     messages: u64,
+    bytes: u64,
     /// Unpriced functions stand by themselves.
     calls: bool,
+}
+
+impl Options {
+    /// The word of the kernel's command line.
+    fn word(&self) -> String {
+        let Options { of, cpus, warm, bytes, .. } = self;
+        match of {
+            Happening::Pair => format!("pingpong={cpus},{warm}"),
+            Happening::Mixture => format!("mixture={cpus},{warm}"),
+            talk => {
+                let (_, kind) = Happening::ALL.into_iter().find(|(known, _)| known == talk).expect("all have names");
+                format!("talk={kind},{cpus},{warm},{bytes}")
+            }
+        }
+    }
 }
 
 /// # Errors
@@ -136,7 +168,7 @@ fn attribute(options: &Options, log: &Path, symbols: &Symbols) -> Result<String,
 fn parse(words: &[String]) -> Result<Options, String> {
     let (mut symbols, mut cpus, mut machine) = (PathBuf::new(), 1, "pack:1 l3:1 core:2 pu:1".to_string());
     let (mut warm, mut messages, mut rest) = (None, 100, Vec::new());
-    let (mut of, mut calls) = (Happening::Pair, false);
+    let (mut of, mut bytes, mut calls) = (Happening::Pair, 100, false);
     let mut words = words.iter();
     while let Some(word) = words.next() {
         let mut value = || words.next().ok_or(format!("{word} without a value"));
@@ -144,19 +176,16 @@ fn parse(words: &[String]) -> Result<Options, String> {
         match word.as_str() {
             "--symbols" => symbols = value()?.into(),
             "--calls" => calls = true,
-            "--of" => {
-                let name = value()?;
-                let found = Happening::ALL.into_iter().find(|happening| happening.name() == name);
-                of = found.ok_or_else(|| format!("--of {name}; expected pair or mixture"))?;
-            }
+            "--of" => of = Happening::named(value()?)?,
             "--machine" => machine.clone_from(value()?),
+            "--bytes" => bytes = number(value()?)?,
             "--cpus" => cpus = number(value()?)? as usize,
             "--warm" => warm = Some(number(value()?)?),
             "--messages" => messages = number(value()?)?,
             _ => rest.push(word.clone()),
         }
     }
-    if of == Happening::Pair && !(1..=2).contains(&cpus) {
+    if of != Happening::Mixture && !(1..=2).contains(&cpus) {
         return Err(format!("--cpus {cpus}; expected 1 or 2"));
     }
     if symbols.as_os_str().is_empty() {
@@ -165,7 +194,7 @@ fn parse(words: &[String]) -> Result<Options, String> {
     // Nothing is recorded here, so there are no cases.
     let of_guest = arguments::options(&rest)?;
     let warm = warm.unwrap_or(of.warm());
-    Ok(Options { of_guest, symbols, of, cpus, machine, warm, messages: messages.max(1), calls })
+    Ok(Options { of_guest, symbols, of, cpus, machine, warm, messages: messages.max(1), bytes: bytes.max(1), calls })
 }
 
 /// Boots the guest and logs its instructions: the log's place.
@@ -175,17 +204,22 @@ fn trace(options: &Options) -> Result<PathBuf, String> {
         from_synthetic(&options.machine, "--machine", Numbering::LinuxX86).map_err(|error| error.to_string())?;
     let machine = guest::machine(&topology)?;
     let image = initramfs::of(&guest::built("pingpong.c")?, "");
-    let parameters = [format!("quiet {}={},{}", options.of.word(), options.cpus, options.warm)];
+    let parameters = [format!("quiet {}", options.word())];
     let command_line = guest::command_line(&parameters, &options.of_guest);
     let guest = Guest { qemu: &qemu, kernel: &kernel, machine: &machine, command_line: &command_line, image: &image };
     guest.trace(&options.of_guest, options.messages.saturating_mul(options.of.most_logged()))
 }
 
-/// Reads QEMU's log, one line for each instruction: `Trace CPU: HOST [BASE/ADDRESS/FLAGS/...] `.
+/// Reads QEMU's log, one line for each instruction: `Trace CPU: HOST [BASE/ADDRESS/FLAGS/...] `. One that repeats itself (`rep movsb`) is
+/// logged each time, and told once: prices are without what is copied, which is charged by its bytes.
 fn instructions(log: impl BufRead, mut each: impl FnMut(Instruction)) -> Result<(), String> {
+    let mut last = None;
     for line in log.lines() {
         let line = line.map_err(|error| format!("QEMU's log: {error}"))?;
-        instruction_of(&line).into_iter().for_each(&mut each);
+        let Some(instruction) = instruction_of(&line) else { continue };
+        if last.replace(instruction) != Some(instruction) {
+            each(instruction);
+        }
     }
     Ok(())
 }

@@ -3,6 +3,7 @@
 //! Fields have the kernel's names. Sequence numbers begin at 0 and do not wrap; a closed direction ends one later
 //! (FIN).
 
+mod frag;
 mod input;
 mod output;
 mod recvmsg;
@@ -170,6 +171,7 @@ pub(crate) struct TcpSock {
     nodelay: bool,
     /// The first `packets_out` segments are sent and unacknowledged.
     sk_write_queue: VecDeque<Skb>,
+    frags: frag::Frags,
     packets_out: usize,
     write_seq: u64,
     pushed_seq: u64,
@@ -321,6 +323,7 @@ impl TcpSock {
             queue_shrunk: false,
             nodelay,
             sk_write_queue: VecDeque::new(),
+            frags: frag::Frags::default(),
             packets_out: 0,
             write_seq: 0,
             pushed_seq: 0,

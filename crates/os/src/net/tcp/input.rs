@@ -177,8 +177,10 @@ impl Net {
         charge(sched, cpu, paths::SKB_COPY_DATAGRAM);
         sched.arch_mut().copy(cpu, u64::from(chunk));
         tp.tcp_rcv_space_adjust(sched.arch().sched_clock(cpu), self.rules.rcvbuf_growth);
+        Net::copy_page_to_iter(sched, cpu, packet.linear, chunk);
         if chunk == packet.len {
             charge(sched, cpu, paths::KFREE_SKB);
+            self.free_frags(sched, cpu, sk, packet.end_seq());
         }
         chunk
     }
@@ -286,12 +288,13 @@ impl Net {
             if tp.packets_out == 0 {
                 return;
             }
+            charge(sched, cpu, paths::TCP_CLEAN_RTX_QUEUE);
             sched.arch_mut().write(cpu, tp.line(SockLine::Congestion));
             sched.arch_mut().write(cpu, tp.line(SockLine::Write));
             let mut acked = 0;
             while tp.packets_out > 0 && tp.sk_write_queue[0].end_seq() <= packet.ack_seq {
                 let skb = tp.sk_write_queue.pop_front().expect("a packet that is out");
-                charge(sched, cpu, paths::TCP_CLEAN_RTX_QUEUE);
+                charge(sched, cpu, paths::SK_WMEM_FREE_SKB);
                 tp.packets_out -= 1;
                 tp.sk_wmem_queued -= skb.truesize;
                 tp.queue_shrunk = true;

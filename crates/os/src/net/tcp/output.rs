@@ -118,7 +118,8 @@ impl Net {
             while self.tcp[sk as usize].may_transmit(nonagle) {
                 let tp = &mut self.tcp[sk as usize];
                 let skb = *tp.send_head().expect("a segment that may be sent");
-                // tcp_event_new_data_sent(), tcp_minshall_update(). The kernel counts the packet when the device has it.
+                // tcp_minshall_update(). The kernel counts the packet when the device has it.
+                charge(sched, cpu, paths::TCP_EVENT_NEW_DATA_SENT);
                 sched.arch_mut().write(cpu, tp.line(SockLine::Congestion));
                 tp.packets_out += 1;
                 tp.snd_nxt = skb.end_seq();

@@ -121,6 +121,7 @@ impl Net {
             sched.arch_mut().fetch(cpu, skb.writer, u64::from(used));
             charge(sched, cpu, paths::SKB_COPY_DATAGRAM);
             sched.arch_mut().copy(cpu, u64::from(used));
+            Net::copy_page_to_iter(sched, cpu, skb.linear, used);
         }
         sched.arch_mut().write(cpu, tp.line(SockLine::Receive));
         tp.copied_seq += u64::from(used);
@@ -134,6 +135,7 @@ impl Net {
             sched.arch_mut().write(cpu, tp.line(SockLine::Lock));
             tp.sk_receive_queue.pop_front();
             tp.sk_rmem_alloc -= skb.truesize;
+            self.free_frags(sched, cpu, sk, skb.end_seq());
         } else if let Some(skb) = tp.sk_receive_queue.front_mut() {
             // The rest of it is in this CPU's caches, except for the data.
             skb.seq = tp.copied_seq;

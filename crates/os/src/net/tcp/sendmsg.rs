@@ -135,12 +135,16 @@ impl Net {
 
     /// Appends `bytes` to the last segment.
     fn append<S: Scheduler>(&mut self, sched: &mut S, cpu: CpuId, sk: u32, bytes: u32, call: &mut NetCall) {
-        charge(sched, cpu, paths::SKB_ADD_DATA);
+        let skb = self.tcp[sk as usize].sk_write_queue.back().expect("a segment to fill");
+        // What does not fit into the head lies in page fragments, which count by their bytes.
+        let paged = (skb.len + bytes).saturating_sub(skb.linear.max(skb.len));
+        if paged < bytes {
+            charge(sched, cpu, paths::SKB_ADD_DATA);
+        }
+        self.fill_frags(sched, cpu, sk, paged);
         let tp = &mut self.tcp[sk as usize];
         sched.arch_mut().copy(cpu, u64::from(bytes));
         let skb = tp.sk_write_queue.back_mut().expect("a segment to fill");
-        // What does not fit into the head lies in page fragments, which count by their bytes.
-        let paged = (skb.len + bytes).saturating_sub(skb.linear.max(skb.len));
         skb.len += bytes;
         skb.truesize += paged;
         skb.psh &= call.done > 0;
