@@ -75,3 +75,81 @@ impl Net {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::net::rules::Buffers;
+    use crate::net::{Socket, Transport};
+    use crate::{Os, OsRules};
+    use sched::access::Path;
+    use sched::arch::Arch;
+    use sched::core::{Boot, Sched};
+    use sched::cpu_topology::CpuTopology;
+    use sched::trace::Ipi;
+    use sched::versions::V4_5_RC1;
+    use units::Ns;
+
+    /// Time stands still; counts pages that are allocated and freed, and pieces of data that are put into them and taken out.
+    #[derive(Default)]
+    struct Counts([u32; 4]);
+
+    const COUNTED: [Path; 4] =
+        [paths::SKB_PAGE_FRAG_REFILL, paths::FREE_PAGES, paths::SKB_COPY_TO_PAGE, paths::COPY_PAGE_TO_ITER];
+
+    impl Arch for Counts {
+        fn sched_clock(&self, _cpu: CpuId) -> Ns {
+            Ns::from_ms(1_000)
+        }
+        fn send_ipi(&mut self, _from: CpuId, _to: CpuId, _ipi: Ipi) {}
+        fn wake_polling_idle(&mut self, _from: CpuId, _to: CpuId) {}
+        fn path(&mut self, _by: CpuId, path: Path) {
+            if let Some(at) = COUNTED.iter().position(|&counted| counted == path) {
+                self.0[at] += 1;
+            }
+        }
+    }
+
+    #[test]
+    fn pages_are_filled_in_turn_and_freed_when_all_in_them_has_been_read() {
+        let cpu = CpuId(0);
+        let topology = CpuTopology::symmetric(1, 1, 1, 1, 1);
+        let mut sched = Sched::new(Counts::default(), Boot::new(V4_5_RC1, topology, 250));
+        let mut os = Os::new(OsRules::V4_5, 250);
+        let (Socket::Tcp(sender), Socket::Tcp(reader)) =
+            os.connect(Transport::Tcp { nodelay: true }, Buffers::default())
+        else {
+            unreachable!("two ends of TCP")
+        };
+        let net = &mut os.net;
+        let mut write = |sched: &mut Sched<Counts>, net: &mut Net, bytes: u32| {
+            net.fill_frags(sched, cpu, sender, bytes);
+            net.tcp[sender as usize].write_seq += u64::from(bytes);
+            std::mem::take(&mut sched.arch.0)
+        };
+        assert_eq!(write(&mut sched, net, 20_000), [1, 0, 1, 0]);
+        // 12768 bytes are left in the first pages. Then 20 bytes are left in the second, which are too few.
+        assert_eq!(write(&mut sched, net, 12_768 + SIZE - 20), [1, 0, 2, 0]);
+        assert_eq!(write(&mut sched, net, 2 * SIZE), [2, 0, 2, 0]);
+        let mut read_to = |sched: &mut Sched<Counts>, net: &mut Net, seq: u64| {
+            net.tcp[reader as usize].copied_seq = seq;
+            net.free_frags(sched, cpu, reader, seq);
+            std::mem::take(&mut sched.arch.0)
+        };
+        assert_eq!(read_to(&mut sched, net, 32_767), [0; 4]);
+        assert_eq!(read_to(&mut sched, net, 65_516), [0, 2, 0, 0]);
+        assert_eq!(read_to(&mut sched, net, 131_052), [0, 1, 0, 0], "the last pages are still the sender's");
+        // Nobody else holds them: full as they are, they are filled again.
+        assert_eq!(write(&mut sched, net, SIZE), [0, 0, 1, 0]);
+        assert_eq!(write(&mut sched, net, 1), [1, 0, 1, 0]);
+    }
+
+    #[test]
+    fn data_in_the_head_are_in_no_page() {
+        let mut sched = Sched::new(Counts::default(), Boot::new(V4_5_RC1, CpuTopology::symmetric(1, 1, 1, 1, 1), 250));
+        for (linear, bytes, pieces) in [(1408, 1408, 0), (1408, 1409, 1), (0, SIZE, 1), (0, SIZE + 1, 2)] {
+            Net::copy_page_to_iter(&mut sched, CpuId(0), linear, bytes);
+            assert_eq!(std::mem::take(&mut sched.arch.0), [0, 0, 0, pieces], "{bytes} of {linear}");
+        }
+    }
+}
