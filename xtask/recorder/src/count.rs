@@ -269,6 +269,30 @@ mod tests {
     }
 
     #[test]
+    fn an_instruction_that_repeats_itself_counts_once() {
+        let line = |cpu, address| format!("Trace {cpu}: 0x7f3d [0000000000000000/{address}/18c0c2b0/ff020201] \n");
+        let (copies, other) = ("ffffffff81000010", "ffffffff81000020");
+        let log = [(0, other), (0, copies), (0, copies), (1, copies), (0, copies), (0, other)];
+        let log: String = log.map(|(cpu, address)| line(cpu, address)).concat();
+        let mut read = Vec::new();
+        instructions(log.as_bytes(), |instruction| read.push((instruction.cpu, instruction.address & 0xff))).unwrap();
+        assert_eq!(read, [(0, 0x20), (0, 0x10), (1, 0x10), (0, 0x10), (0, 0x20)]);
+    }
+
+    #[test]
+    fn the_guest_is_told_what_to_do() {
+        let word = |text: &str| {
+            let words: Vec<String> =
+                format!("--kernel k --symbols s {text}").split_whitespace().map(String::from).collect();
+            parse(&words).unwrap().word()
+        };
+        assert_eq!(word(""), "pingpong=1,3000");
+        assert_eq!(word("--of mixture --cpus 5"), "mixture=5,8");
+        assert_eq!(word("--of stream --bytes 256 --cpus 2 --warm 7"), "talk=stream,2,7,256");
+        assert_eq!(word("--of futex"), "talk=futex,1,3000,100");
+    }
+
+    #[test]
     fn options_are_told_from_those_of_the_guest() {
         let words = |text: &str| text.split(' ').map(String::from).collect::<Vec<_>>();
         let options = parse(&words("--kernel k --symbols s --cpus 2 --limit 60")).unwrap();

@@ -122,7 +122,7 @@ mod tests {
             unreachable!("two ends of TCP")
         };
         let net = &mut os.net;
-        let mut write = |sched: &mut Sched<Counts>, net: &mut Net, bytes: u32| {
+        let write = |sched: &mut Sched<Counts>, net: &mut Net, bytes: u32| {
             net.fill_frags(sched, cpu, sender, bytes);
             net.tcp[sender as usize].write_seq += u64::from(bytes);
             std::mem::take(&mut sched.arch.0)
@@ -131,7 +131,7 @@ mod tests {
         // 12768 bytes are left in the first pages. Then 20 bytes are left in the second, which are too few.
         assert_eq!(write(&mut sched, net, 12_768 + SIZE - 20), [1, 0, 2, 0]);
         assert_eq!(write(&mut sched, net, 2 * SIZE), [2, 0, 2, 0]);
-        let mut read_to = |sched: &mut Sched<Counts>, net: &mut Net, seq: u64| {
+        let read_to = |sched: &mut Sched<Counts>, net: &mut Net, seq: u64| {
             net.tcp[reader as usize].copied_seq = seq;
             net.free_frags(sched, cpu, reader, seq);
             std::mem::take(&mut sched.arch.0)
