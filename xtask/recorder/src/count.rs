@@ -40,6 +40,7 @@ const MESSAGE: &[&str] = &["ksys_write", "sys_write", "SyS_write"];
 /// The scheduler's part of a tick, since v6.10 and before.
 const TICK: &[&str] = &["sched_tick", "scheduler_tick"];
 
+/// Messages through sockets, since v4.17 and before; and what waits for a futex or wakes.
 const SEND: &[&str] = &["__sys_sendto", "sys_sendto", "SyS_sendto"];
 const FUTEX: &[&str] = &["__x64_sys_futex", "sys_futex", "SyS_futex"];
 
