@@ -94,6 +94,8 @@ behaviour! {
 behaviour! {
     /// The form of the teo governor.
     pub enum TeoRule = "idle.teo" {
+        Hits = "hits", since "v5.1", commit "",
+            "early, hits and misses by state, and the mean of the last eight idles where most of them were shorter";
         Recent = "recent", since "v5.14", commit "77577558f25d",
             "hits and intercepts by state, and the last nine intercepts apart; the next timer is always looked at";
         Intercepts = "intercepts", since "v6.12.y", commit "449914398083",
@@ -124,6 +126,8 @@ behaviour! {
     /// How long a CPU polls that has entered the polling state.
     pub enum PollLimit = "idle.poll" {
         None = "unlimited", since "v2.6.24", commit "", "until it must reschedule; interrupts alone do not end it";
+        FirstState = "first-state", since "v5.10", commit "",
+            "at most the residency of the first enabled state after it, however short, or a tick if there is none (after v4.16, by v5.10)";
         Residency = "residency", since "v5.11", commit "7a25759eaa04",
             "at most the residency of the first enabled state that needs 10 us or more, and a sixteenth of a tick";
     }
@@ -154,20 +158,22 @@ impl IdleRules {
         menu_outliers: MenuOutliers::Longest,
         menu_stopped: MenuStopped::Distrusts,
         haltpoll_shrink: HaltpollShrink::Halves,
-        teo: TeoRule::Recent,
+        teo: TeoRule::Hits,
         tick: TickStop::Always,
         tick_unchosen: TickUnchosen::Stops,
         poll: PollLimit::None,
     };
     pub const V4_15: IdleRules = IdleRules { menu: MenuRule::NextTimer, ..Self::V4_5 };
-    pub const V6_1: IdleRules = IdleRules {
+    /// As in 5.10.262, which is newer in `menu_rejected` and `tick_unchosen` than v5.10 itself.
+    pub const V5_10: IdleRules = IdleRules {
         menu: MenuRule::Tick,
         menu_rejected: MenuRejected::Forgets,
         tick: TickStop::Governor,
         tick_unchosen: TickUnchosen::AfterTick,
-        poll: PollLimit::Residency,
+        poll: PollLimit::FirstState,
         ..Self::V4_15
     };
+    pub const V6_1: IdleRules = IdleRules { teo: TeoRule::Recent, poll: PollLimit::Residency, ..Self::V5_10 };
     pub const V6_12: IdleRules = IdleRules {
         menu: MenuRule::TypicalFirst,
         menu_iowait: MenuIowait::Ignored,
@@ -344,6 +350,7 @@ impl Cpuidle {
             PerGovernor::Menu(menu) => menu.menu_select(&self.rules, &self.table, usage, outlook),
             PerGovernor::Ladder(ladder) => ladder.ladder_select_state(&self.table, usage),
             PerGovernor::Teo(teo) => match self.rules.teo {
+                TeoRule::Hits => teo.teo_select_hits(&self.table, usage, outlook),
                 TeoRule::Recent => teo.teo_select_recent(&self.table, usage, outlook),
                 TeoRule::Intercepts => teo.teo_select_intercepts(&self.table, usage, outlook),
                 TeoRule::ShortIdles => teo.teo_select_short_idles(&self.table, usage, outlook),
@@ -381,6 +388,7 @@ impl Cpuidle {
         match (&device.governor, self.rules.poll) {
             (PerGovernor::Haltpoll(_), _) if device.usage.poll_limit_ns > 0 => Some(device.usage.poll_limit_ns),
             (_, PollLimit::None) => None,
+            (_, PollLimit::FirstState) => Some(self.table.first_residency_ns()),
             (_, PollLimit::Residency) => Some(self.table.poll_time_ns()),
         }
     }

@@ -53,6 +53,19 @@ const HEADER: &str = "\
 #              | |       |   ||||       |         |
 ";
 
+/// v5.10.
+const HEADER_WITH_WIDE_PID: &str = "\
+# tracer: nop
+#
+#                                _-----=> irqs-off
+#                               / _----=> need-resched
+#                              | / _---=> hardirq/softirq
+#                              || / _--=> preempt-depth
+#                              ||| /     delay
+#           TASK-PID     CPU#  ||||   TIMESTAMP  FUNCTION
+#              | |         |   ||||      |         |
+";
+
 /// Recorded from kernels v6.1 and v6.12.
 const HEADER_WITH_MIGRATE_DISABLE: &str = "\
 # tracer: nop
@@ -84,7 +97,11 @@ pub struct Ftrace<W: Write> {
 impl<W: Write> Ftrace<W> {
     pub fn new(writer: W, nr_cpus: usize, formats: Formats, selection: Selection) -> Ftrace<W> {
         let mut output = Output::new(writer);
-        let header = if formats < Formats::V6_1 { HEADER } else { HEADER_WITH_MIGRATE_DISABLE };
+        let header = match formats {
+            Formats::V4_5 | Formats::V4_15 => HEADER,
+            Formats::V5_10 => HEADER_WITH_WIDE_PID,
+            Formats::V6_1 | Formats::V6_12 | Formats::V7_2 => HEADER_WITH_MIGRATE_DISABLE,
+        };
         output.write(header.as_bytes());
         let tasks = Tasks::new(nr_cpus);
         Ftrace {
@@ -121,8 +138,12 @@ impl<W: Write> Ftrace<W> {
         let us = time.0.saturating_add(500) / 1_000;
         let (seconds, us) = (us / 1_000_000, us % 1_000_000);
         let (pid, flags, body) = (context.pid, flags(event, self.context), self.body(cpu, event)?);
-        // Since v5.12 a pid is two columns wider, and there is a column for whether the task may migrate.
-        let (width, migrate_disable) = if self.formats < Formats::V6_1 { (5, "") } else { (7, ".") };
+        // By v5.10 a pid is two columns wider; since v5.12 there is a column for whether the task may migrate.
+        let (width, migrate_disable) = match self.formats {
+            Formats::V4_5 | Formats::V4_15 => (5, ""),
+            Formats::V5_10 => (7, ""),
+            Formats::V6_1 | Formats::V6_12 | Formats::V7_2 => (7, "."),
+        };
         let stamp = format!("{flags}{migrate_disable} {seconds:>5}.{us:06}");
         Some(format!("{comm:>16}-{pid:<width$} [{:03}] {stamp}: {body}\n", cpu.0))
     }

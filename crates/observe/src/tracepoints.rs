@@ -82,16 +82,16 @@ tracepoints! {
     CallFunctionSingleExit = "call_function_single_exit", Event, V4_5;
     IrqWorkEntry = "irq_work_entry", Event, V4_5;
     IrqWorkExit = "irq_work_exit", Event, V4_5;
-    PeltCfs = "pelt_cfs_tp", Bare, V6_1;
-    PeltSe = "pelt_se_tp", Bare, V6_1;
-    PeltRt = "pelt_rt_tp", Bare, V6_1;
-    PeltDl = "pelt_dl_tp", Bare, V6_1;
-    PeltIrq = "pelt_irq_tp", Bare, V6_1;
-    SchedCpuCapacity = "sched_cpu_capacity_tp", Bare, V6_1;
-    SchedOverutilized = "sched_overutilized_tp", Bare, V6_1;
-    SchedUtilEstCfs = "sched_util_est_cfs_tp", Bare, V6_1;
-    SchedUtilEstSe = "sched_util_est_se_tp", Bare, V6_1;
-    SchedUpdateNrRunning = "sched_update_nr_running_tp", Bare, V6_1;
+    PeltCfs = "pelt_cfs_tp", Bare, V5_10;
+    PeltSe = "pelt_se_tp", Bare, V5_10;
+    PeltRt = "pelt_rt_tp", Bare, V5_10;
+    PeltDl = "pelt_dl_tp", Bare, V5_10;
+    PeltIrq = "pelt_irq_tp", Bare, V5_10;
+    SchedCpuCapacity = "sched_cpu_capacity_tp", Bare, V5_10;
+    SchedOverutilized = "sched_overutilized_tp", Bare, V5_10;
+    SchedUtilEstCfs = "sched_util_est_cfs_tp", Bare, V5_10;
+    SchedUtilEstSe = "sched_util_est_se_tp", Bare, V5_10;
+    SchedUpdateNrRunning = "sched_update_nr_running_tp", Bare, V5_10;
 }
 
 /// irq_vectors.h: RESCHEDULE_VECTOR, CALL_FUNCTION_SINGLE_VECTOR, IRQ_WORK_VECTOR, of all kernels.
@@ -108,9 +108,9 @@ fn vector(ipi: Ipi) -> u64 {
 const NEVER_PASSED: &[(&str, Formats, Option<Formats>, &str)] = &[
     ("sched_kthread_stop", Formats::V4_5, None, "kernel threads do not end here"),
     ("sched_kthread_stop_ret", Formats::V4_5, None, "kernel threads do not end here"),
-    ("sched_kthread_work_queue_work", Formats::V6_1, None, "kthread_worker is not modelled"),
-    ("sched_kthread_work_execute_start", Formats::V6_1, None, "kthread_worker is not modelled"),
-    ("sched_kthread_work_execute_end", Formats::V6_1, None, "kthread_worker is not modelled"),
+    ("sched_kthread_work_queue_work", Formats::V5_10, None, "kthread_worker is not modelled"),
+    ("sched_kthread_work_execute_start", Formats::V5_10, None, "kthread_worker is not modelled"),
+    ("sched_kthread_work_execute_end", Formats::V5_10, None, "kthread_worker is not modelled"),
     ("sched_wait_task", Formats::V4_5, None, "nobody waits for a task to leave its CPU"),
     (
         "sched_prepare_exec",
@@ -125,7 +125,7 @@ const NEVER_PASSED: &[(&str, Formats, Option<Formats>, &str)] = &[
         None,
         "scans skip areas of memory, as the kernel's do, but tell nothing of it",
     ),
-    ("pelt_thermal_tp", Formats::V6_1, Some(Formats::V6_12), "thermal pressure is not modelled"),
+    ("pelt_thermal_tp", Formats::V5_10, Some(Formats::V6_12), "thermal pressure is not modelled"),
     ("pelt_hw_tp", Formats::V6_12, None, "hardware pressure is not modelled"),
     (
         "sched_compute_energy_tp",
@@ -357,7 +357,7 @@ pub(crate) fn fields(event: &Event, tasks: &Tasks, formats: Formats) -> Option<F
         Event::IpiEntry(ipi) | Event::IpiExit(ipi) => vec![("vector", unsigned(vector(*ipi)))],
         Event::SchedMoveNuma { src, dst } => numa_move(src, dst, tasks),
         // Since v5.7 it reports both sides.
-        Event::SchedStickNuma { src, dst } if formats < Formats::V6_1 => numa_move(src, dst, tasks),
+        Event::SchedStickNuma { src, dst } if formats < Formats::V5_10 => numa_move(src, dst, tasks),
         Event::SchedStickNuma { src, dst } | Event::SchedSwapNuma { src, dst } => {
             let [src, dst] = [(src, SRC), (dst, DST)].map(|(side, names)| numa_side(side, names, tasks));
             src.into_iter().chain(dst).collect()

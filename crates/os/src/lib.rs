@@ -58,7 +58,7 @@ pub struct OsRules {
     pub counts: workqueue::WorkerCounts,
 }
 
-/// Configured with the defaults of kernel/Kconfig.preempt (v4), or as Debian's kernels are (v6).
+/// Configured with the defaults of kernel/Kconfig.preempt (v4), or as Debian's kernels are (v5.10 and later).
 impl OsRules {
     pub const V4_5: OsRules = OsRules {
         pipe: PipeRules::Single,
@@ -74,19 +74,16 @@ impl OsRules {
         counts: workqueue::WorkerCounts::Woken,
     };
     pub const V4_15: OsRules = OsRules { net: NetRules::V4_15, pi: PiRules::V4_15, ..OsRules::V4_5 };
-    pub const V6_1: OsRules = OsRules {
+    pub const V5_10: OsRules = OsRules {
         pipe: PipeRules::Split,
         slots: PipeSlots::RdWait,
-        room: PipeRoom::WasFull,
-        pages: PipePages::One,
-        passed_sleep: PassedSleep::Sleeps,
         preempt: Preempt::Voluntary,
         migration_limit: MigrationLimit::None,
-        net: NetRules::V6_1,
-        pi: PiRules::V6_1,
-        unbound: workqueue::UnboundPods::Node,
+        net: NetRules::V5_10,
         counts: workqueue::WorkerCounts::Running,
+        ..OsRules::V4_15
     };
+    pub const V6_1: OsRules = OsRules { net: NetRules::V6_1, pi: PiRules::V6_1, ..OsRules::V5_10 };
     pub const V6_12: OsRules = OsRules {
         slots: PipeSlots::MutexAgain,
         net: NetRules::V6_12,

@@ -20,8 +20,8 @@ behaviour! {
     /// Whether a kernel as its distribution builds it groups sessions.
     pub enum AutogroupDefault = "autogroup.default" {
         On = "on", since "v2.6.38", commit "", "yes, unless it is booted with noautogroup";
-        Off = "off", since "v6.1", commit "",
-            "no: Debian 12 switches it off, kernel.sched_autogroup_enabled switches it on";
+        Off = "off", since "v5.10", commit "",
+            "no: Debian 11 and 12 switch it off, kernel.sched_autogroup_enabled switches it on";
     }
 }
 
@@ -43,8 +43,8 @@ pub struct AutogroupRules {
 impl AutogroupRules {
     pub const V4_5: AutogroupRules = AutogroupRules { default: AutogroupDefault::On, exit: AutogroupExit::InGroup };
     pub const V4_15: AutogroupRules = AutogroupRules { exit: AutogroupExit::InRoot, ..AutogroupRules::V4_5 };
-    pub const V6_1: AutogroupRules = AutogroupRules { default: AutogroupDefault::Off, ..AutogroupRules::V4_15 };
-    pub const V6_12: AutogroupRules = AutogroupRules { default: AutogroupDefault::On, ..AutogroupRules::V6_1 };
+    pub const V5_10: AutogroupRules = AutogroupRules { default: AutogroupDefault::Off, ..AutogroupRules::V4_15 };
+    pub const V6_12: AutogroupRules = AutogroupRules { default: AutogroupDefault::On, ..AutogroupRules::V5_10 };
 
     pub const V7_2: AutogroupRules = AutogroupRules { ..AutogroupRules::V6_12 };
 }

@@ -52,13 +52,14 @@ impl CpufreqRules {
         sugov_thread: SugovThread::Deadline,
         ..CpufreqRules::V4_15
     };
-    pub const V6_1: CpufreqRules = CpufreqRules {
+    pub const V5_10: CpufreqRules = CpufreqRules {
         update_util: UpdateUtil::Queued,
-        schedutil: Schedutil::EffectiveUtil,
         sugov_busy: SugovBusy::Joined,
         sugov_remote: SugovRemote::Allowed,
         ..CpufreqRules::V4_16
     };
+
+    pub const V6_1: CpufreqRules = CpufreqRules { schedutil: Schedutil::EffectiveUtil, ..CpufreqRules::V5_10 };
     pub const V6_12: CpufreqRules = CpufreqRules { schedutil: Schedutil::EffectivePerf, ..CpufreqRules::V6_1 };
 
     pub const V7_2: CpufreqRules = CpufreqRules { ..CpufreqRules::V6_12 };

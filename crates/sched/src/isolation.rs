@@ -123,14 +123,15 @@ impl IsolationRules {
         ..IsolationRules::V4_5
     };
 
-    pub const V6_1: IsolationRules = IsolationRules {
+    pub const V5_10: IsolationRules = IsolationRules {
         residual: ResidualTick::Remote,
-        idle_exit: IdleExit::StaysStopped,
         any_housekeeper: AnyHousekeeper::Nearest,
         kthreads: KthreadCpus::Housekeeping,
         ilb: IlbCpus::Housekeeping,
         ..IsolationRules::V4_15
     };
+
+    pub const V6_1: IsolationRules = IsolationRules { idle_exit: IdleExit::StaysStopped, ..IsolationRules::V5_10 };
 
     pub const V6_12: IsolationRules = IsolationRules { can_stop: CanStopTick::AndBandwidth, ..IsolationRules::V6_1 };
 

@@ -63,7 +63,7 @@ impl Sleeps {
 
 /// Two CPUs on which nothing takes time but the disk.
 fn machine(kind: FsKind, wheel: TimerWheel) -> (LinuxSim<false>, Sleeps) {
-    mounted("pack:1 l3:1 core:2 pu:1", kind, wheel, Completion::Submitter, FsRules::V6_1)
+    mounted("pack:1 l3:1 core:2 pu:1", kind, wheel, Completion::Submitter, FsRules::V5_10)
 }
 
 fn mounted(
@@ -154,7 +154,7 @@ fn xfsaild_rests_as_long_as_the_wheel_makes_of_it() {
 /// How often the workers of each CPU were woken while somebody on `cpu` wrote fresh blocks and made them durable. The disk's interrupt comes to
 /// CPU 0, which shares a cache with CPU 1.
 fn ended_by(cpu: u16, completion: Completion, scsi: ScsiPath) -> [usize; 4] {
-    let rules = FsRules { scsi, ..FsRules::V6_1 };
+    let rules = FsRules { scsi, ..FsRules::V5_10 };
     let (mut sim, sleeps) = mounted("pack:2 l3:1 core:2 pu:1", FsKind::Xfs, TimerWheel::Levels, completion, rules);
     let spec = TaskSpec { cpus: Some(CpuMask::single(CpuId(cpu))), ..writer(0, 20) };
     sim.spawn(CpuId(cpu), spec);
@@ -178,7 +178,7 @@ fn a_request_ends_in_the_caches_of_who_submitted_it() {
 
 /// Which pools' workers pushed checkpoints for writers on `cpus`, and how many slept on which CPU at the end.
 fn pushed_by(shape: &str, unbound: UnboundPods, cpus: &[u16]) -> (Vec<String>, Vec<CpuId>) {
-    let rules = (OsRules { unbound, ..OsRules::V6_1 }, FsRules::V6_1);
+    let rules = (OsRules { unbound, ..OsRules::V6_1 }, FsRules::V5_10);
     let (mut sim, sleeps) = mounted_by(shape, FsKind::Xfs, TimerWheel::Levels, Completion::Submitter, rules);
     for (number, &cpu) in cpus.iter().enumerate() {
         let spec = TaskSpec { cpus: Some(CpuMask::single(CpuId(cpu))), ..writer(number as u32, 20) };
@@ -219,7 +219,7 @@ fn unbound_workers_are_those_of_the_node_or_of_the_cache() {
 #[test]
 fn files_are_stamped_once_in_a_jiffy_of_the_kernels_own() {
     let waits = |hz| {
-        let rules = (OsRules::V6_1, FsRules::V6_1);
+        let rules = (OsRules::V6_1, FsRules::V5_10);
         let (kind, wheel) = (FsKind::Xfs, TimerWheel::Levels);
         let (mut sim, sleeps) = mounted_at(hz, "pack:1 l3:1 core:2 pu:1", kind, wheel, Completion::Submitter, rules);
         let file = FileId(1);

@@ -26,7 +26,7 @@ behaviour! {
     pub enum PstateIowait = "frequency.intel_pstate_iowait" {
         AtOnce = "at-once", since "v4.14", commit "7bde2d50014d",
             "the CPU counts as busy all the time (where load decides, from 09c448d3c61f on), and a sample is taken at once";
-        Doubling = "doubling", since "v6.1", commit "", "it counts as busy for an eighth of the time, then a quarter, a half, all of it";
+        Doubling = "doubling", since "v5.0", commit "", "it counts as busy for an eighth of the time, then a quarter, a half, all of it";
     }
 }
 
@@ -71,7 +71,7 @@ behaviour! {
     pub enum StepFloor = "frequency.step_floor" {
         Zero = "zero", since "v2.6.12", commit "",
             "below the lowest frequency, as long as it is above zero: the step up after it begins there";
-        Lowest = "lowest", since "v6.1", commit "", "to the lowest frequency (after v4.16, by v6.1)";
+        Lowest = "lowest", since "v5.10", commit "", "to the lowest frequency (after v4.16, by v5.10)";
     }
 }
 
@@ -115,7 +115,7 @@ behaviour! {
     /// Whether intel_cpufreq works with hardware P-states.
     pub enum PassiveHwp = "frequency.passive_hwp" {
         Without = "without", since "v4.10", commit "", "without: passive mode switches them off, and asks for P-states (by v4.15)";
-        With = "with", since "v6.1", commit "", "with them, where the hardware has them (after v4.16, by v6.1)";
+        With = "with", since "v5.9", commit "", "with them, where the hardware has them";
     }
 }
 
@@ -123,7 +123,7 @@ behaviour! {
     /// In which mode Intel's driver starts where hardware P-states are absent or `intel_pstate=no_hwp`, and no other word says which.
     pub enum PstateStart = "frequency.intel_pstate_start" {
         Active = "active", since "v3.9", commit "", "active, as intel_pstate; `intel_pstate=active` is no word yet";
-        Passive = "passive", since "v6.1", commit "", "passive, as intel_cpufreq (after v4.16, by v6.1)";
+        Passive = "passive", since "v5.8", commit "", "passive, as intel_cpufreq";
     }
 }
 
@@ -217,17 +217,31 @@ impl FrequencyRules {
 
     pub const V4_16: FrequencyRules = FrequencyRules { cppc_delay: CppcDelay::Own, ..FrequencyRules::V4_15 };
 
-    pub const V6_1: FrequencyRules = FrequencyRules {
+    /// As in 5.10.262, which is newer in `at_limit` and `acpi_boost` than v5.10 itself.
+    pub const V5_10: FrequencyRules = FrequencyRules {
         pstate_iowait: PstateIowait::Doubling,
         long_sleep: LongSleep::Idle,
         step_floor: StepFloor::Lowest,
         at_limit: AtLimit::Asks,
         hwp_boost: true,
         preference_numbers: true,
-        cppc_switch: CppcSwitch::Fast,
         acpi_boost: AcpiBoost::Told,
         passive_hwp: PassiveHwp::With,
         pstate_start: PstateStart::Passive,
+        drivers: &[
+            Driver::AcpiCpufreq,
+            Driver::IntelPstate,
+            Driver::IntelCpufreq,
+            Driver::CppcCpufreq,
+            Driver::Scmi,
+            Driver::CpufreqDt,
+        ],
+        default_governor: Governor::Schedutil,
+        ..FrequencyRules::V4_16
+    };
+
+    pub const V6_1: FrequencyRules = FrequencyRules {
+        cppc_switch: CppcSwitch::Fast,
         drivers: &[
             Driver::AcpiCpufreq,
             Driver::IntelPstate,
@@ -237,8 +251,7 @@ impl FrequencyRules {
             Driver::Scmi,
             Driver::CpufreqDt,
         ],
-        default_governor: Governor::Schedutil,
-        ..FrequencyRules::V4_16
+        ..FrequencyRules::V5_10
     };
 
     pub const V6_12: FrequencyRules = FrequencyRules {

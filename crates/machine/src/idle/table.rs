@@ -92,6 +92,12 @@ impl StateTable {
         self.states.iter().skip(1).find(long).map_or(most, |state| state.target_residency_ns.min(most))
     }
 
+    /// The same until v5.10.
+    pub fn first_residency_ns(&self) -> u64 {
+        let first = self.states.iter().skip(1).find(|state| !state.disabled);
+        first.map_or(self.tick_ns, |state| state.target_residency_ns)
+    }
+
     /// The next enabled state below `from`, and further below as long as `fits` is false; `from` if none is enabled.
     pub fn shallower(&self, from: usize, mut fits: impl FnMut(&State) -> bool) -> usize {
         let mut found = from;

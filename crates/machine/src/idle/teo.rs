@@ -4,6 +4,7 @@
 //! if the idle ended earlier, it is an intercept in the bin of its own length. Both counts decay. Where intercepts
 //! outweigh, the governor chooses a shallower state than the timer allows.
 
+mod hits;
 mod short_idles;
 
 use super::table::StateTable;
@@ -53,6 +54,7 @@ pub(super) struct Teo {
     recent: [Option<u8>; NR_RECENT],
     next_recent: usize,
     ticks: short_idles::Ticks,
+    early: hits::EarlyWakeups,
 }
 
 /// The deepest candidate, and the sums over the bins on the way to it.
@@ -80,6 +82,7 @@ impl Teo {
             recent: [None; NR_RECENT],
             next_recent: 0,
             ticks: short_idles::Ticks::default(),
+            early: hits::EarlyWakeups::new(table),
         }
     }
 

@@ -26,7 +26,9 @@ pub enum Formats {
     V4_5,
     /// v4.15 and v4.16: hidden while schedstats are off; task states as letters.
     V4_15,
-    /// v6.1: `sum_block_runtime`, `runnable_avg`, `util_est`; no `cpu_load[]`.
+    /// v5.10: `runnable_avg`, `util_est`; no `cpu_load[]`; CPU pressure has no line `full`.
+    V5_10,
+    /// v6.1: `sum_block_runtime`, `h_nr_running`.
     V6_1,
     /// v6.12: EEVDF's lag, deadline and slice; `/proc/schedstat` version 16.
     V6_12,

@@ -70,7 +70,7 @@ impl<A: Arch> SchedDebug<'_, A> {
         }
         out.tunable("sysctl_sched_features", self.features());
         // Misspelt until v5.11.
-        let scaling = if self.formats < Formats::V6_1 { "logaritmic" } else { "logarithmic" };
+        let scaling = if self.formats < Formats::V5_10 { "logaritmic" } else { "logarithmic" };
         out.tunable("sysctl_sched_tunable_scaling", format!("1 ({scaling})"));
         out.line("");
     }
@@ -85,11 +85,11 @@ impl<A: Arch> SchedDebug<'_, A> {
         let rq = &self.sched.rq[cpu];
         out.line(format!("cpu#{cpu}, {}.{:03} MHz", self.khz / 1000, self.khz % 1000));
         out.field("nr_running", rq.nr_running);
-        if self.formats < Formats::V6_1 {
+        if self.formats < Formats::V5_10 {
             out.field("load", rq.load.weight);
         }
         out.field("nr_switches", rq.nr_switches);
-        if self.formats < Formats::V6_1 {
+        if self.formats < Formats::V5_10 {
             out.field("nr_load_updates", rq.nr_load_updates);
         }
         out.field("nr_uninterruptible", rq.nr_uninterruptible);
@@ -97,7 +97,7 @@ impl<A: Arch> SchedDebug<'_, A> {
         out.field("curr->pid", rq.curr.map_or(0, |p| self.sched.task_cold[p].pid));
         out.field("clock", split_ns(rq.clock));
         out.field("clock_task", split_ns(rq.clock_task));
-        if self.formats < Formats::V6_1 {
+        if self.formats < Formats::V5_10 {
             for (index, load) in rq.cpu_load.iter().enumerate() {
                 out.field(&format!("cpu_load[{index}]"), load);
             }
@@ -147,7 +147,7 @@ impl<A: Arch> SchedDebug<'_, A> {
         out.field(entities, q.nr_running);
         let runnable = q.h_nr_running - q.h_nr_delayed;
         match self.formats {
-            Formats::V4_5 | Formats::V4_15 => {}
+            Formats::V4_5 | Formats::V4_15 | Formats::V5_10 => {}
             Formats::V6_1 => out.field("h_nr_running", q.h_nr_running),
             Formats::V6_12 => {
                 out.field("h_nr_runnable", runnable);
@@ -216,19 +216,21 @@ impl<A: Arch> SchedDebug<'_, A> {
             out.field("runnable_weight", q.runnable_weight);
         }
         out.field("load_avg", q.avg.load_avg);
-        let runnable = if self.formats < Formats::V6_1 { "runnable_load_avg" } else { "runnable_avg" };
+        let runnable = if self.formats < Formats::V5_10 { "runnable_load_avg" } else { "runnable_avg" };
         out.field(runnable, q.avg.runnable_avg);
         out.field("util_avg", q.avg.util_avg);
         let enqueued = q.avg.util_est.enqueued & !UTIL_AVG_UNCHANGED;
         match self.formats {
             Formats::V4_5 | Formats::V4_15 => {}
-            Formats::V6_1 => out.field("util_est_enqueued", enqueued),
+            Formats::V5_10 | Formats::V6_1 => out.field("util_est_enqueued", enqueued),
             Formats::V6_12 | Formats::V7_2 => out.field("util_est", enqueued),
         }
         let (sign, runnable) = match self.formats {
             Formats::V4_5 => ("removed_", None),
             Formats::V4_15 => ("removed.", Some("removed.runnable_sum")),
-            Formats::V6_1 | Formats::V6_12 | Formats::V7_2 => ("removed.", Some("removed.runnable_avg")),
+            Formats::V5_10 | Formats::V6_1 | Formats::V6_12 | Formats::V7_2 => {
+                ("removed.", Some("removed.runnable_avg"))
+            }
         };
         out.field(&format!("{sign}load_avg"), q.removed.load_avg);
         out.field(&format!("{sign}util_avg"), q.removed.util_avg);
@@ -262,7 +264,7 @@ impl<A: Arch> SchedDebug<'_, A> {
         match self.formats {
             Formats::V4_5 => {}
             Formats::V4_15 => out.field("se->avg.runnable_load_avg", entity.avg.runnable_avg),
-            Formats::V6_1 | Formats::V6_12 | Formats::V7_2 => {
+            Formats::V5_10 | Formats::V6_1 | Formats::V6_12 | Formats::V7_2 => {
                 out.field("se->avg.runnable_avg", entity.avg.runnable_avg)
             }
         }
@@ -305,7 +307,7 @@ impl<A: Arch> SchedDebug<'_, A> {
         let tag = match self.formats {
             Formats::V4_5 => "",
             Formats::V4_15 => " S",
-            Formats::V6_1 | Formats::V6_12 | Formats::V7_2 => " S ",
+            Formats::V5_10 | Formats::V6_1 | Formats::V6_12 | Formats::V7_2 => " S ",
         };
         out.line("\nrunnable tasks:");
         if self.formats >= Formats::V6_12 {
@@ -321,7 +323,7 @@ impl<A: Arch> SchedDebug<'_, A> {
         let dashes = match self.formats {
             Formats::V4_5 => 106,
             Formats::V4_15 => 107,
-            Formats::V6_1 => 109,
+            Formats::V5_10 | Formats::V6_1 => 109,
             Formats::V6_12 | Formats::V7_2 => 191,
         };
         out.line("-".repeat(dashes));
@@ -355,7 +357,7 @@ impl<A: Arch> SchedDebug<'_, A> {
             (_, true) => ">R".to_string(),
             (_, false) => format!(" {}", task_state_to_char(task.state)),
         };
-        let gap = if self.formats >= Formats::V6_1 { " " } else { "" };
+        let gap = if self.formats >= Formats::V5_10 { " " } else { "" };
         let (comm, pid, prio, switches) = (cut_comm(&cold.comm), cold.pid, task.prio, task.nvcsw + task.nivcsw);
         let head = format!("{state}{gap}{comm:>15} {pid:>5} {:9}", split_ns(se.vruntime));
         let shown = self.formats == Formats::V4_5 || self.sched.schedstat_enabled();
@@ -366,7 +368,7 @@ impl<A: Arch> SchedDebug<'_, A> {
         let (node, group) = (self.sched.topology.node[cpu], self.sched.task_numa_group_id(p));
         let path = self.sched.task_group_path(task.sched_task_group);
         out.line(match self.formats {
-            Formats::V4_5 | Formats::V4_15 => {
+            Formats::V4_5 | Formats::V4_15 | Formats::V5_10 => {
                 format!("{head} {switches:>9} {prio:>5} {waited:9} {ran:9} {slept:9} {node} {group} {path}")
             }
             Formats::V6_1 => {

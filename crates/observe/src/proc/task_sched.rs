@@ -104,7 +104,7 @@ impl<A: Arch> TaskSched<'_, A> {
                 lines.count("se.avg.load_avg", avg.load_avg);
                 lines.count("se.avg.runnable_load_avg", avg.runnable_avg);
             }
-            Formats::V6_1 | Formats::V6_12 | Formats::V7_2 => {
+            Formats::V5_10 | Formats::V6_1 | Formats::V6_12 | Formats::V7_2 => {
                 lines.count("se.avg.load_sum", avg.load_sum);
                 lines.count("se.avg.runnable_sum", avg.runnable_sum);
                 lines.count("se.avg.util_sum", u64::from(avg.util_sum));
@@ -117,7 +117,7 @@ impl<A: Arch> TaskSched<'_, A> {
         let enqueued = avg.util_est.enqueued & !UTIL_AVG_UNCHANGED;
         match self.formats {
             Formats::V4_5 | Formats::V4_15 => {}
-            Formats::V6_1 => {
+            Formats::V5_10 | Formats::V6_1 => {
                 lines.count("se.avg.util_est.ewma", u64::from(avg.util_est.ewma));
                 lines.count("se.avg.util_est.enqueued", u64::from(enqueued))
             }
@@ -156,7 +156,7 @@ impl<A: Arch> TaskSched<'_, A> {
         let _ = writeln!(lines.0, "current_node={node}, numa_group_id={group}");
         for node in 0..self.sched.topology.nr_nodes() as u16 {
             let (mut task, mut group) = (numa.faults_on(self.task, node), numa.group_faults_on(self.task, node));
-            if self.formats < Formats::V6_1 {
+            if self.formats < Formats::V5_10 {
                 // The kernel prints each under the other's name.
                 (task, group) = ((task.1, task.0), (group.1, group.0));
             }

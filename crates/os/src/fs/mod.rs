@@ -86,7 +86,7 @@ impl FsRules {
         scsi: ScsiPath::Legacy,
     };
     pub const V4_16: FsRules = FsRules { iversion: IVersion::Queried, ..Self::V4_5 };
-    pub const V6_1: FsRules =
+    pub const V5_10: FsRules =
         FsRules { cil_push: CilPush::Unbound, fresh_blocks: FreshBlocks::Unwritten, scsi: ScsiPath::Mq, ..Self::V4_16 };
 
     /// Every behaviour, with this kernel's choice.

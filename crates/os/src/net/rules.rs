@@ -195,18 +195,20 @@ impl NetRules {
         udp_receive: UdpReceive::Batched,
         ..NetRules::V4_5
     };
-    pub const V6_1: NetRules = NetRules {
-        payload: Payload::Pages,
+    /// As in 5.10.262, which is newer in `full_segment`, `quick_ack` and `epoll_wakeup` than v5.10 itself.
+    pub const V5_10: NetRules = NetRules {
         full_segment: FullSegment::Pushes,
         quick_ack: QuickAck::Acknowledging,
+        epoll_wakeup: EpollWakeup::Sync,
+        payload: Payload::Pages,
         default_buffer: DefaultBuffer::Initial,
         rcvbuf_growth: RcvbufGrowth::Proportional,
         grow_window: GrowWindow::ToSpace,
         prune: Prune::Grows,
-        defer_free: DeferFree::Allocator,
-        epoll_wakeup: EpollWakeup::Sync,
         ..NetRules::V4_15
     };
+
+    pub const V6_1: NetRules = NetRules { defer_free: DeferFree::Allocator, ..NetRules::V5_10 };
     pub const V6_12: NetRules =
         NetRules { payload: Payload::SmallHeads, window_share: WindowShare::Measured, ..NetRules::V6_1 };
     pub const V7_2: NetRules = NetRules {

@@ -32,9 +32,10 @@ behaviour! {
     /// Which wakeups another CPU is left to finish (TTWU_QUEUE).
     pub enum WakeQueue = "core.wake_queue" {
         OtherCaches = "other-caches", since "v3.2", commit "518cd6234178", "those to CPUs that share no cache with the waker";
-        OrIdle = "or-idle", since "v6.0", commit "f3dd3f674555",
-            "those to idle CPUs too; and a task still being switched away from is left with its CPU if that goes idle, \
-             instead of being waited for (v5.8: c6e7bd7afaeb, 2ebb17717550)";
+        OrDescheduling = "or-descheduling", since "v5.8", commit "2ebb17717550",
+            "those too of tasks that are still being switched away from, to their CPU if that goes idle (nobody waits there: as in \
+             5.10.262), instead of waiting for it (c6e7bd7afaeb)";
+        OrIdle = "or-idle", since "v6.0", commit "f3dd3f674555", "the same, and those to any idle CPU";
     }
 }
 
@@ -89,7 +90,7 @@ impl<A: Arch> Sched<A> {
         if unlikely(self.task[p].on_rq != OnRq::No) {
             self.ttwu_runnable(p, flags);
         } else {
-            let switching = self.kernel.core.wake_queue == WakeQueue::OrIdle && self.on_cpu_elsewhere(p);
+            let switching = self.kernel.core.wake_queue != WakeQueue::OtherCaches && self.on_cpu_elsewhere(p);
             if !switching {
                 self.wait_until_off_cpu(p);
             }
@@ -100,7 +101,7 @@ impl<A: Arch> Sched<A> {
                 let from = task.cpu;
                 self.rq[from].nr_iowait -= 1;
             }
-            if !(switching && self.ttwu_queue_wakelist(p, cpu, flags)) {
+            if !(switching && self.ttwu_queue_wakelist(p, cpu, flags, true)) {
                 if switching {
                     self.wait_until_off_cpu(p);
                 }
@@ -170,7 +171,7 @@ impl<A: Arch> Sched<A> {
     /// core.c: ttwu_queue().
     #[fentry]
     fn ttwu_queue(&mut self, p: TaskId, cpu: CpuId, flags: WakeFlags) {
-        if self.ttwu_queue_wakelist(p, cpu, flags) {
+        if self.ttwu_queue_wakelist(p, cpu, flags, false) {
             return;
         }
         self.rq_lock(cpu);
@@ -182,12 +183,17 @@ impl<A: Arch> Sched<A> {
     }
 
     /// core.c: ttwu_queue_cond(). Whether `cpu` is to finish the wakeup: it does if it shares no cache with this CPU or, since
-    /// v6.0, if it is idle.
+    /// v6.0, if it is idle; from v5.8 on if it goes idle with this task (`switching`: WF_ON_CPU).
     #[inline(always)]
-    fn ttwu_queue_cond(&mut self, p: TaskId, cpu: CpuId) -> bool {
+    fn ttwu_queue_cond(&mut self, p: TaskId, cpu: CpuId, switching: bool) -> bool {
         let distant = !self.cpus_share_cache(self.this_cpu, cpu);
-        if self.kernel.core.wake_queue == WakeQueue::OtherCaches {
+        let rule = self.kernel.core.wake_queue;
+        if rule == WakeQueue::OtherCaches || rule == WakeQueue::OrDescheduling && (distant || !switching) {
             return distant;
+        }
+        if rule == WakeQueue::OrDescheduling {
+            self.read_rq_load(cpu);
+            return self.rq[cpu].nr_running == 0;
         }
         if !self.rq[cpu].online || !self.cpumask_test(cpu, p) || self.task[p].sched_class == SchedClass::Stop {
             return false;
@@ -201,8 +207,8 @@ impl<A: Arch> Sched<A> {
 
     /// core.c: ttwu_queue_wakelist(). Returns whether the wakeup is left to `cpu`.
     #[inline(always)]
-    fn ttwu_queue_wakelist(&mut self, p: TaskId, cpu: CpuId, flags: WakeFlags) -> bool {
-        if !self.sched_feat(Feature::TTWU_QUEUE) || !self.ttwu_queue_cond(p, cpu) {
+    fn ttwu_queue_wakelist(&mut self, p: TaskId, cpu: CpuId, flags: WakeFlags, switching: bool) -> bool {
+        if !self.sched_feat(Feature::TTWU_QUEUE) || !self.ttwu_queue_cond(p, cpu, switching) {
             return false;
         }
         self.path(Path::sched_clock_cpu);

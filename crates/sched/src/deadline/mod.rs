@@ -105,16 +105,17 @@ impl DlRules {
         ..DlRules::V4_5
     };
     pub const V4_16: DlRules = DlRules { runtime_scale: RuntimeScale::Capacity, ..DlRules::V4_15 };
-    pub const V6_1: DlRules = DlRules {
+    pub const V5_10: DlRules = DlRules {
         admission: Admission::Capacity,
         period_limits: PeriodLimits::Sysctl,
         rebuild: RootDomainBandwidth::Counted,
         leave_asleep: DlLeaveAsleep::Subtracted,
         offline_migration: OfflineMigration::Moved,
         fit: DlFit::Density,
-        cpus_of_rt: DlCpus::Higher,
         ..DlRules::V4_16
     };
+
+    pub const V6_1: DlRules = DlRules { cpus_of_rt: DlCpus::Higher, ..DlRules::V5_10 };
     pub const V6_12: DlRules = DlRules {
         new_limit: NewLimit::Recounts,
         reclaim: Reclaim::OfDeadlineShare,

@@ -45,6 +45,9 @@ behaviour! {
             "a queue goes to the front if its parent is listed, else to the end";
         BeforeParent = "before-parent", since "v4.10", commit "9c2791f936ef",
             "a queue always stands before its parent, whole branches included";
+        Propagated = "propagated", since "v5.13", commit "",
+            "the same, and load that comes or goes without being queued lists its queue, and those above up to a connected one (as in \
+             5.10.262)";
         /// Grown in steps: who leaves the list moves the place where the branch goes on (v5.1), attaching and detaching lists
         /// (v5.13), and a queue stays while a child stands before it (v5.14). The variant is all of them.
         Connected = "connected", since "v5.14", commit "0258bdfaff5b",
@@ -232,16 +235,16 @@ impl<A: Arch> Sched<A> {
             (LeafList::HeadOrTail, Some(_)) => list.list_add(&mut self.cfs_rq, cfs),
             (LeafList::HeadOrTail, None) => list.list_add_tail(&mut self.cfs_rq, cfs),
             // The branch is connected, so the next one begins at the head of the list again.
-            (LeafList::BeforeParent | LeafList::Connected, Some(listed)) => {
+            (LeafList::BeforeParent | LeafList::Propagated | LeafList::Connected, Some(listed)) => {
                 list.list_add_before(&mut self.cfs_rq, cfs, listed);
                 rq.tmp_alone_branch = None;
             }
-            (LeafList::BeforeParent | LeafList::Connected, None) if parent.is_none() => {
+            (LeafList::BeforeParent | LeafList::Propagated | LeafList::Connected, None) if parent.is_none() => {
                 list.list_add_tail(&mut self.cfs_rq, cfs);
                 rq.tmp_alone_branch = None;
             }
             // The parent is added later in this enqueue, and must find its place behind this queue.
-            (LeafList::BeforeParent | LeafList::Connected, None) => {
+            (LeafList::BeforeParent | LeafList::Propagated | LeafList::Connected, None) => {
                 match rq.tmp_alone_branch {
                     None => list.list_add(&mut self.cfs_rq, cfs),
                     Some(branch) => list.list_add_behind(&mut self.cfs_rq, cfs, branch),

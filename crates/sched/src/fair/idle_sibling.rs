@@ -78,10 +78,10 @@ impl<A: Arch> Sched<A> {
         let Some(sd) = self.domains.sd_llc[target] else { return target };
         let found = match rules.idle_sibling {
             IdleSibling::IdleGroups => self.select_idle_group(p, sd, target),
-            IdleSibling::CoreCpuSmt => {
+            IdleSibling::CoreCpuSmt | IdleSibling::CoreCpuSmtOfAllowed => {
                 let core = self.select_idle_core(p, sd, target);
                 let found = core.or_else(|| self.select_idle_cpu(p, sd, target));
-                found.or_else(|| self.select_idle_smt(p, target))
+                found.or_else(|| self.select_idle_smt(p, sd, target))
             }
             IdleSibling::OneScan => self.select_idle_core_or_cpu(p, sd, prev, target),
         };
@@ -149,12 +149,13 @@ impl<A: Arch> Sched<A> {
             return None;
         }
         self.read_task_policy(p);
+        let looks_at_all = self.kernel.wake.idle_sibling != IdleSibling::CoreCpuSmtOfAllowed;
         let mut search = self.search(p);
         search.cpus.assign_and(search.domains.sched_domain_span(sd), search.allowed);
         let mut order = Wrap::at(target);
         let mut found = None;
         while let Some(core) = order.next(search.cpus) {
-            if search.is_idle_core(core) {
+            if search.is_idle_core(core, looks_at_all) {
                 found = Some(core);
                 break;
             }
@@ -183,10 +184,15 @@ impl<A: Arch> Sched<A> {
             nr = if span_avg > 4 * avg_cost { span_avg / avg_cost } else { 4 };
         }
         let begin = self.local_clock();
+        let counts_allowed = self.kernel.wake.idle_sibling == IdleSibling::CoreCpuSmtOfAllowed;
         let mut search = self.search(p);
         let mut found = None;
-        let span = search.domains.sched_domain_span(sd);
-        let anywhere = span.is_subset(search.allowed);
+        let mut span = search.domains.sched_domain_span(sd);
+        let mut anywhere = span.is_subset(search.allowed);
+        if counts_allowed && !anywhere {
+            search.cpus.assign_and(span, search.allowed);
+            (span, anywhere) = (search.cpus, true);
+        }
         let in_vain = search.glance.looks_in_vain(span);
         if in_vain {
             let allowed = search.allowed;
@@ -221,12 +227,15 @@ impl<A: Arch> Sched<A> {
 
     /// fair.c: select_idle_smt(). An idle thread of the target's core, which the search may not have reached.
     #[fentry]
-    fn select_idle_smt(&mut self, p: TaskId, target: CpuId) -> Option<CpuId> {
+    fn select_idle_smt(&mut self, p: TaskId, sd: SdId, target: CpuId) -> Option<CpuId> {
         if !self.sched_smt_active() {
             return None;
         }
+        let of_domain = self.kernel.wake.idle_sibling == IdleSibling::CoreCpuSmtOfAllowed;
         let mut search = self.search(p);
-        search.threads_of(target).find(|&cpu| search.allowed.contains(cpu) && search.glance.is_free(cpu))
+        let span = search.domains.sched_domain_span(sd);
+        let serves = |cpu: CpuId| search.allowed.contains(cpu) && (!of_domain || span.contains(cpu));
+        search.threads_of(target).find(|&cpu| serves(cpu) && search.glance.is_free(cpu))
     }
 
     // Idle cores.
@@ -291,11 +300,14 @@ impl<'a, A: Arch> Search<'a, A> {
         self.smt[cpu].iter().filter(|&thread| online.contains(thread))
     }
 
-    /// Looks at every thread, even after a busy one; removes all of them from the mask.
-    fn is_idle_core(&mut self, core: CpuId) -> bool {
+    /// Looks at every thread, in some kernels even after a busy one; removes all of them from the mask.
+    fn is_idle_core(&mut self, core: CpuId, looks_at_all: bool) -> bool {
         let mut idle = true;
         for thread in self.threads_of(core) {
             idle &= self.glance.idle_cpu(thread);
+            if !idle && !looks_at_all {
+                break;
+            }
         }
         self.cpus.subtract(&self.smt[core]);
         idle

@@ -6,7 +6,7 @@ use crate::arch::Arch;
 use crate::core::Sched;
 use crate::cpu_topology::SCHED_CAPACITY_SCALE;
 use crate::sched::*;
-use crate::topology::{SdFlags, SdId, SgId};
+use crate::topology::{ImbNumaNr, SdFlags, SdId, SgId};
 use fentry::fentry;
 use units::CpuId;
 
@@ -82,12 +82,16 @@ impl<A: Arch> Sched<A> {
                 if numa && let Some(leaves) = self.leaves_for_memory(p, this_cpu, idlest) {
                     return leaves;
                 }
-                if numa {
+                let rule = self.kernel.domains.imb_numa_nr;
+                if numa && rule == ImbNumaNr::Pair && local_sgs.idle_cpus > 0 {
+                    return false;
+                }
+                if numa && rule != ImbNumaNr::Pair {
                     let span = self.domains.sched_group_span(local);
                     let usable = span.iter().filter(|&cpu| self.task[p].cpus_allowed.contains(cpu)).count();
                     let allowed = self.domains[sd].imb_numa_nr.min(usable as u32);
                     let imbalance = i64::from(local_sgs.idle_cpus.abs_diff(idlest_sgs.idle_cpus));
-                    if adjust_numa_imbalance(imbalance, local_sgs.sum_nr_running + 1, allowed) == 0 {
+                    if adjust_numa_imbalance(rule, imbalance, local_sgs.sum_nr_running + 1, allowed) == 0 {
                         return false;
                     }
                 }

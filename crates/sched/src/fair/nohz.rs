@@ -14,7 +14,7 @@
 mod ilb;
 mod kick;
 
-use super::balance::{NohzBalance, NohzCount};
+use super::balance::{NohzBalance, NohzCount, NohzNews};
 use crate::access::Path;
 use crate::arch::Arch;
 use crate::core::Sched;
@@ -131,7 +131,7 @@ impl<A: Arch> Sched<A> {
             self.nohz.nr_cpus += 1;
             if flags {
                 self.set_cpu_sd_state_idle(cpu);
-                self.nohz.needs_update = true;
+                self.nohz.needs_update = self.kernel.balance.nohz_news == NohzNews::Told;
             }
         }
         if flags {

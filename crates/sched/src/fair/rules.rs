@@ -276,19 +276,24 @@ impl EntityRules {
         ..EntityRules::V4_5
     };
 
-    pub const V6_1: EntityRules = EntityRules {
-        waking_vruntime: WakingVruntime::RelativeIfMigrated,
-        min_vruntime_dequeue: MinVruntimeDequeue::UnlessRestored,
+    /// As in 5.10.262, which is newer in `long_sleeper` and `exec_start_reset` than v5.10 itself.
+    pub const V5_10: EntityRules = EntityRules {
         long_sleeper: LongSleeper::Forgotten,
         exec_start_reset: ExecStartReset::AtEnqueue,
+        waking_vruntime: WakingVruntime::RelativeIfMigrated,
+        min_vruntime_dequeue: MinVruntimeDequeue::UnlessRestored,
+        idle_left: IdleLeft::BalanceSoon,
+        ..EntityRules::V4_15
+    };
+
+    pub const V6_1: EntityRules = EntityRules {
         idle_sleeper: IdleSleeper::MinGranularity,
         idle_slice: IdleSlice::IdleMinGranularity,
         nr_latency: NrLatency::Eight,
         written_tunables: WrittenTunables::Lost,
         buddies_cleared: BuddiesCleared::WhenSet,
-        idle_left: IdleLeft::BalanceSoon,
         group_idle: GroupIdle::Settable,
-        ..EntityRules::V4_15
+        ..EntityRules::V5_10
     };
 
     pub const V6_12: EntityRules = EntityRules { pick: Pick::Eevdf, ..EntityRules::V6_1 };

@@ -50,6 +50,21 @@ impl Structures {
         ..Structures::V4_5
     };
 
+    /// v5.10, from the types of Debian's 5.10.262, without clamps. Within `struct cfs_rq` (448 bytes): nr_running 16, tasks_timeline 48,
+    /// curr 64, avg 128, removed 192, tg_load_avg_contrib 256; within `struct sched_entity` (448 bytes): on_rq 56, exec_start 64, vruntime 80,
+    /// statistics 104, parent 328, cfs_rq 336, avg 384. Within `struct rq` (3072 bytes): nr_running 4, nohz_csd 64, ttwu_pending 104,
+    /// nr_switches 112, cfs 128, rt 576, dl 2280, curr 2416, clock 2464, clock_task 2496, rd 2528, cpu_capacity 2544, active_balance 2592,
+    /// cfs_tasks 2648, avg_rt 2688, avg_dl 2752, idle_stamp 2816, rq_sched_info 2984, rq_cpu_time 3016, ttwu_count 3036. Within `struct
+    /// task_struct`: state 16, on_cpu 44, wakee_flips 68, last_wakee 80, recent_used_cpu 88, wake_cpu 92, on_rq 96, se 128.
+    pub const V5_10: Structures = Structures {
+        task_group: TaskGroupStructure::V5_10,
+        statistics: 104,
+        group_statistics: Some(104),
+        // Counts shares the line of Stats; Capacity shares Clock's (clock_task).
+        rq: [0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 7, 16, 17, 0, 1, 9],
+        ..Structures::V4_15
+    };
+
     /// v6.1. Within `struct cfs_rq`: tasks_timeline 64, avg 128, removed 192, tg_load_avg_contrib 256. Within `struct sched_entity`,
     /// which has no statistics any more: exec_start 64, parent 112, cfs_rq 120, avg 192. Within `struct rq`: clock_task 2496, rd
     /// 2560, cpu_capacity 2576, cfs_tasks 2680, idle_stamp 2944. Within `struct task_struct`: __state 24, on_cpu 52, wakee_flips 72,

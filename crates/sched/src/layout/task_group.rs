@@ -47,6 +47,9 @@ impl TaskGroupStructure {
     /// That of v4.5 to v4.16.
     pub const V4_5: TaskGroupStructure = TaskGroupStructure::beginning_with_se(184, 208, 216);
 
+    /// From Debian's 5.10.262.
+    pub const V5_10: TaskGroupStructure = TaskGroupStructure::beginning_with_se(200, 224, 208);
+
     /// `idle` after `shares`; `burst` and its statistics in the runtime pool.
     pub const V6_1: TaskGroupStructure = TaskGroupStructure::beginning_with_se(200, 232, 240);
 

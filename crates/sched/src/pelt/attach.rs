@@ -11,8 +11,12 @@ use crate::behaviour;
 use units::{Capacity, unlikely};
 
 behaviour! {
-    /// How a queue's sums are held above what their averages allow, under [`Pelt::RunnableAvg`].
+    /// How a queue's sums are kept in step with their averages, under [`Pelt::RunnableAvg`].
     pub enum SumFloor = "load.sum_floor" {
+        /// Where load leaves in a dequeue the sum is lowered alone; of removed utilization it is lowered, and then held as in
+        /// [`SumFloor::Cut`] (98b0d890220d, which 5.10.y has for this alone).
+        Recomputed = "recomputed", since "v5.7", commit "9f68395333ad",
+            "by the averages, from which they are computed anew where load leaves for good or is propagated up (as in 5.10.262)";
         /// A comparison of 32 bits (`max_t(u32, ...)`) takes the upper half from sums of 64: of the load of 90 tasks of nice 0 next to
         /// nothing is left when one leaves.
         Cut = "cut", since "v5.17", commit "98b0d890220d", "where load leaves or is propagated up, and then cut to 32 bits";
@@ -28,6 +32,7 @@ impl SumFloor {
     #[inline]
     pub(super) fn hold(self, sum: u64, avg: u64) -> u64 {
         match self {
+            SumFloor::Recomputed => sum,
             SumFloor::Cut => u64::from((sum as u32).max(avg.wrapping_mul(PELT_MIN_DIVIDER) as u32)),
             SumFloor::Whole => sum.max(avg.wrapping_mul(PELT_MIN_DIVIDER)),
         }
@@ -39,11 +44,20 @@ impl SumFloor {
         sum.max(avg.wrapping_mul(PELT_MIN_DIVIDER) as u32)
     }
 
+    /// What is left of a sum, of which `gone` leaves for good, given what is left of its average.
+    #[inline]
+    fn less(self, sum: u64, gone: u64, avg: u64, divider: u64) -> u64 {
+        match self {
+            SumFloor::Recomputed => avg.wrapping_mul(divider),
+            SumFloor::Cut | SumFloor::Whole => self.hold(sum.saturating_sub(gone), avg),
+        }
+    }
+
     /// What is left of a sum of 32 bits, given what is left of its average.
     #[inline]
     fn less_32(self, sum: u32, gone: u32, avg: u64) -> u32 {
         let left = match self {
-            SumFloor::Cut => sum.saturating_sub(gone),
+            SumFloor::Recomputed | SumFloor::Cut => sum.saturating_sub(gone),
             // The difference is signed and has 32 bits.
             SumFloor::Whole => add_positive_32(sum, (gone as i32).wrapping_neg().into()),
         };
@@ -227,13 +241,11 @@ fn take_removed(pelt: Pelt, floor: SumFloor, cfs_rq: &mut CfsRq) -> bool {
         Pelt::RunnableAvg => {
             let divider = get_pelt_divider(sa);
             sa.load_avg = sa.load_avg.saturating_sub(load);
-            sa.load_sum = sa.load_sum.saturating_sub(load.wrapping_mul(divider));
-            sa.load_sum = floor.hold(sa.load_sum, sa.load_avg);
+            sa.load_sum = floor.less(sa.load_sum, load.wrapping_mul(divider), sa.load_avg, divider);
             sa.util_avg = sa.util_avg.saturating_sub(util);
             sa.util_sum = floor.less_32(sa.util_sum, util.wrapping_mul(divider) as u32, sa.util_avg);
             sa.runnable_avg = sa.runnable_avg.saturating_sub(runnable);
-            sa.runnable_sum = sa.runnable_sum.saturating_sub(runnable.wrapping_mul(divider));
-            sa.runnable_sum = floor.hold(sa.runnable_sum, sa.runnable_avg);
+            sa.runnable_sum = floor.less(sa.runnable_sum, runnable.wrapping_mul(divider), sa.runnable_avg, divider);
             let gone = (runnable.wrapping_mul(divider) as i64).wrapping_neg();
             add_tg_cfs_propagate(cfs_rq, gone >> SCHED_CAPACITY_SHIFT);
             true
@@ -319,10 +331,13 @@ pub fn detach_entity_load_avg(
             if pelt == Pelt::Accumulate {
                 sa.util_sum = sa.util_sum.saturating_sub(se.util_sum);
             } else {
-                sa.util_sum = floor.less_32(sa.util_sum, se.util_sum, sa.util_avg);
+                let divider = get_pelt_divider(sa);
+                sa.util_sum = match floor {
+                    SumFloor::Recomputed => sa.util_avg.wrapping_mul(divider) as u32,
+                    SumFloor::Cut | SumFloor::Whole => floor.less_32(sa.util_sum, se.util_sum, sa.util_avg),
+                };
                 sa.runnable_avg = sa.runnable_avg.saturating_sub(se.runnable_avg);
-                sa.runnable_sum = sa.runnable_sum.saturating_sub(se.runnable_sum);
-                sa.runnable_sum = floor.hold(sa.runnable_sum, sa.runnable_avg);
+                sa.runnable_sum = floor.less(sa.runnable_sum, se.runnable_sum, sa.runnable_avg, divider);
             }
             add_tg_cfs_propagate(cfs_rq, (se.load_sum as i64).wrapping_neg());
         }

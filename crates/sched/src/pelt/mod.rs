@@ -73,11 +73,11 @@ behaviour! {
         Accumulate = "accumulate", since "v4.15", commit "1ea6c46a23f1",
             "one sum of three parts, unweighted in entities; a runnable load beside the load";
         /// Grown in steps: time scaled by capacity ([`ClockPelt`]) instead of contributions, 23127296889f (v5.1); the
-        /// runnable load dropped for the runnable average, 0dacee1bfa70 and 9f68395333ad (v5.7); sums kept above what
-        /// their averages allow, 98b0d890220d, 7ceb77103001, 95246d1ec80b and 2d02fa8cc21a (v5.17); an attached
-        /// load_sum of at least 1, 40f5aa4c5eae (v5.18). The variant is all of them, v5.18 and later; v5.1 to v5.17 are
-        /// none of the three. Vectors: `v6.1`; v6.12 differs only in what callers pass.
-        RunnableAvg = "runnable-avg", since "v5.18", commit "9f68395333ad",
+        /// runnable load dropped for the runnable average, 0dacee1bfa70 and 9f68395333ad (v5.7); an attached load_sum of
+        /// at least 1, 40f5aa4c5eae (v5.18, and 5.10.y). The variant is all of them; v5.1 to v5.6 are none of the three.
+        /// How sums keep in step with averages is [`SumFloor`]. Vectors: `v6.1`, and `v5.10` for other sums; v6.12 differs
+        /// only in what callers pass.
+        RunnableAvg = "runnable-avg", since "v5.7", commit "9f68395333ad",
             "queued tasks counted unweighted in place of the runnable load; capacity scales the clock";
     }
 }

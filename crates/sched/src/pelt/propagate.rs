@@ -72,7 +72,7 @@ fn update_tg_cfs_util_whole_sum(cfs_rq: &mut SchedAvg, se: &mut SchedAvg, group:
     cfs_rq.util_sum = cfs_rq.util_avg.wrapping_mul(LOAD_AVG_MAX) as u32;
 }
 
-/// fair.c: update_tg_cfs_util(), v5.17.
+/// fair.c: update_tg_cfs_util(), v5.7 and later.
 fn update_tg_cfs_util(floor: SumFloor, cfs_rq: &mut SchedAvg, se: &mut SchedAvg, group: &SchedAvg) {
     let delta_avg = group.util_avg.wrapping_sub(se.util_avg) as i64;
     if delta_avg == 0 {
@@ -86,6 +86,10 @@ fn update_tg_cfs_util(floor: SumFloor, cfs_rq: &mut SchedAvg, se: &mut SchedAvg,
 
     cfs_rq.util_avg = add_positive(cfs_rq.util_avg, delta_avg);
     let delta_sum = match floor {
+        SumFloor::Recomputed => {
+            cfs_rq.util_sum = cfs_rq.util_avg.wrapping_mul(divider) as u32;
+            return;
+        }
         SumFloor::Cut => delta_sum,
         SumFloor::Whole => i64::from(delta_sum as i32),
     };
@@ -93,7 +97,7 @@ fn update_tg_cfs_util(floor: SumFloor, cfs_rq: &mut SchedAvg, se: &mut SchedAvg,
     cfs_rq.util_sum = floor.hold_32(cfs_rq.util_sum, cfs_rq.util_avg);
 }
 
-/// fair.c: update_tg_cfs_runnable(), v5.17.
+/// fair.c: update_tg_cfs_runnable(), v5.7 and later.
 fn update_tg_cfs_runnable(floor: SumFloor, cfs_rq: &mut SchedAvg, se: &mut SchedAvg, group: &SchedAvg) {
     let delta_avg = group.runnable_avg.wrapping_sub(se.runnable_avg) as i64;
     if delta_avg == 0 {
@@ -106,11 +110,10 @@ fn update_tg_cfs_runnable(floor: SumFloor, cfs_rq: &mut SchedAvg, se: &mut Sched
     se.runnable_sum = new_sum;
 
     cfs_rq.runnable_avg = add_positive(cfs_rq.runnable_avg, delta_avg);
-    cfs_rq.runnable_sum = add_positive(cfs_rq.runnable_sum, delta_sum);
-    cfs_rq.runnable_sum = floor.hold(cfs_rq.runnable_sum, cfs_rq.runnable_avg);
+    cfs_rq.runnable_sum = floor.moved(cfs_rq.runnable_sum, delta_sum, cfs_rq.runnable_avg, divider);
 }
 
-/// fair.c: update_tg_cfs_load(), v5.17: turns the unweighted runnable time that was added or removed into load of the
+/// fair.c: update_tg_cfs_load(), v5.7 and later: turns the unweighted runnable time that was added or removed into load of the
 /// group's entity.
 fn update_tg_cfs_load(floor: SumFloor, cfs_rq: &mut SchedAvg, se: &mut SchedAvg, load: EntityLoad, news: &GroupNews) {
     if news.runnable_sum == 0 {
@@ -129,15 +132,25 @@ fn update_tg_cfs_load(floor: SumFloor, cfs_rq: &mut SchedAvg, se: &mut SchedAvg,
     let load_sum = load.weight.wrapping_mul(runnable_sum as u64);
     let load_avg = load_sum / divider;
     let delta_avg = load_avg.wrapping_sub(se.load_avg) as i64;
-    if delta_avg == 0 {
+    if delta_avg == 0 && floor != SumFloor::Recomputed {
         return;
     }
     let delta_sum = load_sum.wrapping_sub(load.weight.wrapping_mul(se.load_sum)) as i64;
     se.load_sum = runnable_sum as u64;
     se.load_avg = load_avg;
     cfs_rq.load_avg = add_positive(cfs_rq.load_avg, delta_avg);
-    cfs_rq.load_sum = add_positive(cfs_rq.load_sum, delta_sum);
-    cfs_rq.load_sum = floor.hold(cfs_rq.load_sum, cfs_rq.load_avg);
+    cfs_rq.load_sum = floor.moved(cfs_rq.load_sum, delta_sum, cfs_rq.load_avg, divider);
+}
+
+impl SumFloor {
+    /// A queue's sum after an entity's moved by `delta`, given its average, which has moved, too.
+    #[inline]
+    fn moved(self, sum: u64, delta: i64, avg: u64, divider: u64) -> u64 {
+        match self {
+            SumFloor::Recomputed => avg.wrapping_mul(divider),
+            SumFloor::Cut | SumFloor::Whole => self.hold(add_positive(sum, delta), avg),
+        }
+    }
 }
 
 /// fair.c: update_tg_cfs_runnable(), v4.15: load and runnable load of the group's entity at once.

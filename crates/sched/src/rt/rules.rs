@@ -94,14 +94,15 @@ impl RtRules {
         switched_to: RtSwitchedTo::Preempts,
         ..RtRules::V4_5
     };
-    pub const V6_1: RtRules = RtRules {
-        period_clock: PeriodClock::Fresh,
+    pub const V5_10: RtRules = RtRules {
         push_ipi: PushIpi::NotToSelf,
-        lowest_choice: LowestChoice::Distributed,
+        period_clock: PeriodClock::Fresh,
         fit: RtFit::LowerClamp,
-        statistics: RtStatistics::Told,
         ..RtRules::V4_15
     };
+
+    pub const V6_1: RtRules =
+        RtRules { lowest_choice: LowestChoice::Distributed, statistics: RtStatistics::Told, ..RtRules::V5_10 };
     pub const V6_12: RtRules = RtRules {
         bandwidth: RtBandwidth::FairServer,
         overload: OverloadRule::Pushable,

@@ -2,7 +2,7 @@
 
 use super::build::Builder;
 use super::flags::{LISTED_GROUPS_MASK, SD_DEGENERATE_GROUPS_MASK, SdFlags};
-use super::rules::{BusyCpus, Degeneration, DomainShared, GroupFlags, LlcId};
+use super::rules::{AsymCapacity, BusyCpus, Degeneration, DomainShared, GroupFlags, LlcId};
 use super::*;
 use crate::cpu_topology::CpuTopology;
 use std::collections::BTreeMap;
@@ -233,7 +233,13 @@ impl Domains {
         self.sd_share_id[cpu] = id;
         self.sd_numa[cpu] = self.lowest_flag_domain(cpu, SdFlags::SD_NUMA);
         self.sd_asym_packing[cpu] = self.highest_flag_domain(cpu, SdFlags::SD_ASYM_PACKING);
-        let asym = self.lowest_flag_domain(cpu, SdFlags::SD_ASYM_CPUCAPACITY_FULL);
+        let asym = self.lowest_flag_domain(
+            cpu,
+            match self.rules.asym_capacity {
+                AsymCapacity::FromOneLevel => SdFlags::SD_ASYM_CPUCAPACITY,
+                AsymCapacity::Unseen | AsymCapacity::Classified => SdFlags::SD_ASYM_CPUCAPACITY_FULL,
+            },
+        );
         self.sd_asym_cpucapacity[cpu] = asym;
         let of_capacities = match self.rules.shared {
             DomainShared::CacheLevels => None,

@@ -87,6 +87,9 @@ pub fn build_sched_domains(
     if cpu_map.is_empty() || !builder.topology_span_sane() {
         return builder.finish(|_| None);
     }
+    if rules.asym_capacity == AsymCapacity::FromOneLevel {
+        builder.asym_level = builder.asym_cpu_capacity_level();
+    }
     builder.set_up_domains();
     if !builder.spans_sane() {
         return builder.finish(|_| None);
@@ -125,6 +128,8 @@ pub(super) struct Builder<'a> {
     pub data: Vec<SdData>,
     /// The CPUs of each capacity, if not all are equal (`asym_cap_list`).
     asym_cap_list: Vec<CpuMask>,
+    /// The level from which on domains are asymmetric, where that is decided for all of a level at once.
+    asym_level: Option<usize>,
     /// `cpu_map & mask`, for each mask requested so far.
     span_of: BTreeMap<MaskId, MaskId>,
     pub overlap: super::overlap::Found,
@@ -169,6 +174,7 @@ impl<'a> Builder<'a> {
             setup,
             data,
             asym_cap_list: asym_cpu_capacity_scan(topology, rules),
+            asym_level: None,
             span_of: BTreeMap::new(),
             overlap: super::overlap::Found::new(levels.len()),
             domains: Domains::without_any(topology, cpu_map, rules, setup, masks, numa, warnings),
@@ -303,7 +309,7 @@ impl<'a> Builder<'a> {
         if self.rules.newidle == NewidleHistory::HalfAtFirst {
             (sd.newidle_call, sd.newidle_success, sd.newidle_ratio) = (512, 256, 512);
         }
-        sd.flags |= self.asym_cpu_capacity_classify(span);
+        sd.flags |= self.asym_cpu_capacity_flags(level, span);
         if let (true, Some(child)) = (sd.flags.has(SdFlags::SD_ASYM_CPUCAPACITY), child) {
             self.domains[child].flags -= SdFlags::SD_PREFER_SIBLING;
         }
@@ -373,6 +379,36 @@ impl<'a> Builder<'a> {
         })
     }
 
+    fn asym_cpu_capacity_flags(&self, level: usize, span: MaskId) -> SdFlags {
+        match self.rules.asym_capacity {
+            AsymCapacity::Unseen => SdFlags::NONE,
+            AsymCapacity::FromOneLevel if self.asym_level.is_some_and(|lowest| level >= lowest) => {
+                SdFlags::SD_ASYM_CPUCAPACITY
+            }
+            AsymCapacity::FromOneLevel => SdFlags::NONE,
+            AsymCapacity::Classified => self.asym_cpu_capacity_classify(span),
+        }
+    }
+
+    /// topology.c: asym_cpu_capacity_level(). The lowest level from which on every CPU shares a domain with one of the greatest
+    /// capacity; `None` if all are equal.
+    fn asym_cpu_capacity_level(&self) -> Option<usize> {
+        let mut asym_level = None;
+        for cpu in self.cpu_map.iter() {
+            let mut most = self.topology.capacity[cpu];
+            for level in asym_level.unwrap_or(0)..self.levels.len() {
+                let seen = self.domains.masks.get(self.levels[level].mask[cpu]).and(self.cpu_map);
+                for other in seen.iter().filter(|&other| self.topology.capacity[other] > most).collect::<Vec<_>>() {
+                    if self.topology.capacity[other] > most {
+                        most = self.topology.capacity[other];
+                        asym_level = Some(level);
+                    }
+                }
+            }
+        }
+        asym_level
+    }
+
     /// topology.c: asym_cpu_capacity_classify().
     fn asym_cpu_capacity_classify(&self, sd_span: MaskId) -> SdFlags {
         let span = self.domains.masks.get(sd_span);
@@ -423,7 +459,7 @@ impl<'a> Builder<'a> {
     /// The part of build_sched_domains() that sets `imb_numa_nr`: by how many tasks a node may exceed another, so that
     /// no two share a last level cache while another cache is idle.
     fn allow_numa_imbalance(&mut self) {
-        if self.rules.imb_numa_nr == ImbNumaNr::Absent {
+        if self.rules.imb_numa_nr != ImbNumaNr::ByLlcs {
             return;
         }
         for cpu in self.cpu_map.iter() {

@@ -33,7 +33,7 @@ impl Domains {
         if self.rules.tuning != LevelTuning::Tighter {
             line(format_args!(" busy_idx={} idle_idx={} smt_gain={}", sd.busy_idx, sd.idle_idx, sd.smt_gain));
         }
-        if self.rules.imb_numa_nr != ImbNumaNr::Absent {
+        if self.rules.imb_numa_nr == ImbNumaNr::ByLlcs {
             line(format_args!(" imb_numa_nr={}", sd.imb_numa_nr));
         }
         line(format_args!("\n  flags={}\n", sd.flags.names(self.rules.flag_numbering).join(" ")));

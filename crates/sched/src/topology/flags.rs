@@ -138,8 +138,9 @@ crate::behaviour! {
     /// How the flags are numbered and called.
     pub enum FlagNumbering = "domains.flag_numbering" {
         ByHand = "by-hand", since "v2.6.7", commit "", "numbers written by hand in include/linux/sched.h, with gaps";
-        Listed = "listed", since "v5.10", commit "b6e862f38672",
+        ListedWithoutFull = "listed-without-full", since "v5.10", commit "b6e862f38672",
             "numbered by their place in include/linux/sched/sd_flags.h";
+        Listed = "listed", since "v5.14", commit "c744dc4ab58d", "the same, with SD_ASYM_CPUCAPACITY_FULL inserted";
         ListedWithCluster = "listed-with-cluster", since "v6.7", commit "b95303e0aeaf",
             "SD_CLUSTER inserted; SD_SHARE_PKG_RESOURCES is called SD_SHARE_LLC (v6.9: 54de44274703)";
         ListedWithoutOverlap = "listed-without-overlap", since "v7.2", commit "",
@@ -151,6 +152,7 @@ impl FlagNumbering {
     fn table(self) -> &'static [Listed] {
         match self {
             FlagNumbering::ByHand => BY_HAND,
+            FlagNumbering::ListedWithoutFull => LISTED_WITHOUT_FULL,
             FlagNumbering::Listed => LISTED,
             FlagNumbering::ListedWithCluster => LISTED_WITH_CLUSTER,
             FlagNumbering::ListedWithoutOverlap => LISTED_WITHOUT_OVERLAP,
@@ -174,6 +176,22 @@ const BY_HAND: &[Listed] = &[
     (SdFlags::SD_PREFER_SIBLING, 12, "SD_PREFER_SIBLING"),
     (SdFlags::SD_OVERLAP, 13, "SD_OVERLAP"),
     (SdFlags::SD_NUMA, 14, "SD_NUMA"),
+];
+
+const LISTED_WITHOUT_FULL: &[Listed] = &[
+    (SdFlags::SD_BALANCE_NEWIDLE, 0, "SD_BALANCE_NEWIDLE"),
+    (SdFlags::SD_BALANCE_EXEC, 1, "SD_BALANCE_EXEC"),
+    (SdFlags::SD_BALANCE_FORK, 2, "SD_BALANCE_FORK"),
+    (SdFlags::SD_BALANCE_WAKE, 3, "SD_BALANCE_WAKE"),
+    (SdFlags::SD_WAKE_AFFINE, 4, "SD_WAKE_AFFINE"),
+    (SdFlags::SD_ASYM_CPUCAPACITY, 5, "SD_ASYM_CPUCAPACITY"),
+    (SdFlags::SD_SHARE_CPUCAPACITY, 6, "SD_SHARE_CPUCAPACITY"),
+    (SdFlags::SD_SHARE_LLC, 7, "SD_SHARE_PKG_RESOURCES"),
+    (SdFlags::SD_SERIALIZE, 8, "SD_SERIALIZE"),
+    (SdFlags::SD_ASYM_PACKING, 9, "SD_ASYM_PACKING"),
+    (SdFlags::SD_PREFER_SIBLING, 10, "SD_PREFER_SIBLING"),
+    (SdFlags::SD_OVERLAP, 11, "SD_OVERLAP"),
+    (SdFlags::SD_NUMA, 12, "SD_NUMA"),
 ];
 
 const LISTED: &[Listed] = &[

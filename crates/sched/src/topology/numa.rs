@@ -57,13 +57,13 @@ pub(super) fn sched_init_numa(
 ) -> NumaTopology {
     let mut numa = NumaTopology { local_distance: topology.node_distance(0, 0), ..NumaTopology::default() };
     let counted = |node: usize| match rules.numa_distances {
-        NumaDistances::FromNode0 => true,
+        NumaDistances::FromNode0 | NumaDistances::BetweenNodes => true,
         NumaDistances::BetweenCpuNodes => !nodes[node].is_empty(),
     };
     let counted = (0..nodes.len()).filter(|&node| counted(node)).collect::<Vec<_>>();
     let mut distances = match rules.numa_distances {
         NumaDistances::FromNode0 => distances_from_node_0(topology, sched_debug),
-        NumaDistances::BetweenCpuNodes => distances_between(topology, &counted, warnings),
+        NumaDistances::BetweenNodes | NumaDistances::BetweenCpuNodes => distances_between(topology, &counted, warnings),
     };
     let first_numa = match rules.node_level {
         NodeLevel::Absent => {

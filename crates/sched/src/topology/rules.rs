@@ -69,8 +69,8 @@ behaviour! {
     pub enum NumaDistances = "domains.numa_distances" {
         FromNode0 = "from-node-0", since "v3.6", commit "",
             "the distances from node 0, CPU-less nodes included; all rows with the parameter sched_debug";
-        BetweenCpuNodes = "between-cpu-nodes", since "v5.18", commit "0fb3978b0aac",
-            "all distances between nodes that have CPUs (all nodes from v5.12: 620a6dc40754)";
+        BetweenNodes = "between-nodes", since "v5.12", commit "620a6dc40754", "all distances between nodes (in 5.10.y, too)";
+        BetweenCpuNodes = "between-cpu-nodes", since "v5.18", commit "0fb3978b0aac", "those between nodes that have CPUs";
     }
 }
 
@@ -187,9 +187,11 @@ behaviour! {
     /// Whether unequal capacities are looked for.
     pub enum AsymCapacity = "domains.asym_capacity" {
         Unseen = "unseen", since "v2.6.7", commit "", "no (from v4.10 an architecture may flag a level; none does)";
+        FromOneLevel = "from-one-level", since "v4.20", commit "",
+            "SD_ASYM_CPUCAPACITY from the lowest level on where every CPU sees the biggest one, and no SD_PREFER_SIBLING below \
+             (9c63e84db29b)";
         Classified = "classified", since "v5.14", commit "c744dc4ab58d",
-            "SD_ASYM_CPUCAPACITY and _FULL from the CPUs' capacities, and no SD_PREFER_SIBLING below \
-             (v4.20: 9c63e84db29b)";
+            "SD_ASYM_CPUCAPACITY and _FULL of each domain by its CPUs' capacities, and no SD_PREFER_SIBLING below";
     }
 }
 
@@ -203,9 +205,11 @@ behaviour! {
 }
 
 behaviour! {
-    /// Whether an imbalance between nodes is allowed in proportion to the machine.
+    /// Which imbalance between nodes is allowed.
     pub enum ImbNumaNr = "domains.imb_numa_nr" {
-        Absent = "absent", since "v2.6.7", commit "", "no such field";
+        Absent = "absent", since "v2.6.7", commit "", "none";
+        Pair = "pair", since "v5.10", commit "",
+            "any while two tasks run; and a new task stays on its node while a CPU idles there (after v4.16, by v5.10)";
         ByLlcs = "by-llcs", since "v6.0", commit "026b98a93bbd",
             "one task for each last level cache of a node, or 12.5% of the node's CPUs where it has one \
              (v5.18: e496132ebedd)";
@@ -323,25 +327,34 @@ impl DomainRules {
 
     pub const V4_16: DomainRules = DomainRules::V4_15;
 
-    /// As in the long-term release 6.1.192, which is newer in `relax_domain_level` and `newidle` than v6.1 itself.
-    pub const V6_1: DomainRules = DomainRules {
-        flag_numbering: FlagNumbering::Listed,
-        cluster_level: ClusterLevel::NotOnHybrid,
-        numa_distances: NumaDistances::BetweenCpuNodes,
+    /// As in 5.10.262, which is newer in `numa_distances` and `relax_domain_level` than v5.10 itself.
+    pub const V5_10: DomainRules = DomainRules {
+        flag_numbering: FlagNumbering::ListedWithoutFull,
+        numa_distances: NumaDistances::BetweenNodes,
+        tuning: LevelTuning::Tighter,
+        asym_capacity: AsymCapacity::FromOneLevel,
+        imb_numa_nr: ImbNumaNr::Pair,
+        relax_domain_level: RelaxDomainLevel::SwitchesOff,
         numa_type: NumaType::OneRemoteDistanceAgain,
         reclaim_distance: ReclaimDistance::OfMachine,
-        tuning: LevelTuning::Tighter,
         smt_capacity: SmtCapacity::Full,
         degeneration: Degeneration::NeedsGroups,
-        overlap: OverlapGroups::Descended,
         overlap_capacity: OverlapCapacity::OfCpus,
+        ..DomainRules::V4_16
+    };
+
+    /// As in the long-term release 6.1.192, which is newer in `relax_domain_level` and `newidle` than v6.1 itself.
+    pub const V6_1: DomainRules = DomainRules {
+        cluster_level: ClusterLevel::NotOnHybrid,
+        numa_distances: NumaDistances::BetweenCpuNodes,
+        flag_numbering: FlagNumbering::Listed,
+        overlap: OverlapGroups::Descended,
         group_flags: GroupFlags::OfChild,
         asym_capacity: AsymCapacity::Classified,
         sibling_rank: SiblingRank::DividedBySquare,
         imb_numa_nr: ImbNumaNr::ByLlcs,
-        relax_domain_level: RelaxDomainLevel::SwitchesOff,
         newidle: NewidleHistory::HalfAtFirst,
-        ..DomainRules::V4_16
+        ..DomainRules::V5_10
     };
 
     /// As in the long-term release 6.12.117, which is newer in `newidle` than v6.12 itself.

@@ -3,6 +3,7 @@
 mod v4_15;
 mod v4_16;
 mod v4_5;
+mod v5_10;
 mod v6_1;
 mod v6_12;
 mod v7_2;
@@ -10,6 +11,7 @@ mod v7_2;
 pub use v4_5::V4_5_RC1;
 pub use v4_15::V4_15;
 pub use v4_16::V4_16;
+pub use v5_10::V5_10;
 pub use v6_1::V6_1;
 pub use v6_12::V6_12;
 pub use v7_2::V7_2;
@@ -145,7 +147,7 @@ impl Kernel {
 }
 
 /// All kernels, the oldest first.
-pub const KERNELS: &[Kernel] = &[V4_5_RC1, V4_15, V4_16, V6_1, V6_12, V7_2];
+pub const KERNELS: &[Kernel] = &[V4_5_RC1, V4_15, V4_16, V5_10, V6_1, V6_12, V7_2];
 
 /// The kernel of that name, if it exists.
 pub fn kernel(name: &str) -> Option<&'static Kernel> {
@@ -257,10 +259,10 @@ behaviours! {
     balance: BalanceRules {
         mechanism, detach_order, newidle_detach, all_pinned, active_balance, prefer_sibling, asym_packing,
         higher_capacity, force_balance, above_capacity, tickless_load, decayed_queues, sibling_imbalance,
-        prefer_sibling_of, smt_balance, misfit_status, busiest_util, detach_bound, active_balance_reason,
+        prefer_sibling_of, smt_balance, misfit_status, asym_compare, reduced_capacity, empty_queues, busiest_util, detach_bound, active_balance_reason,
         active_balance_force, active_balance_interval, sibling_hot, hot_statistics, dst_group, imbalance_flag,
         misfit_failures, one_pinned, per_cpu_kthreads, should_we_balance, newidle_bail, newidle_gate, newidle_cost,
-        newidle_decay, newidle_due, newidle_stop, newidle_interval, busy_interval, idle_policy_cpu, nohz, new_ilb,
+        newidle_decay, newidle_due, newidle_stop, newidle_interval, busy_interval, idle_policy_cpu, nohz, nohz_news, new_ilb,
         kick_ilb, delayed_tasks, ineligible_tasks, counted_tasks, energy_overload, serialized, newidle_averages,
         newidle_odds, nohz_count, cache,
     }
@@ -292,7 +294,7 @@ mod tests {
     #[test]
     fn kernels_are_found_by_name_and_only_built_ones() {
         let names: Vec<_> = KERNELS.iter().map(|k| k.name).collect();
-        assert_eq!(names, ["v4.5-rc1", "v4.15", "v4.16", "v6.1", "v6.12", "v7.2"]);
+        assert_eq!(names, ["v4.5-rc1", "v4.15", "v4.16", "v5.10", "v6.1", "v6.12", "v7.2"]);
         assert_eq!(kernel("v4.16"), Some(&V4_16));
         assert_eq!(kernel("v4.5"), None);
     }

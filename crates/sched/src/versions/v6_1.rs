@@ -1,10 +1,8 @@
 //! v6.1 (December 2022), as Debian 12 builds it: load balancing by group types, a search for idle CPUs that is bounded
 //! by utilization, load tracking with `runnable_avg` and estimated utilization.
 
-use super::{CoreRules, Kernel, V4_16};
-use crate::autogroup::AutogroupRules;
-use crate::core::class::PickOrder;
-use crate::core::{AffinityDest, CpuAllowed, Hotplug, RqOffline, UtilClamp, WakeCurrent, WakeList, WakeQueue};
+use super::{CoreRules, Kernel, V5_10};
+use crate::core::{Hotplug, RqOffline, WakeQueue};
 use crate::cpufreq::CpufreqRules;
 use crate::deadline::DlRules;
 use crate::fair::balance::BalanceRules;
@@ -16,36 +14,20 @@ use crate::fair::wake::WakeRules;
 use crate::features::{Feature, Features};
 use crate::isolation::IsolationRules;
 use crate::layout::Structures;
-use crate::load_weight::LoadResolution;
-use crate::pelt::Pelt;
 use crate::profile::SleepProfile;
-use crate::psi::Psi;
 use crate::rt::RtRules;
 use crate::stats::UnseenWait;
-use crate::syscalls::{AloneChanged, IdleWeight, NiceResched, PolicyChange};
 use crate::sysctl;
 use crate::topology::DomainRules;
 
 pub const V6_1: Kernel = Kernel {
     name: "v6.1",
     core: CoreRules {
-        wake_list: WakeList::CallSingle,
         wake_queue: WakeQueue::OrIdle,
-        wake_current: WakeCurrent::Shortcut,
-        uclamp: UtilClamp::BeforeEnqueue,
-        idle_weight: IdleWeight::Reweight,
-        nice_resched: NiceResched::PrioChanged,
-        alone_changed: AloneChanged::Nothing,
-        pick_order: PickOrder::BalanceFirst,
-        policy_change: PolicyChange::InPlaceAny,
-        cpu_allowed: CpuAllowed::Active,
-        affinity_dest: AffinityDest::Distributed,
         hotplug: Hotplug::BalancePush,
         rq_offline: RqOffline::Inactive,
-        ..V4_16.core
+        ..V5_10.core
     },
-    load_resolution: LoadResolution::FineFloor,
-    pelt: Pelt::RunnableAvg,
     cpufreq: CpufreqRules::V6_1,
     domains: DomainRules::V6_1,
     entity: EntityRules::V6_1,
@@ -54,18 +36,16 @@ pub const V6_1: Kernel = Kernel {
     balance: BalanceRules::V6_1,
     numa: NumaRules::V6_1,
     bandwidth: BandwidthRules::V6_1,
-    autogroup: AutogroupRules::V6_1,
     rt: RtRules::V6_1,
     dl: DlRules::V6_1,
     sleep_profile: SleepProfile::Absent,
-    psi: Psi::PerGroupClock,
     isolation: IsolationRules::V6_1,
     unseen_wait: UnseenWait::Ignored,
     features: Features::new(FEATURES),
     feature_table: FEATURES,
     structures: Structures::V6_1,
     tunables: sysctl::V6_1,
-    ..V4_16
+    ..V5_10
 };
 
 /// kernel/sched/features.h of v6.1.

@@ -18,9 +18,16 @@ impl<A: Arch> Sched<A> {
         if self.alb_break_llc(env) {
             return false;
         }
-        if self.asym_active_balance(env) || self.imbalanced_active_balance(env) {
-            return true;
-        }
+        self.asym_active_balance(env) || self.imbalanced_active_balance(env) || self.would_be_better_off(env)
+    }
+
+    /// fair.c: voluntary_active_balance(), v5.1 to v5.11. Whether there is reason to push the task however often balancing failed.
+    pub(super) fn voluntary_active_balance(&mut self, env: &LbEnv) -> bool {
+        self.asym_active_balance(env) || self.would_be_better_off(env)
+    }
+
+    /// The rest of need_active_balance(): whether the task would get more of the pulling CPU.
+    fn would_be_better_off(&mut self, env: &LbEnv) -> bool {
         let alone = self.counted_tasks(env.src_cpu) == 1;
         if env.idle != CpuIdleType::NotIdle && alone && self.check_cpu_capacity(env.src_cpu, env.sd) {
             let imbalance_pct = u64::from(self.domains[env.sd].imbalance_pct);

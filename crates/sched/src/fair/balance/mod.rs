@@ -436,6 +436,9 @@ impl<A: Arch> Sched<A> {
             (ActiveBalanceInterval::Kept, Outcome::Unbalanced { active_balance: true }) => {
                 self.need_active_balance(env)
             }
+            (ActiveBalanceInterval::DoubledUnlessVoluntary, Outcome::Unbalanced { active_balance: true }) => {
+                self.voluntary_active_balance(env)
+            }
             _ => false,
         };
         let newly = env.idle == CpuIdleType::NewlyIdle && rules.newidle_interval == NewidleInterval::Kept;
@@ -444,8 +447,7 @@ impl<A: Arch> Sched<A> {
         match outcome {
             Outcome::Unbalanced { active_balance } if !active_balance || again => sd.balance_interval = sd.min_interval,
             Outcome::Unbalanced { .. } => {
-                if rules.active_balance_interval == ActiveBalanceInterval::Doubled
-                    && sd.balance_interval < sd.max_interval
+                if rules.active_balance_interval != ActiveBalanceInterval::Kept && sd.balance_interval < sd.max_interval
                 {
                     sd.balance_interval *= 2;
                 }

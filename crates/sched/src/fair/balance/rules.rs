@@ -29,6 +29,9 @@ pub struct BalanceRules {
     pub prefer_sibling_of: PreferSiblingOf,
     pub smt_balance: SmtBalance,
     pub misfit_status: MisfitStatus,
+    pub asym_compare: AsymCompare,
+    pub reduced_capacity: ReducedCapacity,
+    pub empty_queues: EmptyQueues,
     pub busiest_util: BusiestUtil,
     pub detach_bound: DetachBound,
     pub active_balance_reason: ActiveBalanceReason,
@@ -52,6 +55,7 @@ pub struct BalanceRules {
     pub busy_interval: BusyInterval,
     pub idle_policy_cpu: IdlePolicyCpu,
     pub nohz: NohzBalance,
+    pub nohz_news: NohzNews,
     pub new_ilb: NewIlb,
     pub kick_ilb: KickIlb,
     pub delayed_tasks: DelayedTasks,
@@ -84,6 +88,9 @@ impl BalanceRules {
         prefer_sibling_of: PreferSiblingOf::Child,
         smt_balance: SmtBalance::Absent,
         misfit_status: MisfitStatus::WhereHelpful,
+        asym_compare: AsymCompare::LocalGroup,
+        reduced_capacity: ReducedCapacity::Unseen,
+        empty_queues: EmptyQueues::Chosen,
         busiest_util: BusiestUtil::Plain,
         detach_bound: DetachBound::Half,
         active_balance_reason: ActiveBalanceReason::AnyFailure,
@@ -107,6 +114,7 @@ impl BalanceRules {
         busy_interval: BusyInterval::Whole,
         idle_policy_cpu: IdlePolicyCpu::Busy,
         nohz: NohzBalance::OneKick,
+        nohz_news: NohzNews::Untold,
         new_ilb: NewIlb::FirstOfMask,
         kick_ilb: KickIlb::Always,
         delayed_tasks: DelayedTasks::Moved,
@@ -137,33 +145,43 @@ impl BalanceRules {
     /// v4.16 balances as v4.15 does.
     pub const V4_16: BalanceRules = BalanceRules::V4_15;
 
+    /// As in 5.10.262, which is newer in `dst_group`, `per_cpu_kthreads` and who ages the load of idle CPUs than v5.10 itself.
+    pub const V5_10: BalanceRules = BalanceRules {
+        active_balance_interval: ActiveBalanceInterval::DoubledUnlessVoluntary,
+        dst_group: DstGroup::BalanceMask,
+        per_cpu_kthreads: PerCpuKthreads::Disregarded,
+        nohz: NohzBalance::Flags,
+        mechanism: Mechanism::ByGroupType,
+        detach_bound: DetachBound::Relaxed,
+        sibling_hot: SiblingHot::Cold,
+        imbalance_flag: ImbalanceFlag::KeptIfPinned,
+        newidle_interval: NewidleInterval::Kept,
+        busy_interval: BusyInterval::OneJiffyLess,
+        idle_policy_cpu: IdlePolicyCpu::Idle,
+        new_ilb: NewIlb::FirstIdle,
+        tickless_load: TicklessLoad::Absent,
+        ..BalanceRules::V4_16
+    };
+
     /// As in 6.1.192.
     pub const V6_1: BalanceRules = BalanceRules {
         newidle_detach: NewidleDetach::One,
-        mechanism: Mechanism::ByGroupType,
         asym_packing: PackingOrder::PriorityAndSiblings,
-        detach_bound: DetachBound::Relaxed,
         active_balance_reason: ActiveBalanceReason::TaskImbalance,
         active_balance_force: ActiveBalanceForce::ByFlag,
         active_balance_interval: ActiveBalanceInterval::Kept,
-        sibling_hot: SiblingHot::Cold,
         hot_statistics: HotStatistics::Detached,
-        dst_group: DstGroup::BalanceMask,
-        imbalance_flag: ImbalanceFlag::KeptIfPinned,
         one_pinned: OnePinned::AsFound,
-        per_cpu_kthreads: PerCpuKthreads::Disregarded,
         newidle_bail: NewidleBail::BeforeEachSearch,
         newidle_gate: NewidleGate::DomainCost,
         newidle_cost: NewidleCost::WithAveraging,
         newidle_decay: NewidleDecay::SinceMaximum,
         newidle_due: NewidleDue::First,
-        newidle_interval: NewidleInterval::Kept,
-        busy_interval: BusyInterval::OneJiffyLess,
-        idle_policy_cpu: IdlePolicyCpu::Idle,
-        nohz: NohzBalance::Flags,
-        new_ilb: NewIlb::FirstIdle,
-        tickless_load: TicklessLoad::Absent,
-        ..BalanceRules::V4_16
+        nohz_news: NohzNews::Told,
+        asym_compare: AsymCompare::PullingCpu,
+        reduced_capacity: ReducedCapacity::Misfit,
+        empty_queues: EmptyQueues::Skipped,
+        ..BalanceRules::V5_10
     };
 
     /// As in 6.12.117.

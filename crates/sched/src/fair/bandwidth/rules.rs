@@ -194,9 +194,8 @@ impl BandwidthRules {
         ..BandwidthRules::V4_5
     };
 
-    pub const V6_1: BandwidthRules = BandwidthRules {
+    pub const V5_10: BandwidthRules = BandwidthRules {
         expiry: RuntimeExpiry::Never,
-        refill: Refill::Burst,
         distribute: Distribute::Pool,
         throttle_asks: ThrottleAsks::OnceMore,
         throttle_levels: ThrottleLevels::Averages,
@@ -207,6 +206,8 @@ impl BandwidthRules {
         move_running: MoveRunning::Reschedules,
         ..BandwidthRules::V4_15
     };
+
+    pub const V6_1: BandwidthRules = BandwidthRules { refill: Refill::Burst, ..BandwidthRules::V5_10 };
 
     pub const V6_12: BandwidthRules = BandwidthRules {
         distribute: Distribute::OwnCpu,

@@ -23,7 +23,7 @@ pub(crate) struct Arithmetic {
 impl Arithmetic {
     pub const V4_5: Arithmetic = Arithmetic {
         pelt: Pelt::ByPeriod,
-        floor: SumFloor::Cut,
+        floor: SumFloor::Recomputed,
         resolution: LoadResolution::Shown,
         shares: GroupShares::QueueWeight,
         pick: Pick::Cfs,
@@ -34,12 +34,13 @@ impl Arithmetic {
         shares: GroupShares::LoadAverage,
         ..Arithmetic::V4_5
     };
-    pub const V6_1: Arithmetic = Arithmetic {
+    pub const V5_10: Arithmetic = Arithmetic {
         pelt: Pelt::RunnableAvg,
         resolution: LoadResolution::FineFloor,
         shares: GroupShares::LoadAverageAlone,
         ..Arithmetic::V4_15
     };
+    pub const V6_1: Arithmetic = Arithmetic { floor: SumFloor::Cut, ..Arithmetic::V5_10 };
     pub const V6_12: Arithmetic =
         Arithmetic { shares: GroupShares::LoadAverageOfBusy, pick: Pick::Eevdf, ..Arithmetic::V6_1 };
     pub const V7_2: Arithmetic =

@@ -67,7 +67,11 @@ impl<A: Arch> Sched<A> {
 
     /// fair.c: propagate_entity_cfs_rq(). Propagates what was attached or detached to every level above.
     fn propagate_entity_cfs_rq(&mut self, se: SeId) {
-        let listed = self.kernel.load.leaf_list == LeafList::Connected;
+        let rule = self.kernel.load.leaf_list;
+        if rule == LeafList::Propagated {
+            return self.propagate_and_list(se);
+        }
+        let listed = rule == LeafList::Connected;
         let cfs = self.se[se].cfs_rq;
         if listed && !self.cfs_rq_pelt_clock_throttled(cfs) {
             self.list_add_leaf_cfs_rq(cfs);
@@ -88,6 +92,25 @@ impl<A: Arch> Sched<A> {
             }
             if listed && !self.cfs_rq_pelt_clock_throttled(cfs) {
                 self.list_add_leaf_cfs_rq(cfs);
+            }
+            level = self.se[se].parent;
+        }
+    }
+
+    /// The same under [`LeafList::Propagated`]: above a throttled queue it only lists, until the branch is connected.
+    fn propagate_and_list(&mut self, se: SeId) {
+        self.list_add_leaf_cfs_rq(self.se[se].cfs_rq);
+        let mut level = self.se[se].parent;
+        while let Some(se) = level {
+            let cfs = self.se[se].cfs_rq;
+            if !self.queue_is_off(cfs) {
+                self.update_load_avg(cfs, se, UpdateLoad::UPDATE_TG);
+                self.list_add_leaf_cfs_rq(cfs);
+            } else {
+                self.list_add_leaf_cfs_rq(cfs);
+                if self.rq[self.cfs_rq[cfs].rq].tmp_alone_branch.is_none() {
+                    return;
+                }
             }
             level = self.se[se].parent;
         }

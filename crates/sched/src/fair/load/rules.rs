@@ -122,7 +122,7 @@ impl LoadRules {
         new_task_util: NewTaskUtil::KeptWeight,
         migrate_lag: MigrateLag::Ignored,
         tg_load_avg: TgLoadAvg::EveryChange,
-        sum_floor: SumFloor::Cut,
+        sum_floor: SumFloor::Recomputed,
         offline: OfflineLoad::Kept,
         blocked_news: BlockedNews::Untold,
         other_classes: OtherClasses::RtAvg,
@@ -138,17 +138,24 @@ impl LoadRules {
         ..LoadRules::V4_5
     };
 
-    pub const V6_1: LoadRules = LoadRules {
-        group_shares: GroupShares::LoadAverageAlone,
-        leaf_list: LeafList::Connected,
-        migration_detach: MigrationDetach::AtDequeue,
+    /// As in 5.10.262, which is newer in `leaf_list`, `util_est`, `sum_floor` and `blocked_news` than v5.10 itself.
+    pub const V5_10: LoadRules = LoadRules {
+        leaf_list: LeafList::Propagated,
         util_est: UtilEstimate::EnqueuedAndEwma,
-        new_task_attach: NewTaskAttach::Deferred,
-        migrate_lag: MigrateLag::Estimated,
         blocked_news: BlockedNews::Told,
+        group_shares: GroupShares::LoadAverageAlone,
         other_classes: OtherClasses::Pelt,
         frequency: FrequencyInvariance::Told,
         ..LoadRules::V4_15
+    };
+
+    pub const V6_1: LoadRules = LoadRules {
+        sum_floor: SumFloor::Cut,
+        leaf_list: LeafList::Connected,
+        migration_detach: MigrationDetach::AtDequeue,
+        new_task_attach: NewTaskAttach::Deferred,
+        migrate_lag: MigrateLag::Estimated,
+        ..LoadRules::V5_10
     };
 
     pub const V6_12: LoadRules = LoadRules {

@@ -85,7 +85,8 @@ impl<A: Arch> Sched<A> {
             let src_running = i64::from(env.src_stats.nr_running) - 1;
             let dst_running = env.dst_stats.nr_running + 1;
             let imbalance = (i64::from(dst_running) - src_running).max(0);
-            maymove = adjust_numa_imbalance(imbalance, dst_running, env.imb_numa_nr) == 0;
+            let rule = self.kernel.domains.imb_numa_nr;
+            maymove = adjust_numa_imbalance(rule, imbalance, dst_running, env.imb_numa_nr) == 0;
             if maymove && let Some(idle) = env.dst_stats.idle_cpu {
                 env.dst_cpu = idle;
                 return self.task_numa_assign(env, None, 0);
@@ -170,7 +171,8 @@ impl<A: Arch> Sched<A> {
             return false;
         }
         let cur_group = self.numa.task(cur).and_then(|task| task.numa_group);
-        if cur_group == group && env.dst_stats.node_type == NumaType::HasSpare {
+        let may_be_of_group = self.kernel.numa.swap_partners == SwapPartners::AnyTask;
+        if !may_be_of_group && cur_group == group && env.dst_stats.node_type == NumaType::HasSpare {
             // One task would gain what the other loses.
             return false;
         }

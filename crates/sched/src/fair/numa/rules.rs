@@ -160,8 +160,10 @@ behaviour! {
     /// With which tasks a task may change places that moves to its memory.
     pub enum SwapPartners = "numa.swap_partners" {
         AnyTask = "any-task", since "v3.13", commit "", "any that runs and does not end";
+        OtherGroups = "other-groups", since "v6.1", commit "",
+            "the same, but none of its own group while the node has spare capacity (after v5.10, by v6.1)";
         WithMemory = "with-memory", since "v7.2", commit "",
-            "those with memory of their own: in place of a kernel thread it moves alone (after v6.12, by v7.2)";
+            "of these those with memory of their own: in place of a kernel thread it moves alone (after v6.12, by v7.2)";
     }
 }
 
@@ -220,20 +222,22 @@ impl NumaRules {
         ..NumaRules::V4_5
     };
 
-    pub const V6_1: NumaRules = NumaRules {
+    pub const V5_10: NumaRules = NumaRules {
+        destination: Destination::ByNodeType,
         scan_reset: ScanReset::NodeChange,
         early_migration: EarlyMigration::AtOnce,
         placement: Placement::WhenDue,
         preference: Preference::Group,
-        destination: Destination::ByNodeType,
         second_choice: SecondChoice::AnyNode,
         nearby_nodes: NearbyNodes::Nearer,
         locality: Locality::WeightsUnlessIdle,
         new_threads: NewThreads::Preferred,
         first_scan: FirstScan::Staggered,
-        memory_nodes: MemoryNodes::Nearest,
         ..NumaRules::V4_15
     };
+
+    pub const V6_1: NumaRules =
+        NumaRules { memory_nodes: MemoryNodes::Nearest, swap_partners: SwapPartners::OtherGroups, ..NumaRules::V5_10 };
 
     pub const V6_12: NumaRules =
         NumaRules { locality_reset: LocalityReset::Cleared, scan_areas: ScanAreas::Accessed, ..NumaRules::V6_1 };

@@ -95,6 +95,9 @@ behaviour! {
         /// `has_idle_cores`, which starts the first search, is kept in `sched_domain_shared`: see `sd_busy_cpus`.
         CoreCpuSmt = "core-cpu-smt", since "v4.9", commit "10e2f1acd010",
             "an idle core, else an idle CPU as far as searching pays (SIS_PROP, v4.13: 1ad3aaf3fcd2), else a sibling";
+        CoreCpuSmtOfAllowed = "allowed-core-cpu-smt", since "v5.10", commit "",
+            "the same, but only the CPUs that the task may use count as looked at, a sibling must be in the cache's domain, and a core's \
+             threads are looked at up to the first busy one (after v4.16, by v5.10)";
         OneScan = "one-scan", since "v5.12", commit "9fe1f127b913",
             "an idle core or, in the same scan, an idle CPU from the one after the target on (v5.15: 56498cfb045d); while no \
              idle core is known the previous CPU's siblings first (v5.13: c722f35b513f)";
@@ -319,23 +322,29 @@ impl WakeRules {
         ..WakeRules::V4_15
     };
 
-    /// As in the long-term release 6.1.192, which is newer in `affine_count` than v6.1 itself.
-    pub const V6_1: WakeRules = WakeRules {
+    /// As in the long-term release 5.10.262, which is newer in what `kthread_stacking` asks than v5.10 itself.
+    pub const V5_10: WakeRules = WakeRules {
         wake_cap: WakeCap::Absent,
+        asym_idle: AsymIdle::ByCapacity,
+        kthread_stacking: KthreadStacking::SameCpu,
+        idle_sibling: IdleSibling::CoreCpuSmtOfAllowed,
         sync_exit: SyncExit::Ignored,
-        idle_previous: IdlePrevious::Preferred,
         cpu_load: CpuLoad::Average,
         equal_weight: EqualWeight::Stays,
+        sched_idle_cpu: SchedIdleCpu::AsIdle,
+        energy: EnergyAware::ByFrequency,
+        idlest_group: IdlestGroup::ByType,
+        ..WakeRules::V4_16
+    };
+
+    /// As in the long-term release 6.1.192, which is newer in `affine_count` than v6.1 itself.
+    pub const V6_1: WakeRules = WakeRules {
+        idle_previous: IdlePrevious::Preferred,
         affine_count: AffineCount::Moves,
         idle_sibling: IdleSibling::OneScan,
         scan_budget: ScanBudget::WakeAvgIdle,
-        asym_idle: AsymIdle::ByCapacity,
-        sched_idle_cpu: SchedIdleCpu::AsIdle,
-        kthread_stacking: KthreadStacking::SameCpu,
-        energy: EnergyAware::ByFrequency,
         recent_used_cpu: RecentUsedCpu::Previous,
-        idlest_group: IdlestGroup::ByType,
-        ..WakeRules::V4_16
+        ..WakeRules::V5_10
     };
 
     pub const V6_12: WakeRules =

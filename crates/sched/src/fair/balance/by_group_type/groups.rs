@@ -3,7 +3,9 @@
 use crate::arch::Arch;
 use crate::core::Sched;
 use crate::cpu_topology::SCHED_CAPACITY_SCALE;
-use crate::fair::balance::{EnergyOverload, LbEnv, MisfitStatus, PreferSiblingOf, SmtBalance};
+use crate::fair::balance::{
+    AsymCompare, EnergyOverload, LbEnv, MisfitStatus, PreferSiblingOf, ReducedCapacity, SmtBalance,
+};
 use crate::features::Feature;
 use crate::topology::{CpuIdleType, DomainShared, SdFlags, SgId};
 use fentry::fentry;
@@ -229,7 +231,9 @@ impl<A: Arch> Sched<A> {
 
     /// fair.c: sched_reduced_capacity(). Whether a task is alone on a CPU that has lost capacity.
     fn sched_reduced_capacity(&self, env: &LbEnv, cpu: CpuId) -> bool {
-        self.counted_tasks(cpu) == 1 && self.check_cpu_capacity(cpu, env.sd)
+        self.kernel.balance.reduced_capacity == ReducedCapacity::Misfit
+            && self.counted_tasks(cpu) == 1
+            && self.check_cpu_capacity(cpu, env.sd)
     }
 
     /// fair.c: smt_balance(). Whether several tasks share the capacity of the group's core.
@@ -254,9 +258,18 @@ impl<A: Arch> Sched<A> {
         if sgs.sum_h_nr_running == 0 {
             return false;
         }
-        if self.domains[env.sd].flags.has(SdFlags::SD_ASYM_CPUCAPACITY) && self.is_beyond_help(env, sds, sg, sgs) {
+        let differ = self.domains[env.sd].flags.has(SdFlags::SD_ASYM_CPUCAPACITY);
+        if self.kernel.balance.asym_compare == AsymCompare::LocalGroup {
+            return self.pick_busiest_beside_local_group(sds, sg, sgs, differ);
+        }
+        if differ && self.is_beyond_help(env, sds, sg, sgs) {
             return false;
         }
+        self.is_busier(sds, sg, sgs)
+    }
+
+    /// The rest of update_sd_pick_busiest(): by type, and within one type by what makes it.
+    fn is_busier(&self, sds: &SdLbStats, sg: SgId, sgs: &SgLbStats) -> bool {
         let busiest = &sds.busiest_stat;
         if sgs.group_type != busiest.group_type {
             return sgs.group_type > busiest.group_type;
@@ -287,6 +300,23 @@ impl<A: Arch> Sched<A> {
         }
     }
 
+    /// The same under [`AsymCompare::LocalGroup`]; `differ`: whether the domain's CPUs differ in capacity.
+    fn pick_busiest_beside_local_group(&self, sds: &SdLbStats, sg: SgId, sgs: &SgLbStats, differ: bool) -> bool {
+        let capacities = |group: SgId| &self.domains[self.domains[group].sgc];
+        let here = sds.local.map(capacities);
+        // capacity_smaller: group_smaller_min_cpu_capacity(), group_smaller_max_cpu_capacity()
+        let smaller = |a: u64, b: u64| a * 1280 < b * 1024;
+        let helps = here.is_some_and(|here| smaller(capacities(sg).max_capacity, here.max_capacity));
+        if sgs.group_type == GroupType::MisfitTask && (!helps || sds.local_stat.group_type != GroupType::HasSpare) {
+            return false;
+        }
+        if sgs.group_type != sds.busiest_stat.group_type || !self.is_busier(sds, sg, sgs) {
+            return sgs.group_type > sds.busiest_stat.group_type;
+        }
+        let slower_here = here.is_some_and(|here| smaller(here.min_capacity, capacities(sg).min_capacity));
+        !(differ && sgs.group_type <= GroupType::FullyBusy && slower_here)
+    }
+
     /// update_sd_pick_busiest() where capacities differ: whether the group's tasks would be no better off on `dst_cpu`.
     fn is_beyond_help(&self, env: &LbEnv, sds: &SdLbStats, sg: SgId, sgs: &SgLbStats) -> bool {
         let sgc = &self.domains[self.domains[sg].sgc];
@@ -306,7 +336,8 @@ impl<A: Arch> Sched<A> {
         let sd = &self.domains[env.sd];
         let (first, child, is_root) = (sd.groups, sd.child, sd.parent.is_none());
         let (mut overloaded, mut overutilized, mut sum_util) = (false, false, 0);
-        env.dst_core_idle = !self.sched_smt_active() || self.is_core_idle(env.dst_cpu);
+        let asks_core = self.kernel.balance.asym_compare == AsymCompare::PullingCpu;
+        env.dst_core_idle = !asks_core || !self.sched_smt_active() || self.is_core_idle(env.dst_cpu);
         let mut sg = first;
         loop {
             let local_group = self.domains.sched_group_span(sg).contains(env.dst_cpu);

@@ -4,8 +4,10 @@ use super::groups::{GroupType, SdLbStats, capacity_greater};
 use crate::arch::Arch;
 use crate::core::Sched;
 use crate::cpu_topology::SCHED_CAPACITY_SCALE;
-use crate::fair::balance::{BusiestUtil, LbEnv, MigrationType, PackingOrder, SiblingImbalance};
-use crate::topology::{CpuIdleType, SdFlags, SgId};
+use crate::fair::balance::{
+    AsymCompare, BusiestUtil, EmptyQueues, LbEnv, MigrationType, PackingOrder, SiblingImbalance,
+};
+use crate::topology::{CpuIdleType, ImbNumaNr, SdFlags, SgId};
 use fentry::fentry;
 use units::CpuId;
 
@@ -15,9 +17,13 @@ const SCALE: u64 = SCHED_CAPACITY_SCALE as u64;
 const NUMA_IMBALANCE_MIN: i64 = 2;
 
 /// fair.c: adjust_numa_imbalance(). While a node runs at most `imb_numa_nr` tasks, having two more than elsewhere is no
-/// imbalance.
-pub(in crate::fair) fn adjust_numa_imbalance(imbalance: i64, dst_running: u32, imb_numa_nr: u32) -> i64 {
-    if dst_running <= imb_numa_nr && imbalance <= NUMA_IMBALANCE_MIN { 0 } else { imbalance }
+/// imbalance; under [`ImbNumaNr::Pair`] nothing is while it runs two.
+pub(in crate::fair) fn adjust_numa_imbalance(rule: ImbNumaNr, imbalance: i64, running: u32, imb_numa_nr: u32) -> i64 {
+    let allowed = match rule {
+        ImbNumaNr::Pair => i64::from(running) <= NUMA_IMBALANCE_MIN,
+        ImbNumaNr::Absent | ImbNumaNr::ByLlcs => running <= imb_numa_nr && imbalance <= NUMA_IMBALANCE_MIN,
+    };
+    if allowed { 0 } else { imbalance }
 }
 
 impl<A: Arch> Sched<A> {
@@ -74,10 +80,16 @@ impl<A: Arch> Sched<A> {
             // The kernel's difference is unsigned: if fewer CPUs are idle here, it is close to 2^32.
             i64::from(local.idle_cpus.wrapping_sub(busiest.idle_cpus))
         };
-        if sd.flags.has(SdFlags::SD_NUMA) {
-            tasks = adjust_numa_imbalance(i64::from(tasks as i32), local.sum_nr_running + 1, sd.imb_numa_nr);
-        }
+        let (rule, numa) = (self.kernel.domains.imb_numa_nr, sd.flags.has(SdFlags::SD_NUMA));
         // Moving half of the difference makes both equal.
+        if rule == ImbNumaNr::Pair {
+            let half = tasks >> 1;
+            let imbalance = if numa { adjust_numa_imbalance(rule, half, busiest.sum_nr_running, 0) } else { half };
+            return (MigrationType::Task, imbalance);
+        }
+        if numa {
+            tasks = adjust_numa_imbalance(rule, i64::from(tasks as i32), local.sum_nr_running + 1, sd.imb_numa_nr);
+        }
         (MigrationType::Task, tasks >> 1)
     }
 
@@ -99,10 +111,11 @@ impl<A: Arch> Sched<A> {
     /// energy-aware placement must not be undone.
     pub(in crate::fair::balance) fn is_unequal(&self, env: &LbEnv, sds: &mut SdLbStats) -> bool {
         let (local, busiest) = (&sds.local_stat, &sds.busiest_stat);
+        let misfits_first = self.kernel.balance.asym_compare == AsymCompare::PullingCpu;
         match busiest.group_type {
-            GroupType::MisfitTask => return true,
+            GroupType::MisfitTask if misfits_first => return true,
             _ if !self.is_rd_overutilized(env.dst_cpu) && !self.root_domain(env.dst_cpu).pd.is_empty() => return false,
-            GroupType::AsymPacking | GroupType::Imbalanced => return true,
+            GroupType::MisfitTask | GroupType::AsymPacking | GroupType::Imbalanced => return true,
             _ => {}
         }
         if local.group_type > busiest.group_type {
@@ -158,7 +171,7 @@ impl<A: Arch> Sched<A> {
             }
             self.read_rq_cfs(cpu);
             let nr_running = self.counted_tasks(cpu);
-            if nr_running == 0 {
+            if nr_running == 0 && self.kernel.balance.empty_queues == EmptyQueues::Skipped {
                 continue;
             }
             self.read_rq_capacity(cpu);
@@ -178,7 +191,7 @@ impl<A: Arch> Sched<A> {
                     continue;
                 }
                 // The running task cannot be taken.
-                MigrationType::Util if nr_running == 1 => continue,
+                MigrationType::Util if nr_running <= 1 => continue,
                 MigrationType::Util => self.busiest_util(cpu),
                 MigrationType::Task => u64::from(nr_running),
                 MigrationType::Misfit => self.rq[cpu].misfit_task_load,
@@ -202,17 +215,19 @@ impl<A: Arch> Sched<A> {
     /// Whether a CPU's only task would be worse off on the pulling CPU.
     fn keeps_its_only_task(&mut self, env: &LbEnv, cpu: CpuId) -> bool {
         let flags = self.domains[env.sd].flags;
-        if flags.has(SdFlags::SD_ASYM_CPUCAPACITY)
-            && !capacity_greater(self.capacity_of(env.dst_cpu), self.capacity_of(cpu))
-        {
+        let (here, there) = (self.capacity_of(env.dst_cpu), self.capacity_of(cpu));
+        let no_gain = match self.kernel.balance.asym_compare {
+            AsymCompare::LocalGroup => here < there,
+            AsymCompare::PullingCpu => !capacity_greater(here, there),
+        };
+        if flags.has(SdFlags::SD_ASYM_CPUCAPACITY) && no_gain {
             return true;
         }
         flags.has(SdFlags::SD_ASYM_PACKING)
             && match self.kernel.balance.asym_packing {
                 PackingOrder::IdleCores => self.sched_asym(env.sd, cpu, env.dst_cpu),
-                PackingOrder::LowestCpu | PackingOrder::Priority | PackingOrder::PriorityAndSiblings => {
-                    self.sched_asym_prefer(cpu, env.dst_cpu)
-                }
+                PackingOrder::PriorityAndSiblings => self.sched_asym_prefer(cpu, env.dst_cpu),
+                PackingOrder::LowestCpu | PackingOrder::Priority => false,
             }
     }
 }

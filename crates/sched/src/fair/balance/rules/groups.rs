@@ -48,6 +48,35 @@ behaviour! {
 }
 
 behaviour! {
+    /// How groups, and queues with one task, are compared where CPUs differ in capacity (SD_ASYM_CPUCAPACITY), under
+    /// [`Mechanism::ByGroupType`].
+    pub enum AsymCompare = "balance.asym_compare" {
+        LocalGroup = "local-group", since "v5.5", commit "0b0695f2b34a",
+            "groups with the local one, by a quarter, and only within a type; queues with the pulling CPU; where energy counts and \
+             nothing is overutilized, misfits do not";
+        PullingCpu = "pulling-cpu", since "v6.1", commit "",
+            "both with the pulling CPU, by 5%, across types; misfits move to CPUs of idle cores, whatever energy says (after v5.10, by \
+             v6.1)";
+    }
+}
+
+behaviour! {
+    /// Whether a task alone on a CPU that lost capacity makes its group misfit where CPUs do not differ in capacity.
+    pub enum ReducedCapacity = "balance.reduced_capacity" {
+        Unseen = "unseen", since "v5.5", commit "0b0695f2b34a", "no: only a failed balance may push it away";
+        Misfit = "misfit", since "v6.1", commit "", "yes, for CPUs that idle (after v5.10, by v6.1)";
+    }
+}
+
+behaviour! {
+    /// Whether a queue without fair tasks can be the busiest, by the load of its sleepers.
+    pub enum EmptyQueues = "balance.empty_queues" {
+        Chosen = "chosen", since "v5.5", commit "0b0695f2b34a", "yes: the balance then fails";
+        Skipped = "skipped", since "v6.1", commit "", "no (after v5.10, by v6.1)";
+    }
+}
+
+behaviour! {
     /// What a CPU's utilization is where the busiest queue is sought by utilization.
     pub enum BusiestUtil = "balance.busiest_util" {
         Plain = "plain", since "v5.5", commit "0b0695f2b34a", "util_avg or the estimate";

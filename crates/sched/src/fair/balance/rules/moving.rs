@@ -66,6 +66,8 @@ behaviour! {
     /// The balance interval after an active balance was begun.
     pub enum ActiveBalanceInterval = "balance.active_balance_interval" {
         Doubled = "doubled", since "v2.6.7", commit "", "twice as long";
+        DoubledUnlessVoluntary = "doubled-unless-voluntary", since "v5.1", commit "46a745d90585",
+            "twice as long, but the shortest if there is reason for another than failures";
         Kept = "kept", since "v5.12", commit "e9b9734b7465", "as it was, or the shortest if there is reason for another";
     }
 }

@@ -93,8 +93,16 @@ behaviour! {
     pub enum NohzBalance = "balance.nohz" {
         OneKick = "one-kick", since "v3.1", commit "", "a kicked CPU balances for all others, then for itself; blocked load ages with it";
         Flags = "flags", since "v4.17", commit "a4064fb614f8",
-            "kicks say what to do: balance, age blocked load (NOHZ_STATS_KICK), or note when the next is due (v5.15); \
-             who is about to idle may age for the others (v5.13)";
+            "kicks say what to do: balance, or age blocked load (NOHZ_STATS_KICK); who is about to idle may age for the others (v5.13, \
+             and 5.10.y)";
+    }
+}
+
+behaviour! {
+    /// Whether a CPU whose tick stops brings forward when the next balance for such CPUs is due, where kicks say what to do.
+    pub enum NohzNews = "balance.nohz_news" {
+        Untold = "untold", since "v4.17", commit "", "no: the next balance comes when the last one said";
+        Told = "told", since "v5.15", commit "", "yes, by a kick that has it reckoned anew (NOHZ_NEXT_KICK)";
     }
 }
 
