@@ -36,7 +36,7 @@ pub struct Build {
 const ELSEWHERE: &[(&str, OsRules, IdleRules, IrqRules, FsRules, FrequencyRules, Formats)] = &[
     ("v4.5-rc1", OsRules::V4_5, IdleRules::V4_5, IrqRules::V4_5, FsRules::V4_5, FrequencyRules::V4_5, Formats::V4_5),
     ("v4.15", OsRules::V4_15, IdleRules::V4_15, IrqRules::V4_15, FsRules::V4_5, FrequencyRules::V4_15, Formats::V4_15),
-    ("v4.16", OsRules::V4_15, IdleRules::V4_15, IrqRules::V4_16, FsRules::V4_16, FrequencyRules::V4_16, Formats::V4_15),
+    ("v4.16", OsRules::V4_16, IdleRules::V4_15, IrqRules::V4_16, FsRules::V4_16, FrequencyRules::V4_16, Formats::V4_15),
     ("v5.10", OsRules::V5_10, IdleRules::V5_10, IrqRules::V5_10, FsRules::V5_10, FrequencyRules::V5_10, Formats::V5_10),
     ("v6.1", OsRules::V6_1, IdleRules::V6_1, IrqRules::V6_1, FsRules::V5_10, FrequencyRules::V6_1, Formats::V6_1),
     ("v6.12", OsRules::V6_12, IdleRules::V6_12, IrqRules::V6_12, FsRules::V5_10, FrequencyRules::V6_12, Formats::V6_12),
@@ -159,6 +159,66 @@ pub fn diff(a: &Build, b: &Build) -> Vec<(Setting, Setting)> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::cmp::Ordering;
+
+    /// What the long-term releases have that is newer than they are.
+    const BACKPORTED: &[(&str, &[&str])] = &[
+        (
+            "v5.10",
+            &[
+                "core.idle_weight",
+                "core.policy_change",
+                "rt.push_ipi",
+                "domains.numa_distances",
+                "domains.relax_domain_level",
+                "entity.long_sleeper",
+                "entity.exec_start_reset",
+                "entity.leaf_list",
+                "load.util_est",
+                "load.blocked_news",
+                "balance.dst_group",
+                "balance.per_cpu_kthreads",
+                "idle.menu_rejected",
+                "idle.tick_unchosen",
+                "tcp.full_segment",
+                "tcp.quick_ack",
+                "epoll.wakeup",
+                "frequency.at_limit",
+                "frequency.acpi_boost",
+            ],
+        ),
+        (
+            "v6.1",
+            &[
+                "core.idle_weight",
+                "rt.push_ipi",
+                "domains.relax_domain_level",
+                "domains.newidle_history",
+                "entity.long_sleeper",
+                "entity.exec_start_reset",
+                "wake.affine_count",
+                "balance.hot_statistics",
+                "balance.dst_group",
+                "idle.menu_rejected",
+                "timer.slack",
+                "tcp.full_segment",
+                "tcp.quick_ack",
+                "epoll.wakeup",
+            ],
+        ),
+        ("v6.12", &["domains.newidle_history", "balance.hot_statistics", "idle.menu_rejected", "epoll.wakeup"]),
+    ];
+    /// What is as in an older kernel: it came back (`wake.wake_cap`, `frequency.deferred_steps`), a long-term release alone has the newer
+    /// (`numa.locality_reset`), or the kernel is built so.
+    const AS_BEFORE: &[(&str, &[&str])] = &[
+        ("v5.10", &["wake.wake_cap", "idle.governor"]),
+        ("v6.1", &["wake.wake_cap", "idle.governor"]),
+        ("v6.12", &["wake.wake_cap", "autogroup.default", "idle.governor"]),
+        (
+            "v7.2",
+            &["wake.wake_cap", "numa.locality_reset", "autogroup.default", "idle.governor", "frequency.deferred_steps"],
+        ),
+    ];
 
     #[test]
     fn every_kernel_of_the_scheduler_is_a_whole_one() {
@@ -169,6 +229,34 @@ mod tests {
             }
             assert_eq!(Build::named(name), Some(build));
         }
+    }
+
+    /// What `v4.16`, `v4.5-rc1` or `v6.1.y` (a long-term release) is a version of.
+    fn version(name: &str) -> (u32, u32) {
+        let mut parts = name.trim_start_matches('v').split(['.', '-']).map(|part| part.parse().unwrap_or(0));
+        (parts.next().unwrap_or(0), parts.next().unwrap_or(0))
+    }
+
+    #[test]
+    fn kernels_have_of_each_behaviour_the_newest_variant_that_is_not_newer_than_they_are() {
+        let (mut newer, mut older) = (Vec::new(), Vec::new());
+        for name in names() {
+            let of_kernel = version(name);
+            for setting in Build::named(name).expect("a kernel").settings() {
+                let known = setting.choices.iter().filter(|variant| version(variant.since) <= of_kernel);
+                // Where the kernel has nothing of what is asked, the first answer is as good as any.
+                let newest = known.max_by_key(|variant| version(variant.since)).unwrap_or(&setting.choices[0]);
+                match version(setting.value.since).cmp(&version(newest.since)) {
+                    Ordering::Less => older.push((name, setting.key)),
+                    Ordering::Equal => {}
+                    Ordering::Greater => newer.push((name, setting.key)),
+                }
+            }
+        }
+        let flat = |of: &[(&'static str, &[&'static str])]| {
+            of.iter().flat_map(|(name, keys)| keys.iter().map(|key| (*name, *key))).collect::<Vec<_>>()
+        };
+        assert_eq!((newer, older), (flat(BACKPORTED), flat(AS_BEFORE)));
     }
 
     #[test]

@@ -252,7 +252,8 @@ fn innermost(symbols: &Symbols<'_>, path: Path) -> String {
 }
 
 fn pressure<const COSTS: bool>(sim: &LinuxSim<COSTS>, group: TgId, res: PsiRes, now: Ns) -> Answer<String> {
-    sim.sched.psi_show(group, res, now.0).map(|lines| pressure_text(&lines))
+    let lines = sim.sched.psi_show(group, res, now.0)?;
+    Ok(pressure_text(&lines, sim.sched.psi_shows_full(res)))
 }
 
 /// Every group but the root, with its path: the groups that the workload made.

@@ -38,6 +38,7 @@ use os::irq::IrqTime;
 use sched::arch::Arch;
 use sched::core::{Boot, NoLongerAffine, Sched};
 use sched::errno::Refusal;
+use sched::fair::load::FrequencyInvariance;
 use sched::profile::ProfileType;
 use sched::trace::{Event, Sink};
 use sim::engine::{End, LinuxSim};
@@ -285,8 +286,12 @@ fn boot<const COSTS: bool>(
     if let (Some(governor), Some(energy)) = (governor, &mut cpu_topology.energy_model) {
         energy.schedutil = governor == Governor::Schedutil;
     }
+    let mut kernel = build.sched;
+    if kernel.load.frequency == FrequencyInvariance::ToldByIntel && machine.vendor() == Some("amd") {
+        kernel.load.frequency = FrequencyInvariance::Unknown;
+    }
     let boot = Boot {
-        kernel: build.sched,
+        kernel,
         topology: cpu_topology,
         hz: setup.kernel.hz,
         features,

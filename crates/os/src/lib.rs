@@ -74,6 +74,7 @@ impl OsRules {
         counts: workqueue::WorkerCounts::Woken,
     };
     pub const V4_15: OsRules = OsRules { net: NetRules::V4_15, pi: PiRules::V4_15, ..OsRules::V4_5 };
+    pub const V4_16: OsRules = OsRules { net: NetRules::V4_16, ..OsRules::V4_15 };
     pub const V5_10: OsRules = OsRules {
         pipe: PipeRules::Split,
         slots: PipeSlots::RdWait,
@@ -81,7 +82,7 @@ impl OsRules {
         migration_limit: MigrationLimit::None,
         net: NetRules::V5_10,
         counts: workqueue::WorkerCounts::Running,
-        ..OsRules::V4_15
+        ..OsRules::V4_16
     };
     pub const V6_1: OsRules = OsRules { net: NetRules::V6_1, pi: PiRules::V6_1, ..OsRules::V5_10 };
     pub const V6_12: OsRules = OsRules {

@@ -53,6 +53,7 @@ impl CpufreqRules {
         ..CpufreqRules::V4_15
     };
     pub const V5_10: CpufreqRules = CpufreqRules {
+        schedutil: Schedutil::ByFrequency,
         update_util: UpdateUtil::Queued,
         sugov_busy: SugovBusy::Joined,
         sugov_remote: SugovRemote::Allowed,

@@ -22,8 +22,12 @@ behaviour! {
         RtDlMax = "rt-dl-max", since "v4.7", commit "9bdcb44e391d",
             "the fair tasks', and the highest frequency while real-time or deadline tasks run; waits for devices boost it (v4.10), in kHz";
         RtMax = "rt-max", since "v4.16", commit "d4edd662ac16", "the same, but deadline tasks add their bandwidth";
+        ByFrequency = "by-frequency", since "v5.10", commit "",
+            "all classes' and interrupts', within clamps, and a quarter more; waits for devices boost it, in shares of a CPU and whatever the \
+             clamps (after v4.16, by v5.10)";
         EffectiveUtil = "effective-util", since "v6.1", commit "938e5e4b0d15",
-            "all classes' and interrupts', within clamps, and a quarter more; waits for devices boost it, in shares of a CPU (after v4.16, by v6.1)";
+            "the same, with the boost within the clamps; drivers that set performance are told it instead of a frequency (v5.12), and a busy \
+             CPU that is clamped may slow down (after v5.10, by v6.1)";
         EffectivePerf = "effective-perf", since "v6.8", commit "9c0b4bb7f630",
             "the same and what tasks wait for, with a quarter more before the clamps, which then bound it";
     }
@@ -142,8 +146,12 @@ impl<A: Arch> Sched<A> {
                 let sg_cpu = &mut sugov.cpus[cpu];
                 self.sugov_update_single_by_flags(policy, sg_cpu, cpu, time, flags, idle_calls[cpu]);
             }
-            Schedutil::EffectiveUtil | Schedutil::EffectivePerf if shared => {
+            Schedutil::ByFrequency | Schedutil::EffectiveUtil | Schedutil::EffectivePerf if shared => {
                 self.sugov_update_shared(policy, &mut sugov.cpus, cpu, time, flags);
+            }
+            Schedutil::ByFrequency => {
+                let sg_cpu = &mut sugov.cpus[cpu];
+                self.sugov_update_single_freq(policy, sg_cpu, cpu, time, flags, idle_calls[cpu]);
             }
             Schedutil::EffectiveUtil | Schedutil::EffectivePerf => {
                 let sg_cpu = &mut sugov.cpus[cpu];
@@ -157,7 +165,7 @@ impl<A: Arch> Sched<A> {
     }
 
     fn arch_scale_freq_invariant(&self) -> bool {
-        self.kernel.load.frequency == FrequencyInvariance::Told
+        self.kernel.load.frequency != FrequencyInvariance::Unknown
     }
 
     /// cpufreq_schedutil.c: sugov_should_update_freq(). Whether enough time has passed, and this CPU may request a
@@ -187,7 +195,7 @@ impl<A: Arch> Sched<A> {
         let invariant = self.arch_scale_freq_invariant();
         let base = u64::from(if invariant { policy.cpuinfo_max_freq } else { policy.cur });
         let freq = match self.kernel.cpufreq.schedutil {
-            Schedutil::RtDlMax | Schedutil::RtMax => (base + (base >> 2)) * util / max,
+            Schedutil::RtDlMax | Schedutil::RtMax | Schedutil::ByFrequency => (base + (base >> 2)) * util / max,
             Schedutil::EffectiveUtil => base * map_util_perf(util) / max,
             // The utilization contains the quarter of headroom; if it is relative to the current frequency, another is
             // added.
@@ -242,7 +250,9 @@ impl<A: Arch> Sched<A> {
         sg_cpu.util = self.cfs_rq[self.rq[cpu].cfs].avg.util_avg;
         sg_cpu.util_dl = match self.kernel.cpufreq.schedutil {
             Schedutil::RtDlMax => 0,
-            Schedutil::RtMax | Schedutil::EffectiveUtil | Schedutil::EffectivePerf => self.cpu_bw_dl(cpu),
+            Schedutil::RtMax | Schedutil::ByFrequency | Schedutil::EffectiveUtil | Schedutil::EffectivePerf => {
+                self.cpu_bw_dl(cpu)
+            }
         };
     }
 
@@ -410,13 +420,15 @@ impl<A: Arch> Sched<A> {
         self.path(Path::sugov_get_util);
         let max_cap = self.capacity_orig_of(cpu);
         match self.kernel.cpufreq.schedutil {
-            Schedutil::RtDlMax | Schedutil::RtMax | Schedutil::EffectiveUtil => {
+            Schedutil::RtDlMax | Schedutil::RtMax | Schedutil::ByFrequency | Schedutil::EffectiveUtil => {
                 sg_cpu.bw_min = self.cpu_bw_dl(cpu);
                 let util = self.frequency_util(cpu, self.cpu_util_cfs(cpu), None);
                 sg_cpu.util = (util + sg_cpu.bw_min).min(max_cap);
                 let boost = self.sugov_iowait_apply(sg_cpu, time, max_cap);
                 if boost != 0 {
-                    sg_cpu.util = sg_cpu.util.max(self.uclamp_rq_util_with(cpu, boost, None));
+                    let clamped = self.kernel.cpufreq.schedutil != Schedutil::ByFrequency;
+                    let boost = if clamped { self.uclamp_rq_util_with(cpu, boost, None) } else { boost };
+                    sg_cpu.util = sg_cpu.util.max(boost);
                 }
             }
             Schedutil::EffectivePerf => {
@@ -468,9 +480,10 @@ impl<A: Arch> Sched<A> {
             return;
         }
         let mut next = self.get_next_freq(sg_policy, sg_cpu.util, self.capacity_orig_of(cpu));
-        let holds = !self.uclamp_rq_is_capped(cpu) && Self::sugov_hold_freq(sg_cpu, idle_calls);
+        let always = self.kernel.cpufreq.schedutil == Schedutil::ByFrequency;
+        let holds = (always || !self.uclamp_rq_is_capped(cpu)) && Self::sugov_hold_freq(sg_cpu, idle_calls);
         let chosen = sg_policy.next_freq != NO_FREQ;
-        if holds && chosen && next < sg_policy.next_freq && !sg_policy.need_freq_update {
+        if holds && chosen && next < sg_policy.next_freq && (always || !sg_policy.need_freq_update) {
             next = sg_policy.next_freq;
             sg_policy.cached_raw_freq = cached_freq;
         }
@@ -496,7 +509,9 @@ impl<A: Arch> Sched<A> {
         }
         let perf = |util: u64| match self.kernel.cpufreq.schedutil {
             Schedutil::EffectivePerf => util,
-            Schedutil::RtDlMax | Schedutil::RtMax | Schedutil::EffectiveUtil => map_util_perf(util),
+            Schedutil::RtDlMax | Schedutil::RtMax | Schedutil::ByFrequency | Schedutil::EffectiveUtil => {
+                map_util_perf(util)
+            }
         };
         let (min, target, max_cap) = (perf(sg_cpu.bw_min), perf(sg_cpu.util), self.capacity_orig_of(cpu));
         self.arch.cpufreq_driver_adjust_perf(self.this_cpu, cpu, min, target, max_cap);

@@ -32,9 +32,14 @@ behaviour! {
     /// Whether pressure is accounted, and what that takes.
     pub enum Psi = "psi.accounting" {
         Absent = "absent", since "v2.6.23", commit "", "there is no pressure stall information";
-        /// Grown in steps from eb414681d5a0 (v4.20) on; the variant is v6.1's.
-        PerGroupClock = "per-group-clock", since "v4.20", commit "eb414681d5a0",
-            "time some and all tasks wait for CPUs and devices; each group of a task reads the clock";
+        /// Grown in steps from eb414681d5a0 (v4.20) on; the variant is v5.10's.
+        AtDequeue = "at-dequeue", since "v4.20", commit "eb414681d5a0",
+            "time some tasks wait for CPUs, and some and all for devices; each group of a task reads the clock, when the task leaves its \
+             queue, and again at the switch that follows";
+        /// The variant is v6.1's.
+        PerGroupClock = "per-group-clock", since "v5.13", commit "",
+            "the same, and all for CPUs (not of the whole system); a sleep is accounted for by the switch, where both tasks' groups \
+             are alike once";
         PerChangeClock = "per-change-clock", since "v6.12.y", commit "570c8efd5eb7", "the clock is read once for all groups";
     }
 }
@@ -413,6 +418,10 @@ impl<A: Arch> Sched<A> {
             }
         }
         let Some(prev) = prev else { return };
+        let at_dequeue = self.kernel.psi == Psi::AtDequeue;
+        if at_dequeue && sleep {
+            return;
+        }
         let (mut clear, mut set) = (TSK_ONCPU, 0);
         if sleep {
             clear |= TSK_RUNNING;
@@ -425,6 +434,9 @@ impl<A: Arch> Sched<A> {
         while let Some(group) = level.filter(|&group| Some(group) != common) {
             self.psi_group_change(group, cpu, clear, set, now);
             level = self.tg[group].parent;
+        }
+        if at_dequeue {
+            return;
         }
         let next_flags = next.map_or(0, |next| self.task[next].psi_flags);
         if (self.task[prev].psi_flags ^ next_flags) & !TSK_ONCPU != 0 {
@@ -450,7 +462,7 @@ impl<A: Arch> Sched<A> {
     fn count_psi_enqueue(&mut self, p: TaskId, flags: QueueFlags) {
         let task = &self.task[p];
         let waits = if task.in_iowait { TSK_IOWAIT } else { 0 };
-        if task.on_cpu {
+        if task.on_cpu && self.kernel.psi != Psi::AtDequeue {
             // The switch will account for it.
             return;
         }
@@ -465,8 +477,20 @@ impl<A: Arch> Sched<A> {
     /// stats.h: psi_dequeue().
     #[inline]
     pub(crate) fn psi_dequeue(&mut self, p: TaskId, flags: QueueFlags) {
-        if unlikely(self.psi.enabled) && !flags.save_restore && !flags.sleep {
-            self.psi_task_change(p, self.task[p].psi_flags, 0);
+        if unlikely(self.psi.enabled) && !flags.save_restore {
+            self.count_psi_dequeue(p, flags.sleep);
+        }
+    }
+
+    #[inline(never)]
+    fn count_psi_dequeue(&mut self, p: TaskId, sleep: bool) {
+        let (at_dequeue, task) = (self.kernel.psi == Psi::AtDequeue, &self.task[p]);
+        match (at_dequeue, sleep) {
+            (false, true) => {}
+            (false, false) => self.psi_task_change(p, task.psi_flags, 0),
+            (true, true) => self.psi_task_change(p, task.psi_flags, if task.in_iowait { TSK_IOWAIT } else { 0 }),
+            // A task that runs keeps its CPU.
+            (true, false) => self.psi_task_change(p, TSK_RUNNING, 0),
         }
     }
 
@@ -508,8 +532,13 @@ impl<A: Arch> Sched<A> {
         Some((groupc.tasks[NR_IOWAIT], groupc.tasks[NR_RUNNING], groupc.state_mask & PSI_ONCPU != 0))
     }
 
+    /// Whether a pressure file has the line `full`.
+    pub fn psi_shows_full(&self, res: PsiRes) -> bool {
+        res == PsiRes::Io || self.kernel.psi != Psi::AtDequeue
+    }
+
     /// psi.c: psi_show(). The lines `some` and `full` of a group's pressure file at `now` (ns), which may be after the last
-    /// change. Reading changes nothing.
+    /// change; of CPUs some kernels show the first alone ([`Sched::psi_shows_full`]). Reading changes nothing.
     ///
     /// # Errors
     /// EOPNOTSUPP while pressure is not accounted.

@@ -50,7 +50,9 @@ impl Arm {
         }
         if value.text == "sleep" && self.build.sched.sleep_profile == SleepProfile::Absent {
             let found = format!("profile=sleep, which does nothing in {}", self.kernel);
-            return Err(value.mistake(found, "schedule, or a kernel that profiles sleeps (v4.5-rc1, v4.15, v4.16)"));
+            return Err(
+                value.mistake(found, "schedule, or a kernel that profiles sleeps (v4.5-rc1, v4.15, v4.16, v5.10)")
+            );
         }
         self.parameters.insert(parameter.name.to_string(), value.text.clone());
         Ok(())
@@ -159,7 +161,7 @@ mod tests {
         for (text, message) in [
             (
                 "a=v4.15,cpuidle.governor=teo",
-                "`cpuidle.governor`, which v4.15 does not have; expected a kernel that has it (v6.1",
+                "`cpuidle.governor`, which v4.15 does not have; expected a kernel that has it (v5.10",
             ),
             (
                 "a=v6.1,cpuidle.governor=tea",

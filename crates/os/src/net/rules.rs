@@ -195,6 +195,8 @@ impl NetRules {
         udp_receive: UdpReceive::Batched,
         ..NetRules::V4_5
     };
+    pub const V4_16: NetRules = NetRules { rcvbuf_growth: RcvbufGrowth::Proportional, ..NetRules::V4_15 };
+
     /// As in 5.10.262, which is newer in `full_segment`, `quick_ack` and `epoll_wakeup` than v5.10 itself.
     pub const V5_10: NetRules = NetRules {
         full_segment: FullSegment::Pushes,
@@ -202,10 +204,9 @@ impl NetRules {
         epoll_wakeup: EpollWakeup::Sync,
         payload: Payload::Pages,
         default_buffer: DefaultBuffer::Initial,
-        rcvbuf_growth: RcvbufGrowth::Proportional,
         grow_window: GrowWindow::ToSpace,
         prune: Prune::Grows,
-        ..NetRules::V4_15
+        ..NetRules::V4_16
     };
 
     pub const V6_1: NetRules = NetRules { defer_free: DeferFree::Allocator, ..NetRules::V5_10 };

@@ -553,7 +553,7 @@ impl<A: Arch> Sched<A> {
     #[fentry]
     pub(crate) fn scheduler_tick(&mut self) -> bool {
         let cpu = self.this_cpu;
-        if self.kernel.load.frequency == FrequencyInvariance::Told {
+        if self.kernel.load.frequency != FrequencyInvariance::Unknown {
             self.arch.arch_scale_freq_tick(cpu);
         }
         self.rq_lock(cpu);

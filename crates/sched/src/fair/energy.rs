@@ -99,7 +99,7 @@ impl<A: Arch> Sched<A> {
             EnergyAware::ByFrequency => cpu_map.first().is_some_and(asym),
             EnergyAware::ByPerformance => cpu_map.iter().any(asym),
         };
-        let invariant = self.kernel.load.frequency == super::load::FrequencyInvariance::Told;
+        let invariant = self.kernel.load.frequency != super::load::FrequencyInvariance::Unknown;
         for (wrong, why) in [
             (!unequal, "no domain has CPUs of different capacity"),
             (self.sched_smt_active(), "cores have several threads"),

@@ -278,7 +278,7 @@ impl<A: Arch> Sched<A> {
                 self.list_add_leaf_cfs_rq(cfs);
                 self.check_enqueue_throttle(cfs);
             }
-            ThrottledLeaf::Unlisted => {
+            ThrottledLeaf::UnlistedWhileEmpty | ThrottledLeaf::Unlisted => {
                 self.check_enqueue_throttle(cfs);
                 if self.throttled_hierarchy(cfs) {
                     self.start_throttled_clocks(cfs);

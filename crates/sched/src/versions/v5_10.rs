@@ -55,7 +55,7 @@ pub const V5_10: Kernel = Kernel {
     autogroup: AutogroupRules::V5_10,
     rt: RtRules::V5_10,
     dl: DlRules::V5_10,
-    psi: Psi::PerGroupClock,
+    psi: Psi::AtDequeue,
     isolation: IsolationRules::V5_10,
     features: Features::new(FEATURES),
     feature_table: FEATURES,

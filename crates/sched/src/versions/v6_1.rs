@@ -15,6 +15,7 @@ use crate::features::{Feature, Features};
 use crate::isolation::IsolationRules;
 use crate::layout::Structures;
 use crate::profile::SleepProfile;
+use crate::psi::Psi;
 use crate::rt::RtRules;
 use crate::stats::UnseenWait;
 use crate::sysctl;
@@ -39,6 +40,7 @@ pub const V6_1: Kernel = Kernel {
     rt: RtRules::V6_1,
     dl: DlRules::V6_1,
     sleep_profile: SleepProfile::Absent,
+    psi: Psi::PerGroupClock,
     isolation: IsolationRules::V6_1,
     unseen_wait: UnseenWait::Ignored,
     features: Features::new(FEATURES),

@@ -48,7 +48,7 @@ impl<A: Arch> Sched<A> {
         if rules.throttled_time == ThrottledTime::WhileQueued && queue.nr_running > 0 {
             self.cfs_rq_runtime_mut(cfs).throttled_clock_self = clock;
         }
-        if rules.throttled_leaf == ThrottledLeaf::Unlisted {
+        if rules.throttled_leaf != ThrottledLeaf::Listed {
             self.list_del_leaf_cfs_rq(cfs);
         }
     }
@@ -75,7 +75,12 @@ impl<A: Arch> Sched<A> {
         if since != 0 {
             queue.throttled_clock_self_time += clock - since;
         }
-        if self.kernel.bandwidth.throttled_leaf == ThrottledLeaf::Unlisted && !self.cfs_rq_is_decayed(cfs) {
+        let lists = match self.kernel.bandwidth.throttled_leaf {
+            ThrottledLeaf::Listed => false,
+            ThrottledLeaf::UnlistedWhileEmpty => self.cfs_rq[cfs].nr_running > 0,
+            ThrottledLeaf::Unlisted => !self.cfs_rq_is_decayed(cfs),
+        };
+        if lists {
             self.list_add_leaf_cfs_rq(cfs);
         }
     }
@@ -175,7 +180,7 @@ impl<A: Arch> Sched<A> {
             self.tg_unthrottle_up(group, cpu);
         }
         if self.cfs_rq[cfs].load.weight == 0 {
-            if self.kernel.bandwidth.throttled_leaf == ThrottledLeaf::Listed || !self.cfs_rq[cfs].on_list {
+            if self.kernel.bandwidth.throttled_leaf != ThrottledLeaf::Unlisted || !self.cfs_rq[cfs].on_list {
                 return;
             }
             self.complete_leaf_branch(self.tg[tg].se[cpu.index()]);

@@ -108,7 +108,9 @@ behaviour! {
     /// Throttled queues on the list of those that balancing ages.
     pub enum ThrottledLeaf = "bandwidth.throttled_leaf" {
         Listed = "listed", since "v3.2", commit "", "stay on it, and are passed over";
-        Unlisted = "unlisted", since "v5.1", commit "31bc6aeaab1d", "leave it, and all queues below them, until they are unthrottled";
+        UnlistedWhileEmpty = "unlisted-while-empty", since "v5.1", commit "31bc6aeaab1d",
+            "leave it, and all queues below them, until something is queued there and they are unthrottled";
+        Unlisted = "unlisted", since "v5.13", commit "", "leave it, and all queues below them, until they are unthrottled";
     }
 }
 
@@ -202,12 +204,13 @@ impl BandwidthRules {
         throttled_accounting: ThrottledAccounting::Nothing,
         slack_timer: SlackTimer::Once,
         period_overrun: PeriodOverrun::ScaleUp,
-        throttled_leaf: ThrottledLeaf::Unlisted,
+        throttled_leaf: ThrottledLeaf::UnlistedWhileEmpty,
         move_running: MoveRunning::Reschedules,
         ..BandwidthRules::V4_15
     };
 
-    pub const V6_1: BandwidthRules = BandwidthRules { refill: Refill::Burst, ..BandwidthRules::V5_10 };
+    pub const V6_1: BandwidthRules =
+        BandwidthRules { refill: Refill::Burst, throttled_leaf: ThrottledLeaf::Unlisted, ..BandwidthRules::V5_10 };
 
     pub const V6_12: BandwidthRules = BandwidthRules {
         distribute: Distribute::OwnCpu,

@@ -85,6 +85,7 @@ impl Step {
 pub(crate) enum Released {
     V4_5,
     V4_15,
+    V5_10,
     V6_1,
     V6_12,
     V7_2,
@@ -96,6 +97,7 @@ impl Released {
         match Arithmetic::of(kernel) {
             Arithmetic::V4_5 => Released::V4_5,
             Arithmetic::V4_15 => Released::V4_15,
+            Arithmetic::V5_10 => Released::V5_10,
             Arithmetic::V6_1 => Released::V6_1,
             Arithmetic::V6_12 => Released::V6_12,
             Arithmetic::V7_2 => Released::V7_2,
@@ -116,6 +118,10 @@ macro_rules! with_arithmetic {
             }
             Released::V6_1 => {
                 let $arithmetic = Arithmetic::V6_1;
+                $body
+            }
+            Released::V5_10 => {
+                let $arithmetic = Arithmetic::V5_10;
                 $body
             }
             Released::V4_5 => {

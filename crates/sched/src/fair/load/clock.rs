@@ -62,7 +62,7 @@ impl<A: Arch> Sched<A> {
     fn scale_of_part(&self, cpu: CpuId) -> Scale {
         let freq = match self.kernel.load.frequency {
             FrequencyInvariance::Unknown => SCHED_CAPACITY_SCALE,
-            FrequencyInvariance::Told => self.arch.arch_scale_freq_capacity(cpu),
+            FrequencyInvariance::ToldByIntel | FrequencyInvariance::Told => self.arch.arch_scale_freq_capacity(cpu),
         };
         Scale { freq, cpu: self.topology.capacity[cpu] }
     }

@@ -77,7 +77,9 @@ behaviour! {
     /// Whether the architecture tells how fast a CPU runs (`arch_scale_freq_capacity()`, on x86).
     pub enum FrequencyInvariance = "load.frequency" {
         Unknown = "unknown", since "v2.6.23", commit "", "no: every CPU counts as running at full speed";
-        Told = "told", since "v5.7", commit "1567c3e3467c", "yes, from the counters APERF and MPERF";
+        ToldByIntel = "told-by-intel", since "v5.7", commit "1567c3e3467c",
+            "yes, from the counters APERF and MPERF, but not on x86 CPUs of other makers";
+        Told = "told", since "v5.11", commit "41ea667227ba", "yes, from these counters, on AMD's CPUs as well";
     }
 }
 
@@ -145,11 +147,12 @@ impl LoadRules {
         blocked_news: BlockedNews::Told,
         group_shares: GroupShares::LoadAverageAlone,
         other_classes: OtherClasses::Pelt,
-        frequency: FrequencyInvariance::Told,
+        frequency: FrequencyInvariance::ToldByIntel,
         ..LoadRules::V4_15
     };
 
     pub const V6_1: LoadRules = LoadRules {
+        frequency: FrequencyInvariance::Told,
         sum_floor: SumFloor::Cut,
         leaf_list: LeafList::Connected,
         migration_detach: MigrationDetach::AtDequeue,
