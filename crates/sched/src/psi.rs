@@ -490,7 +490,7 @@ impl<A: Arch> Sched<A> {
             (false, false) => self.psi_task_change(p, task.psi_flags, 0),
             (true, true) => self.psi_task_change(p, task.psi_flags, if task.in_iowait { TSK_IOWAIT } else { 0 }),
             // A task that runs keeps its CPU.
-            (true, false) => self.psi_task_change(p, TSK_RUNNING, 0),
+            (true, false) => self.psi_task_change(p, task.psi_flags & TSK_RUNNING, 0),
         }
     }
 

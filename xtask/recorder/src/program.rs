@@ -14,7 +14,6 @@
 use lab::setup::{ChangeKind, Setup};
 use machine::topology::{Location, parse_list};
 use sched::core::cgroup::{GroupFile, Hierarchy};
-use sched::sysctl::Sysctl;
 use sched::versions::Kernel;
 use std::fmt::Write;
 use units::{CpuId, CpuMask};
@@ -79,7 +78,7 @@ fn settings(setup: &Setup, kernel: &Kernel, nr_cpus: usize, text: &mut String) -
             return Err(format!("{} = {value}; expected a kernel as it is, whose behaviours are its own", setting.key));
         }
     }
-    let usual = Sysctl::new(nr_cpus);
+    let usual = kernel.sysctl(nr_cpus);
     for (name, tunable) in kernel.tunables {
         let value = setup.kernel.sysctls.get(*name).filter(|&&value| value != usual.get(*tunable));
         if let Some(value) = value {

@@ -209,7 +209,7 @@ fn teo(rules: IdleRules) -> IdleRules {
 
 #[test]
 fn teo_trusts_the_timer_until_intercepts_outweigh() {
-    for rules in [teo(IdleRules::V6_1), teo(IdleRules::V6_12), teo(IdleRules::V7_2)] {
+    for rules in [teo(IdleRules::V5_10), teo(IdleRules::V6_1), teo(IdleRules::V6_12), teo(IdleRules::V7_2)] {
         // Without experience: the deepest state that the timer allows.
         assert_eq!(Idler::new(rules).select(100_000, 4_000).state, 4);
         assert_eq!(Idler::new(rules).select(150, 4_000).state, 3);
@@ -243,6 +243,49 @@ fn teo_changes_its_mind_by_recent_intercepts_in_v6_1_and_by_their_weight_alone_s
     // (7/8)^n, which holds from n = 6 on (7/8^5 = 0.51, 7/8^6 = 0.45).
     assert_eq!(turns(teo(IdleRules::V6_1)), Some(5));
     assert_eq!(turns(teo(IdleRules::V6_12)), Some(6));
+}
+
+#[test]
+fn teo_goes_by_the_mean_of_recent_idles_in_v5_10() {
+    // Idles of 150 and 350 us by turns, all in C3's bin, and timers far away: misses outweigh, and C3 has most early wakeups.
+    let mut idler = Idler::new(teo(IdleRules::V5_10));
+    for round in 0..64 {
+        let choice = idler.select(100_000, 4_000);
+        idler.woken(choice.state, if round % 2 == 0 { 150 } else { 350 }, false);
+    }
+    assert_eq!(idler.select(100_000, 4_000).state, 3);
+    // Five of the last eight were of 15 us: their mean, without half of the exit latency, fits C1 alone, though C3 still has more
+    // early wakeups. With four of eight it does not count.
+    let after = |short: usize| {
+        let mut idler = idler_after(&[150, 350], 64);
+        for _ in 0..short {
+            let choice = idler.select(100_000, 4_000);
+            idler.woken(choice.state, 15, false);
+        }
+        idler.select(100_000, 4_000).state
+    };
+    let turns = (1..=8).find(|&short| after(short) < 3).expect("the ring has eight");
+    assert_eq!(turns, 5, "durations below C3's residency are those that count");
+}
+
+/// A CPU after `rounds` idles of these lengths by turns, with the timer far away.
+fn idler_after(lengths: &[u64], rounds: usize) -> Idler {
+    let mut idler = Idler::new(teo(IdleRules::V5_10));
+    for round in 0..rounds {
+        let choice = idler.select(100_000, 4_000);
+        idler.woken(choice.state, lengths[round % lengths.len()], false);
+    }
+    idler
+}
+
+#[test]
+fn the_polling_state_ends_with_the_next_ones_residency_in_v5_10() {
+    let limits = [IdleRules::V4_15, IdleRules::V5_10, IdleRules::V6_1].map(|rules| {
+        let idler = Idler::new(rules);
+        idler.cpuidle.cpuidle_poll_time(&idler.device)
+    });
+    // C1's 2 us, and C1E's 20.
+    assert_eq!(limits, [None, Some(2_000), Some(20_000)]);
 }
 
 #[test]

@@ -520,6 +520,31 @@ mod tests {
     }
 
     #[test]
+    fn v5_10_computes_sums_anew_where_load_leaves_for_good() {
+        let floor = SumFloor::Recomputed;
+        let removed = Removed { nr: 1, load_avg: 1_000, util_avg: 100, runnable_sum: 50, ..Removed::default() };
+        let avg = SchedAvg {
+            load_avg: 1_500,
+            load_sum: 7,
+            util_avg: 300,
+            util_sum: 20_000_000,
+            runnable_avg: 80,
+            runnable_sum: 9,
+            ..SchedAvg::default()
+        };
+        let mut cfs_rq = CfsRq { avg, removed, ..CfsRq::default() };
+        take_removed(Pelt::RunnableAvg, floor, &mut cfs_rq);
+        let left = cfs_rq.avg;
+        assert_eq!((left.load_sum, left.runnable_sum), (500 * 46_718, 30 * 46_718));
+        // Utilization alone is lowered, and held.
+        assert_eq!(left.util_sum, 20_000_000 - 100 * 46_718);
+        // A dequeue lowers the sum as far as it goes.
+        let se = SchedAvg { load_avg: 100, load_sum: 40_000_000, ..SchedAvg::default() };
+        dequeue_load_avg(Pelt::RunnableAvg, floor, &mut cfs_rq.avg, &se, 1);
+        assert_eq!((cfs_rq.avg.load_avg, cfs_rq.avg.load_sum), (400, 0));
+    }
+
+    #[test]
     fn a_sum_that_comes_is_held_above_its_average_only_later() {
         // 1000 * 46718 / 1024 = 45623.05: the truncated fraction is missing in the sum.
         for (floor, sum) in [(SumFloor::Cut, 1024 * 45_623), (SumFloor::Whole, 1000 * 46_718)] {

@@ -75,7 +75,7 @@ behaviour! {
         /// Grown in steps: time scaled by capacity ([`ClockPelt`]) instead of contributions, 23127296889f (v5.1); the
         /// runnable load dropped for the runnable average, 0dacee1bfa70 and 9f68395333ad (v5.7); an attached load_sum of
         /// at least 1, 40f5aa4c5eae (v5.18, and 5.10.y). The variant is all of them; v5.1 to v5.6 are none of the three.
-        /// How sums keep in step with averages is [`SumFloor`]. Vectors: `v6.1`, and `v5.10` for other sums; v6.12 differs
+        /// How sums keep in step with averages is [`SumFloor`]. Vectors: `v6.1`, whose pelt.c is 5.10.262's too; v6.12 differs
         /// only in what callers pass.
         RunnableAvg = "runnable-avg", since "v5.7", commit "9f68395333ad",
             "queued tasks counted unweighted in place of the runnable load; capacity scales the clock";

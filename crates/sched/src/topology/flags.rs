@@ -306,6 +306,7 @@ mod tests {
     fn each_numbering_gives_the_kernels_own_number() {
         let llc = SdFlags::SD_BALANCE_NEWIDLE | SdFlags::SD_WAKE_AFFINE | SdFlags::SD_SHARE_LLC;
         assert_eq!((llc | SdFlags::SD_LOAD_BALANCE).value(FlagNumbering::ByHand), 0x0001 | 0x0002 | 0x0020 | 0x0200);
+        assert_eq!(llc.value(FlagNumbering::ListedWithoutFull), 0x001 | 0x010 | 0x080);
         assert_eq!(llc.value(FlagNumbering::Listed), 0x001 | 0x010 | 0x100);
         assert_eq!(llc.value(FlagNumbering::ListedWithCluster), 0x001 | 0x010 | 0x200);
         assert_eq!(

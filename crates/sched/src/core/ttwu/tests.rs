@@ -6,7 +6,7 @@ use crate::cpu_topology::CpuTopology;
 use crate::layout::{RqLine, TaskLine};
 use crate::scheduler::Scheduler;
 use crate::testing::{Hand, machine_of, take_offline, task_in};
-use crate::versions::{Kernel, V4_5_RC1, V4_16, V6_1, V6_12, V7_2};
+use crate::versions::{Kernel, V4_5_RC1, V4_16, V5_10, V6_1, V6_12, V7_2};
 use units::CpuMask;
 
 /// Two sockets of two CPUs each, a second after boot.
@@ -66,7 +66,7 @@ fn queued_wakeups_are_finished_newest_first_until_v5_8_and_oldest_first_since() 
 
 #[test]
 fn idle_cpus_finish_their_wakeups_themselves_since_v6_0() {
-    for (kernel, queued) in [(V4_16, false), (V6_1, true), (V6_12, true)] {
+    for (kernel, queued) in [(V4_16, false), (V5_10, false), (V6_1, true), (V6_12, true)] {
         let mut s = machine(kernel);
         let p = s.asleep(1);
         s.running(0);
@@ -97,7 +97,7 @@ fn idle_cpus_finish_their_wakeups_themselves_since_v6_0() {
 
 #[test]
 fn a_task_still_being_switched_away_from_is_left_to_its_cpu() {
-    for (kernel, left) in [(V4_16, false), (V6_1, true)] {
+    for (kernel, left) in [(V4_16, false), (V5_10, true), (V6_1, true)] {
         let mut s = machine(kernel);
         s.running(0);
         let p = s.asleep(1);
@@ -114,15 +114,17 @@ fn a_task_still_being_switched_away_from_is_left_to_its_cpu() {
         assert_eq!(Scheduler::schedule(&mut s, CpuId(1), false), Some(p), "{}", kernel.name);
     }
     // If CPU 0 has another task to run, the waker waits and chooses.
-    let mut s = machine(V6_1);
-    s.running(0);
-    let p = s.asleep(1);
-    s.running(1);
-    s.task[p].off_cpu_at = s.arch.now + 1_000;
-    s.arch.locked.clear();
-    assert!(s.wake(CpuId(0), p, WakeFlags::NONE));
-    assert!(s.arch.locked.contains(&s.layout.task(p, TaskLine::State)));
-    assert!(s.rq[CpuId(1)].wake_list.is_empty());
+    for kernel in [V5_10, V6_1] {
+        let mut s = machine(kernel);
+        s.running(0);
+        let p = s.asleep(1);
+        s.running(1);
+        s.task[p].off_cpu_at = s.arch.now + 1_000;
+        s.arch.locked.clear();
+        assert!(s.wake(CpuId(0), p, WakeFlags::NONE));
+        assert!(s.arch.locked.contains(&s.layout.task(p, TaskLine::State)), "{}", kernel.name);
+        assert!(s.rq[CpuId(1)].wake_list.is_empty());
+    }
 }
 
 #[test]

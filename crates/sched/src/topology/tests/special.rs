@@ -6,10 +6,11 @@ use crate::cpu_topology::CpuTopology;
 use crate::topology::*;
 use units::{CpuId, CpuMask, PerCpu};
 
-const ALL_RULES: [DomainRules; 6] = [
+const ALL_RULES: [DomainRules; 7] = [
     DomainRules::V4_5,
     DomainRules::V4_15,
     DomainRules::V4_16,
+    DomainRules::V5_10,
     DomainRules::V6_1,
     DomainRules::V6_12,
     DomainRules::V7_2,
@@ -134,6 +135,25 @@ fn unequal_capacities_are_classified() {
     let lowest = domains.sd[CpuId(4)].expect("MC");
     assert!(domains[lowest].flags.has(SdFlags::SD_ASYM_CPUCAPACITY));
     assert!(!domains[lowest].flags.has(SdFlags::SD_ASYM_CPUCAPACITY_FULL), "700 is missing");
+}
+
+#[test]
+fn v5_10_flags_whole_levels_for_unequal_capacities() {
+    let mut machine = Machine::nested(1, 3, 1, 2, 1);
+    for (cpu, capacity) in machine.cpus.iter_mut().zip([1024, 1024, 400, 400, 1024, 400]) {
+        cpu.capacity = capacity;
+    }
+    let flagged = |machine: &Machine, cpu: u16| {
+        let domains = machine.build(&DomainRules::V5_10);
+        let flags = domains.for_each_domain(CpuId(cpu)).map(|sd| domains[sd].flags.has(SdFlags::SD_ASYM_CPUCAPACITY));
+        assert_eq!(domains.sd_asym_cpucapacity[CpuId(cpu)], domains.for_each_domain(CpuId(cpu)).last());
+        flags.collect::<Vec<_>>()
+    };
+    // CPU 2 sees a bigger one only from DIE on. By then CPU 5, whose cache has both kinds, need not ask any more.
+    assert_eq!([flagged(&machine, 0), flagged(&machine, 5)], [[false, true], [false, true]]);
+    machine.cpus.truncate(2);
+    machine.cpus[1].capacity = 400;
+    assert_eq!(flagged(&machine, 0), [true]);
 }
 
 #[test]

@@ -254,3 +254,16 @@ fn calculate_average_imbalance(env: &mut LbEnv, sds: &mut SdLbStats) {
     let to_local = sds.avg_load.wrapping_sub(local.avg_load).wrapping_mul(local.group_capacity);
     env.imbalance = (from_busiest.min(to_local) / SCALE) as i64;
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn two_tasks_on_a_node_are_no_imbalance_in_v5_10_whatever_the_machine() {
+        let pair = |imbalance, running| adjust_numa_imbalance(ImbNumaNr::Pair, imbalance, running, 0);
+        assert_eq!([pair(9, 1), pair(9, 2), pair(1, 3)], [0, 0, 1]);
+        let by_llcs = |imbalance, running| adjust_numa_imbalance(ImbNumaNr::ByLlcs, imbalance, running, 4);
+        assert_eq!([by_llcs(2, 4), by_llcs(3, 4), by_llcs(2, 5)], [0, 3, 2]);
+    }
+}

@@ -246,6 +246,29 @@ fn a_task_that_runs_is_pushed_by_the_stopper_after_failures() {
 }
 
 #[test]
+fn what_a_push_does_to_the_interval() {
+    // After too many failures, or because other work has taken most of the busy CPUs' capacity.
+    let interval = |kernel, lost: bool| {
+        let mut sched = machine(kernel, CpuTopology::symmetric(1, 1, 1, 2, 2));
+        for cpu in [CPU0, CpuId(2)] {
+            sched.hogs(cpu, 1);
+            sched.run_something(cpu);
+            if lost {
+                sched.domains.cpu_capacity[cpu] = 300;
+            }
+        }
+        sched.cool_down();
+        let sd = sched.domains[sched.lowest_domain(CPU1)].parent.expect("above the core");
+        sched.domains[sd].nr_balance_failed = if lost { 0 } else { 3 };
+        assert_eq!(sched.balance(CPU1, sd, CpuIdleType::Idle), 0);
+        assert!(sched.rq.iter().any(|(_, rq)| rq.active_balance), "{} {lost}", sched.kernel.name);
+        sched.domains[sd].balance_interval / sched.domains[sd].min_interval
+    };
+    assert_eq!([V4_16, V5_10, V6_1].map(|kernel| interval(kernel, false)), [2, 2, 1]);
+    assert_eq!([V5_10, V6_1].map(|kernel| interval(kernel, true)), [1, 1]);
+}
+
+#[test]
 fn what_runs_where_it_is_pinned_is_not_pushed() {
     let mut sched = flat(V4_5_RC1, 2);
     sched.hog_for(CPU0, cpus(&[0]));

@@ -181,6 +181,15 @@ fn a_tick_amid_time_without_ticks() {
 }
 
 #[test]
+fn who_stops_its_tick_tells_when_it_is_due_since_v5_15() {
+    for (kernel, told) in [(V5_10, false), (V6_1, true)] {
+        let mut sched = one_busy_cpu(kernel, CpuTopology::symmetric(1, 1, 1, 2, 1));
+        sched.go_idle(CPU1);
+        assert_eq!((sched.nohz.has_blocked, sched.nohz.needs_update), (true, told), "{}", kernel.name);
+    }
+}
+
+#[test]
 fn a_busy_tick_looks_for_idle_cpus_only_when_they_are_due() {
     for kernel in [V6_12, V7_2] {
         let mut sched = one_busy_cpu(kernel, CpuTopology::symmetric(1, 1, 1, 2, 1));

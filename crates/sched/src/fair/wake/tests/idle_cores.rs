@@ -94,6 +94,47 @@ fn a_search_goes_on_for_as_long_as_it_pays() {
 }
 
 #[test]
+fn v5_10_counts_only_cpus_that_the_task_may_use() {
+    // Four tries. CPUs 0 to 3 and 8 to 11 share a cache, 8 is the other thread of CPU 0's core.
+    let chosen = |kernel, allowed: &[usize]| {
+        let mut m = two_sockets(kernel);
+        m.run(0);
+        m.rq[cpu(0)].avg_idle = 0;
+        let p = m.sleeper(0);
+        m.allow(p, allowed);
+        m.select(0, p, true)
+    };
+    assert_eq!([V4_15, V5_10].map(|kernel| chosen(kernel, &[0, 10, 11])), [0, 10]);
+    // The fourth CPU that it may use is out of reach in both.
+    assert_eq!([V4_15, V5_10].map(|kernel| chosen(kernel, &[0, 1, 2, 3])), [1, 1]);
+    let busy = |kernel| {
+        let mut m = two_sockets(kernel);
+        m.busy(&[0, 1, 9, 10]);
+        m.rq[cpu(0)].avg_idle = 0;
+        let p = m.sleeper(0);
+        m.allow(p, &[0, 1, 9, 10, 11]);
+        m.select(0, p, true)
+    };
+    assert_eq!([V4_15, V5_10].map(busy), [0, 0]);
+}
+
+#[test]
+fn v5_10_leaves_a_core_at_its_first_busy_thread() {
+    // An idle core is known of; cores 0 and 1 have a busy first thread, core 2 is idle.
+    let looks = |kernel| {
+        let mut m = two_sockets(kernel);
+        m.busy(&[0, 1]);
+        m.set_idle_cores(cpu(0), true);
+        let p = m.sleeper(0);
+        m.arch.ns_per_read = 100;
+        let before = m.arch.now;
+        assert_eq!(m.select(0, p, true), 2);
+        m.arch.now - before
+    };
+    assert!(looks(V5_10) < looks(V4_15), "{} and {}", looks(V5_10), looks(V4_15));
+}
+
+#[test]
 fn the_toggles_of_the_search() {
     let chosen = |proportional, by_average, avg_idle| {
         let mut m = two_sockets(V4_15);

@@ -43,6 +43,15 @@ fn a_child_goes_where_most_cpus_idle() {
 }
 
 #[test]
+fn v5_10_keeps_a_child_on_its_node_while_a_cpu_idles_there() {
+    let mut m = two_sockets(V5_10);
+    m.busy(&[0, 1, 2, 3, 8, 9, 10]);
+    assert_eq!(m.fork_from(0, &[]), 11, "the last idle one here, of nine");
+    m.run(11);
+    assert_eq!(m.fork_from(0, &[]), 4);
+}
+
+#[test]
 fn of_equally_idle_groups_the_less_used_one() {
     for kernel in KERNELS {
         let mut m = uma(kernel);
