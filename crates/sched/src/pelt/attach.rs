@@ -522,7 +522,7 @@ mod tests {
     #[test]
     fn v5_10_computes_sums_anew_where_load_leaves_for_good() {
         let floor = SumFloor::Recomputed;
-        let removed = Removed { nr: 1, load_avg: 1_000, util_avg: 100, runnable_sum: 50, ..Removed::default() };
+        let removed = Removed { nr: 1, load_avg: 1_000, util_avg: 100, runnable_sum: 50 };
         let avg = SchedAvg {
             load_avg: 1_500,
             load_sum: 7,
