@@ -74,13 +74,13 @@ const FILES: &[Row] = &[
     Row { name: "/proc/profile", kernels: ALL, file: |_| ProcFile::Profile },
     Row { name: "/proc/interrupts", kernels: ALL, file: |_| ProcFile::Interrupts },
     Row { name: "/proc/softirqs", kernels: ALL, file: |_| ProcFile::Softirqs },
-    Row { name: "/proc/sched_debug", kernels: Formats::V4_5..=Formats::V4_15, file: |_| ProcFile::SchedDebug },
+    Row { name: "/proc/sched_debug", kernels: Formats::V4_5..=Formats::V5_10, file: |_| ProcFile::SchedDebug },
     Row {
         name: "/proc/pressure/cpu",
-        kernels: Formats::V6_1..=Formats::V7_2,
+        kernels: Formats::V5_10..=Formats::V7_2,
         file: |_| ProcFile::Pressure(PsiRes::Cpu),
     },
-    Row { name: "/proc/pressure/io", kernels: Formats::V6_1..=Formats::V7_2, file: |_| ProcFile::Pressure(PsiRes::Io) },
+    Row { name: "/proc/pressure/io", kernels: Formats::V5_10..=Formats::V7_2, file: |_| ProcFile::Pressure(PsiRes::Io) },
     // The file moved there in v5.13.
     Row {
         name: "/sys/kernel/debug/sched/debug",
@@ -340,6 +340,9 @@ mod tests {
             assert!(error.contains("one of /proc/schedstat, "), "{error}");
         }
         assert_eq!(parse("/proc/sched_debug").unwrap(), ProcFile::SchedDebug);
+        for of_v5_10 in ["/proc/sched_debug", "/proc/pressure/cpu"] {
+            assert!(ProcFile::parse(&Written::option("--file", of_v5_10), &built("v5.10")).is_ok(), "{of_v5_10}");
+        }
         let error = ProcFile::parse(&Written::option("--file", "/proc/sched_debug"), &built("v6.1")).unwrap_err();
         let error = error.to_string();
         assert!(
