@@ -80,7 +80,11 @@ const FILES: &[Row] = &[
         kernels: Formats::V5_10..=Formats::V7_2,
         file: |_| ProcFile::Pressure(PsiRes::Cpu),
     },
-    Row { name: "/proc/pressure/io", kernels: Formats::V5_10..=Formats::V7_2, file: |_| ProcFile::Pressure(PsiRes::Io) },
+    Row {
+        name: "/proc/pressure/io",
+        kernels: Formats::V5_10..=Formats::V7_2,
+        file: |_| ProcFile::Pressure(PsiRes::Io),
+    },
     // The file moved there in v5.13.
     Row {
         name: "/sys/kernel/debug/sched/debug",

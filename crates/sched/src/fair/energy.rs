@@ -7,6 +7,8 @@
 //!
 //! Differs: nothing but the governor limits frequencies (no thermal pressure).
 
+mod whole_domains;
+
 use super::fit::{Fits, Needs};
 use crate::arch::Arch;
 use crate::core::{ClampId, Sched};
@@ -96,10 +98,11 @@ impl<A: Arch> Sched<A> {
         let asym = |cpu: CpuId| self.domains.sd_asym_cpucapacity[cpu].is_some();
         let unequal = match self.kernel.wake.energy {
             EnergyAware::Absent => false,
-            EnergyAware::ByFrequency => cpu_map.first().is_some_and(asym),
+            EnergyAware::WholeDomains | EnergyAware::ByFrequency => cpu_map.first().is_some_and(asym),
             EnergyAware::ByPerformance => cpu_map.iter().any(asym),
         };
-        let invariant = self.kernel.load.frequency != super::load::FrequencyInvariance::Unknown;
+        let invariant = self.kernel.wake.energy == EnergyAware::WholeDomains
+            || self.kernel.load.frequency != super::load::FrequencyInvariance::Unknown;
         for (wrong, why) in [
             (!unequal, "no domain has CPUs of different capacity"),
             (self.sched_smt_active(), "cores have several threads"),
@@ -130,7 +133,7 @@ impl<A: Arch> Sched<A> {
             list.insert(0, PerfDomain::em_create_perf_table(rule, told, self.topology.capacity[cpu].into()));
         }
         let states: usize = list.iter().map(PerfDomain::nr_perf_states).sum();
-        if rule == EnergyAware::ByFrequency && list.len() * (states + cpu_map.weight()) > EM_MAX_COMPLEXITY {
+        if rule != EnergyAware::ByPerformance && list.len() * (states + cpu_map.weight()) > EM_MAX_COMPLEXITY {
             return Vec::new();
         }
         list
@@ -200,9 +203,14 @@ impl<A: Arch> Sched<A> {
             return Some(prev_cpu);
         }
         let pds = std::mem::take(&mut self.root_domains[rd.index()].pd);
-        let compared = self.compare_energy(&pds, p, needs, sd, prev_cpu);
+        let chosen = match self.kernel.wake.energy {
+            EnergyAware::WholeDomains => self.compare_whole_domains(&pds, p, needs, sd, prev_cpu),
+            EnergyAware::Absent | EnergyAware::ByFrequency | EnergyAware::ByPerformance => {
+                self.compare_energy(&pds, p, needs, sd, prev_cpu).and_then(Compared::chosen)
+            }
+        };
         self.root_domains[rd.index()].pd = pds;
-        Some(compared.and_then(Compared::chosen).unwrap_or(prev_cpu))
+        Some(chosen.unwrap_or(prev_cpu))
     }
 
     /// The loop of `find_energy_efficient_cpu()`. `None`: utilizations changed meanwhile, and the task stays.
@@ -258,26 +266,10 @@ impl<A: Arch> Sched<A> {
     ) -> (Option<Candidate>, Option<Candidate>) {
         let (mut prev, mut most_spare): (_, Option<Candidate>) = (None, None);
         // An idle queue has no clamps of its own: those of the last non-idle queue in the walk remain in effect.
-        let (mut uclamp_min, mut uclamp_max) = (needs.uclamp_min, needs.uclamp_max);
+        let mut clamped = needs;
         for cpu in pd.cpus.iter() {
-            let usable = self.cpu_online_mask.contains(cpu)
-                && self.domains.sched_domain_span(sd).contains(cpu)
-                && self.cpumask_test(cpu, p);
-            if !usable {
-                continue;
-            }
-            self.read_cpu_load(cpu, 0);
-            self.read_rq_clock(cpu);
-            let util = self.cpu_util(cpu, Some(p), Some(cpu), false);
-            if self.uclamp_is_used() && !self.uclamp.uclamp_rq_is_idle(cpu) {
-                uclamp_min = needs.uclamp_min.max(self.uclamp.uclamp_rq_get(cpu, ClampId::Min));
-                uclamp_max = needs.uclamp_max.max(self.uclamp.uclamp_rq_get(cpu, ClampId::Max));
-            }
-            let fits = self.util_fits_cpu(Needs { util, uclamp_min, uclamp_max }, cpu);
-            if fits == Fits::No {
-                continue;
-            }
-            let candidate = Candidate { cpu, fits, spare_cap: self.capacity_of(cpu).saturating_sub(util) };
+            let Some(candidate) = self.candidate(cpu, p, needs, &mut clamped, sd) else { continue };
+            let fits = candidate.fits;
             if cpu == prev_cpu {
                 prev = Some(candidate);
             } else if most_spare.is_none_or(|most| (fits, candidate.spare_cap) > (most.fits, most.spare_cap)) {
@@ -285,6 +277,26 @@ impl<A: Arch> Sched<A> {
             }
         }
         (prev, most_spare)
+    }
+
+    /// One step of that loop. `None`: the task may not run there, or does not fit. `clamped` keeps the clamps of the last queue.
+    fn candidate(&mut self, cpu: CpuId, p: TaskId, needs: Needs, clamped: &mut Needs, sd: SdId) -> Option<Candidate> {
+        let usable = self.cpu_online_mask.contains(cpu)
+            && self.domains.sched_domain_span(sd).contains(cpu)
+            && self.cpumask_test(cpu, p);
+        if !usable {
+            return None;
+        }
+        self.read_cpu_load(cpu, 0);
+        self.read_rq_clock(cpu);
+        let util = self.cpu_util(cpu, Some(p), Some(cpu), false);
+        if self.uclamp_is_used() && !self.uclamp.uclamp_rq_is_idle(cpu) {
+            clamped.uclamp_min = needs.uclamp_min.max(self.uclamp.uclamp_rq_get(cpu, ClampId::Min));
+            clamped.uclamp_max = needs.uclamp_max.max(self.uclamp.uclamp_rq_get(cpu, ClampId::Max));
+        }
+        let fits = self.util_fits_cpu(Needs { util, ..*clamped }, cpu);
+        let spare_cap = self.capacity_of(cpu).saturating_sub(util);
+        (fits != Fits::No).then_some(Candidate { cpu, fits, spare_cap })
     }
 
     /// fair.c: eenv_task_busy_time(). The task's expected utilization, less the interrupts' share of the CPU.
@@ -309,7 +321,7 @@ impl<A: Arch> Sched<A> {
         let asked = online.map(|cpu| {
             let comes = Some(p).filter(|_| dst_cpu == Some(cpu));
             match self.kernel.wake.energy {
-                EnergyAware::Absent | EnergyAware::ByFrequency => {
+                EnergyAware::Absent | EnergyAware::WholeDomains | EnergyAware::ByFrequency => {
                     self.frequency_util(cpu, self.cpu_util(cpu, Some(p), dst_cpu, false), comes)
                 }
                 EnergyAware::ByPerformance => {

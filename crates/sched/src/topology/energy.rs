@@ -10,8 +10,12 @@ behaviour! {
     /// How wakeups reckon with energy, on machines with an energy model, unequal CPUs and the governor schedutil.
     pub enum EnergyAware = "wake.energy" {
         Absent = "absent", since "v2.6.32", commit "", "not at all";
-        ByFrequency = "by-frequency", since "v5.0", commit "732cd75b8c92",
-            "a table of costs by frequency, which the busiest CPU's utilization, clamped and with a quarter of headroom, asks for";
+        WholeDomains = "whole-domains", since "v5.0", commit "732cd75b8c92",
+            "a table of costs by frequency, which the busiest CPU's utilization, clamped, asks for at five quarters; all domains are summed \
+             up, and a task leaves only for a sixteenth less than that (as in 5.10.262)";
+        ByFrequency = "by-frequency", since "v6.1", commit "",
+            "the same table, but for states as costly as a faster one (v5.16), and headroom within the capacity; only domains with a candidate \
+             are looked at, and a task leaves for anything cheaper (after v5.10, by v6.1)";
         ByPerformance = "by-performance", since "v6.9", commit "1b600da51073",
             "a table of costs by performance; waiting counts as utilization (v6.5: 7d0583cf9ec7), and headroom is added as the \
              governor does, within the clamps (v6.8: 9c0b4bb7f630)";
@@ -50,7 +54,9 @@ impl PerfDomain {
         let state = |state: &crate::cpu_topology::EmState| {
             let performance = scale_cpu * state.frequency_khz / fmax;
             let cost = match rule {
-                EnergyAware::Absent | EnergyAware::ByFrequency => fmax * state.power_uw / state.frequency_khz,
+                EnergyAware::Absent | EnergyAware::WholeDomains | EnergyAware::ByFrequency => {
+                    fmax * state.power_uw / state.frequency_khz
+                }
                 EnergyAware::ByPerformance => state.power_uw * 10 / performance,
             };
             EmPerfState { frequency: state.frequency_khz, performance, cost, inefficient: false }
@@ -77,12 +83,18 @@ impl PerfDomain {
     /// `max_util` and all of them together run for `sum_util`. `allowed_cpu_cap`: an upper bound of what may be asked
     /// for.
     ///
-    /// Differs: inefficient states are always skipped, as in kernels whose frequency driver has a table.
+    /// Differs: from v5.16 on inefficient states are always skipped, as in kernels whose frequency driver has a table.
     pub(crate) fn em_cpu_energy(&self, max_util: u64, sum_util: u64, allowed_cpu_cap: u64) -> u64 {
         if sum_util == 0 {
             return 0;
         }
         match self.rule {
+            EnergyAware::WholeDomains => {
+                let fmax = self.table[self.table.len() - 1].frequency;
+                let freq = (fmax + (fmax >> 2)) * max_util / self.scale_cpu;
+                let state = self.table.iter().find(|state| state.frequency >= freq);
+                state.unwrap_or(&self.table[self.table.len() - 1]).cost * sum_util / self.scale_cpu
+            }
             EnergyAware::Absent | EnergyAware::ByFrequency => {
                 let max_util = map_util_perf(max_util).min(allowed_cpu_cap);
                 let fmax = self.table[self.table.len() - 1].frequency;

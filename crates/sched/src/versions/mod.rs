@@ -268,7 +268,7 @@ behaviours! {
     }
     numa: NumaRules {
         active_nodes, scan_bounds, scan_adjust, scan_reset, locality_reset, early_migration, placement, preference,
-        destination, second_choice, nearby_nodes, locality, new_threads, first_scan, scan_areas, memory_nodes,
+        destination, second_choice, nearby_nodes, locality, new_threads, first_scan, first_migration, scan_areas, memory_nodes,
         equal_locality, swap_partners,
     }
     autogroup: AutogroupRules { default, exit }

@@ -124,6 +124,14 @@ behaviour! {
 }
 
 behaviour! {
+    /// When a new task may first try to migrate to its memory.
+    pub enum FirstMigration = "numa.first_migration" {
+        WithCreator = "with-creator", since "v3.13", commit "", "when its creator may, whose time it is born with";
+        AtOnce = "at-once", since "v6.1", commit "", "at once (after v5.10, by v6.1)";
+    }
+}
+
+behaviour! {
     /// When the first scan of a new thread may come.
     pub enum FirstScan = "numa.first_scan" {
         Together = "together", since "v3.13", commit "", "as soon as it has run as long as its period";
@@ -185,6 +193,7 @@ pub struct NumaRules {
     pub locality: Locality,
     pub new_threads: NewThreads,
     pub first_scan: FirstScan,
+    pub first_migration: FirstMigration,
     pub scan_areas: ScanAreas,
     pub memory_nodes: MemoryNodes,
     pub equal_locality: EqualLocality,
@@ -207,6 +216,7 @@ impl NumaRules {
         locality: Locality::Faults,
         new_threads: NewThreads::Anywhere,
         first_scan: FirstScan::Together,
+        first_migration: FirstMigration::WithCreator,
         scan_areas: ScanAreas::All,
         memory_nodes: MemoryNodes::AsOthers,
         equal_locality: EqualLocality::Cold,
@@ -236,8 +246,12 @@ impl NumaRules {
         ..NumaRules::V4_15
     };
 
-    pub const V6_1: NumaRules =
-        NumaRules { memory_nodes: MemoryNodes::Nearest, swap_partners: SwapPartners::OtherGroups, ..NumaRules::V5_10 };
+    pub const V6_1: NumaRules = NumaRules {
+        first_migration: FirstMigration::AtOnce,
+        memory_nodes: MemoryNodes::Nearest,
+        swap_partners: SwapPartners::OtherGroups,
+        ..NumaRules::V5_10
+    };
 
     pub const V6_12: NumaRules =
         NumaRules { locality_reset: LocalityReset::Cleared, scan_areas: ScanAreas::Accessed, ..NumaRules::V6_1 };

@@ -1,7 +1,7 @@
 //! fair.c: the scanner: which stretch of a task's memory is unmapped next, and when.
 
 use super::periods::{self, PAGES_PER_MB, Sharing};
-use super::{FirstScan, NumaTask, ScanAreas, ScanBounds, ScanReset};
+use super::{FirstMigration, FirstScan, NumaTask, ScanAreas, ScanBounds, ScanReset};
 use crate::arch::Arch;
 use crate::core::Sched;
 use crate::sched::TaskId;
@@ -163,8 +163,6 @@ impl<A: Arch> Sched<A> {
 
     /// fair.c: init_numa_balancing() (v5.1; before, a part of `__sched_fork()`). A new thread in scanned memory prefers
     /// the node that its creator prefers.
-    ///
-    /// Differs: until v5.0 the time of its next attempt to migrate is its creator's.
     pub(crate) fn init_numa_balancing(&mut self, parent: Option<TaskId>, p: TaskId) {
         let mm = self.task[p].mm;
         let Some(numa_mm) = self.numa.mm.get_mut(&mm) else { return };
@@ -178,6 +176,11 @@ impl<A: Arch> Sched<A> {
                 let periods = self.numa.task[parent].numa_scan_period * u64::from(users) * 1_000_000;
                 task.node_stamp = self.task_scan_max(parent).min(u64::from(periods as u32)) + 2 * self.tick_nsec;
             }
+        }
+        if self.kernel.numa.first_migration == FirstMigration::WithCreator
+            && let Some(creator) = parent.and_then(|parent| self.numa.task(parent))
+        {
+            task.numa_migrate_retry = creator.numa_migrate_retry;
         }
         self.numa.task.ensure(p);
         self.numa.task[p] = task;

@@ -10,7 +10,7 @@ use crate::core::{Boot, TaskInit};
 use crate::sched::ROOT_TASK_GROUP;
 use crate::testing::Hand;
 use crate::topology::CpuIdleType;
-use crate::versions::{Kernel, V4_5_RC1, V4_15, V6_1, V6_12, V7_2};
+use crate::versions::{Kernel, V4_5_RC1, V4_15, V5_10, V6_1, V6_12, V7_2};
 
 /// Page tables in which every page is present; records what is unmapped.
 #[derive(Default)]
@@ -295,15 +295,17 @@ fn a_machine_of_one_node_has_nothing_to_balance() {
 
 #[test]
 fn a_new_thread_prefers_what_its_creator_prefers_and_is_scanned_later() {
-    for (kernel, stamp) in [(V4_15, 0), (V6_1, 60_000 + 8_000_000)] {
+    for (kernel, stamp, retry) in [(V4_15, 0, 77), (V5_10, 60_000 + 8_000_000, 77), (V6_1, 60_000 + 8_000_000, 0)] {
         let (mut sched, p) = machine(kernel, TWO);
         sched.numa_map(1, 256 * MB, 0);
         sched.numa.task[p].numa_preferred_nid = Some(1);
+        sched.numa.task[p].numa_migrate_retry = 77;
         let task = TaskInit { comm: "t".to_string(), attr: None, cpus_allowed: None, mm: 1, group: ROOT_TASK_GROUP };
         let other = TaskInit { mm: 2, ..task.clone() };
         let child = sched.sched_fork(Some(p), task);
         let child = sched.numa.task(child).expect("its memory is scanned").clone();
         assert_eq!((child.numa_preferred_nid, child.node_stamp), (Some(1), stamp));
+        assert_eq!(child.numa_migrate_retry, retry, "{}", kernel.name);
         assert_eq!(sched.numa.mm[&1].mm_users, 2);
         let process = sched.sched_fork(Some(p), other);
         assert_eq!(sched.numa_preferred_nid(process), None);

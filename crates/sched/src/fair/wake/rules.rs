@@ -332,13 +332,14 @@ impl WakeRules {
         cpu_load: CpuLoad::Average,
         equal_weight: EqualWeight::Stays,
         sched_idle_cpu: SchedIdleCpu::AsIdle,
-        energy: EnergyAware::ByFrequency,
+        energy: EnergyAware::WholeDomains,
         idlest_group: IdlestGroup::ByType,
         ..WakeRules::V4_16
     };
 
     /// As in the long-term release 6.1.192, which is newer in `affine_count` than v6.1 itself.
     pub const V6_1: WakeRules = WakeRules {
+        energy: EnergyAware::ByFrequency,
         idle_previous: IdlePrevious::Preferred,
         affine_count: AffineCount::Moves,
         idle_sibling: IdleSibling::OneScan,

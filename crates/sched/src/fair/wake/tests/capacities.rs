@@ -218,6 +218,27 @@ fn a_small_task_goes_where_it_costs_least() {
 }
 
 #[test]
+fn v5_10_leaves_only_for_a_sixteenth_of_what_all_domains_use() {
+    let chosen = |kernel, busy: u64| {
+        let mut m = Machine::new(kernel, big_little());
+        m.util(&[4, 6, 7], busy);
+        let p = m.sleeper_of(5, 60);
+        m.select(4, p, false)
+    };
+    // 60 on a little CPU cost 30. On a big one beside idle ones 52.7, as above; beside others that do 500 each, at 2000 MHz, 1200 mW *
+    // 60 / 1024 = 70, and they use 1757. A sixteenth of both is 114: more than the 40 that a little CPU would save.
+    assert_eq!([V5_10, V6_1].map(|kernel| chosen(kernel, 0)), [0, 0]);
+    assert_eq!([V5_10, V6_1].map(|kernel| chosen(kernel, 500)), [5, 0]);
+    // The previous CPU takes part in the search for the most spare capacity of its domain, so no other one there is asked. A sixteenth
+    // counts only against a previous CPU that fits.
+    let mut m = Machine::new(V5_10, big_little());
+    m.util(&[4, 6, 7], 500);
+    let p = m.sleeper_of(5, 60);
+    m.allow(p, &[1, 4]);
+    assert_eq!(m.select(4, p, false), 1);
+}
+
+#[test]
 fn a_task_that_would_raise_its_neighbours_frequency_goes_elsewhere() {
     for kernel in KERNELS {
         // The little CPUs do 150 each, at 1000 MHz (150 * 5/4 = 187 of 200): 240 mW * 600 / 400 = 360. With 60 more on
