@@ -287,6 +287,7 @@ fn boot<const COSTS: bool>(
         energy.schedutil = governor == Governor::Schedutil;
     }
     let mut kernel = build.sched;
+    // init_freq_invariance() of these versions looks for Intel's processors among x86's; ARM's drivers tell by themselves.
     if kernel.load.frequency == FrequencyInvariance::ToldByIntel && machine.vendor() == Some("amd") {
         kernel.load.frequency = FrequencyInvariance::Unknown;
     }

@@ -478,20 +478,20 @@ impl<A: Arch> Sched<A> {
     #[inline]
     pub(crate) fn psi_dequeue(&mut self, p: TaskId, flags: QueueFlags) {
         if unlikely(self.psi.enabled) && !flags.save_restore {
-            self.count_psi_dequeue(p, flags.sleep);
+            let at_dequeue = self.kernel.psi == Psi::AtDequeue;
+            if at_dequeue || !flags.sleep {
+                self.count_psi_dequeue(p, flags.sleep, at_dequeue);
+            }
         }
     }
 
     #[inline(never)]
-    fn count_psi_dequeue(&mut self, p: TaskId, sleep: bool) {
-        let (at_dequeue, task) = (self.kernel.psi == Psi::AtDequeue, &self.task[p]);
-        match (at_dequeue, sleep) {
-            (false, true) => {}
-            (false, false) => self.psi_task_change(p, task.psi_flags, 0),
-            (true, true) => self.psi_task_change(p, task.psi_flags, if task.in_iowait { TSK_IOWAIT } else { 0 }),
-            // A task that runs keeps its CPU.
-            (true, false) => self.psi_task_change(p, task.psi_flags & TSK_RUNNING, 0),
-        }
+    fn count_psi_dequeue(&mut self, p: TaskId, sleep: bool, at_dequeue: bool) {
+        let task = &self.task[p];
+        let waits = if sleep && task.in_iowait { TSK_IOWAIT } else { 0 };
+        // In v5.10 a running task that is only moved keeps its CPU until the switch.
+        let gone = if at_dequeue && !sleep { task.psi_flags & TSK_RUNNING } else { task.psi_flags };
+        self.psi_task_change(p, gone, waits);
     }
 
     /// stats.h: psi_ttwu_dequeue(). A sleeper wakes on another CPU: it no longer waits for a device on the old one.

@@ -304,7 +304,7 @@ impl<A: Arch> Sched<A> {
     fn pick_busiest_beside_local_group(&self, sds: &SdLbStats, sg: SgId, sgs: &SgLbStats, differ: bool) -> bool {
         let capacities = |group: SgId| &self.domains[self.domains[group].sgc];
         let here = sds.local.map(capacities);
-        // capacity_smaller: group_smaller_min_cpu_capacity(), group_smaller_max_cpu_capacity()
+        // group_smaller_min_cpu_capacity(), group_smaller_max_cpu_capacity()
         let smaller = |a: u64, b: u64| a * 1280 < b * 1024;
         let helps = here.is_some_and(|here| smaller(capacities(sg).max_capacity, here.max_capacity));
         if sgs.group_type == GroupType::MisfitTask && (!helps || sds.local_stat.group_type != GroupType::HasSpare) {
