@@ -490,7 +490,7 @@ impl<A: Arch> Sched<A> {
         let task = &self.task[p];
         let waits = if sleep && task.in_iowait { TSK_IOWAIT } else { 0 };
         // In v5.10 a running task that is only moved keeps its CPU until the switch.
-        let gone = if at_dequeue && !sleep { task.psi_flags & TSK_RUNNING } else { task.psi_flags };
+        let gone = if at_dequeue && !sleep { task.psi_flags & !TSK_ONCPU } else { task.psi_flags };
         self.psi_task_change(p, gone, waits);
     }
 
