@@ -126,12 +126,13 @@ pub(super) const V5_10: &[Row] = &[
         "irq_exit_rcu do_softirq_own_stack asm_call_sysvec_on_stack __do_softirq*",
     ),
     ("idle", "tick_nohz_idle_enter", "cpu_startup_entry do_idle tick_nohz_idle_stop_tick*"),
-    ("", "idle_balance", "newidle_balance*"),
+    ("", "idle_balance", "sched_balance_newidle*"),
     ("", "rcu_check_callbacks", "rcu_sched_clock_irq*"),
     ("", "rcu_process_callbacks", "rcu_core_si rcu_core*"),
 ];
 
 pub(super) const V6_1: &[Row] = &[
+    ("", "idle_balance", "newidle_balance*"),
     ("", "cpumask_next_wrap", "_find_next_bit*"),
     ("dev_queue_xmit", "__do_softirq", "__local_bh_enable_ip do_softirq __do_softirq*"),
     ("", "alloc_page", "alloc_pages __alloc_pages*"),

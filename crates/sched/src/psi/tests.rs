@@ -75,3 +75,26 @@ fn v5_10_accounts_for_a_sleep_and_for_the_switch_after_it_apart() {
         assert_eq!([PsiRes::Cpu, PsiRes::Io].map(|res| s.psi_shows_full(res)), [shows_full, true]);
     }
 }
+
+#[test]
+fn who_is_moved_in_v5_10_leaves_nothing_behind_but_its_cpu() {
+    use crate::core::TaskInit;
+    use crate::cpu_topology::CpuTopology;
+    use crate::scheduler::Scheduler;
+    use crate::testing::{machine_of, task_in};
+    use crate::versions::V5_10;
+    use units::CpuMask;
+
+    let mut s = machine_of(V5_10, CpuTopology::symmetric(1, 1, 1, 1, 1));
+    let cpu = CpuId(0);
+    let init = TaskInit { cpus_allowed: Some(CpuMask::single(cpu)), ..task_in(ROOT_TASK_GROUP, "test") };
+    let p = s.fork(cpu, init).expect("a fair task");
+    Scheduler::wake_up_new_task(&mut s, cpu, p);
+    assert_eq!(Scheduler::schedule(&mut s, cpu, true), Some(p));
+    s.psi_dequeue(p, QueueFlags::default());
+    assert_eq!((s.task[p].psi_flags, s.psi_counts(ROOT_TASK_GROUP, cpu)), (TSK_ONCPU, Some((0, 0, true))));
+    // With kernels whose sleepers leave their queue late: one that waits for a device is moved while it is there.
+    s.psi_task_change(p, TSK_ONCPU, TSK_IOWAIT);
+    s.psi_dequeue(p, QueueFlags::default());
+    assert_eq!((s.task[p].psi_flags, s.psi_counts(ROOT_TASK_GROUP, cpu)), (0, Some((0, 0, false))));
+}
