@@ -41,6 +41,7 @@ const ELSEWHERE: &[(&str, OsRules, IdleRules, IrqRules, FsRules, FrequencyRules,
     ("v6.1", OsRules::V6_1, IdleRules::V6_1, IrqRules::V6_1, FsRules::V5_10, FrequencyRules::V6_1, Formats::V6_1),
     ("v6.12", OsRules::V6_12, IdleRules::V6_12, IrqRules::V6_12, FsRules::V5_10, FrequencyRules::V6_12, Formats::V6_12),
     ("v7.2", OsRules::V7_2, IdleRules::V7_2, IrqRules::V7_2, FsRules::V5_10, FrequencyRules::V7_2, Formats::V7_2),
+    ("v7.3", OsRules::V7_2, IdleRules::V7_2, IrqRules::V7_2, FsRules::V5_10, FrequencyRules::V7_2, Formats::V7_3),
 ];
 
 /// Kernels from before PREEMPT_DYNAMIC.
@@ -51,7 +52,7 @@ const WITHOUT_PREEMPT_DYNAMIC: &[&str] = &["v4.5-rc1", "v4.15", "v4.16", "v5.10"
 const PREEMPT_MODELS: &[Preempt] = &[Preempt::None, Preempt::Voluntary, Preempt::Full];
 const PREEMPT_MODELS_V7_0: &[Preempt] = &[Preempt::Full, Preempt::Lazy];
 /// Kernels with the latter choices.
-const FULL_OR_LAZY: &[&str] = &["v7.2"];
+const FULL_OR_LAZY: &[&str] = &["v7.2", "v7.3"];
 
 impl Build {
     /// The kernel of that name, if it is built.

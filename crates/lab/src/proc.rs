@@ -62,7 +62,7 @@ struct Row {
 /// The directory of groups.
 const CGROUP: &str = "/sys/fs/cgroup";
 
-const ALL: RangeInclusive<Formats> = Formats::V4_5..=Formats::V7_2;
+const ALL: RangeInclusive<Formats> = Formats::V4_5..=Formats::V7_3;
 
 /// What can be read, and in which kernels.
 const FILES: &[Row] = &[
@@ -77,18 +77,18 @@ const FILES: &[Row] = &[
     Row { name: "/proc/sched_debug", kernels: Formats::V4_5..=Formats::V5_10, file: |_| ProcFile::SchedDebug },
     Row {
         name: "/proc/pressure/cpu",
-        kernels: Formats::V5_10..=Formats::V7_2,
+        kernels: Formats::V5_10..=Formats::V7_3,
         file: |_| ProcFile::Pressure(PsiRes::Cpu),
     },
     Row {
         name: "/proc/pressure/io",
-        kernels: Formats::V5_10..=Formats::V7_2,
+        kernels: Formats::V5_10..=Formats::V7_3,
         file: |_| ProcFile::Pressure(PsiRes::Io),
     },
     // The file moved there in v5.13.
     Row {
         name: "/sys/kernel/debug/sched/debug",
-        kernels: Formats::V6_1..=Formats::V7_2,
+        kernels: Formats::V6_1..=Formats::V7_3,
         file: |_| ProcFile::SchedDebug,
     },
 ];

@@ -18,7 +18,7 @@ use machine::prices::Prices;
 use machine::profile::Frame;
 use observe::{HALTED, Object, Stack};
 use os::paths;
-use rows::{Row, V4_5, V4_15, V4_16, V5_10, V6_1, V6_12, V7_2};
+use rows::{Row, V4_5, V4_15, V4_16, V5_10, V6_1, V6_12, V7_2, V7_3};
 use sched::access::Path;
 use std::collections::{BTreeMap, BTreeSet};
 use units::Ps;
@@ -32,6 +32,7 @@ const VERSIONS: &[(&str, &[Row])] = &[
     ("v6.1", V6_1),
     ("v6.12", V6_12),
     ("v7.2", V7_2),
+    ("v7.3", V7_3),
 ];
 
 /// Priced functions that a version's source declares inline, or calls from only one place: their time counts as their

@@ -24,7 +24,7 @@ impl Schedstat<'_> {
         match self.formats {
             Formats::V4_5 | Formats::V4_15 | Formats::V5_10 | Formats::V6_1 => 15,
             Formats::V6_12 => 16,
-            Formats::V7_2 => 17,
+            Formats::V7_2 | Formats::V7_3 => 17,
         }
     }
 

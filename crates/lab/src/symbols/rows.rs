@@ -196,3 +196,5 @@ pub(super) const V7_2: &[Row] = &[
     ("", "do_unlinkat", "filename_unlinkat*"),
     ("", "do_renameat2", "filename_renameat2*"),
 ];
+
+pub(super) const V7_3: &[Row] = &[];

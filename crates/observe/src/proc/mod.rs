@@ -34,6 +34,8 @@ pub enum Formats {
     V6_12,
     /// v7.2.
     V7_2,
+    /// v7.3: the weight that a task has in the flat queue.
+    V7_3,
 }
 
 /// debug.c: SPLIT_NS(): milliseconds with six digits behind the point; the sign stands before whole milliseconds only, and a

@@ -154,7 +154,7 @@ impl<A: Arch> SchedDebug<'_, A> {
                 out.field("h_nr_queued", q.h_nr_running);
                 out.field("h_nr_delayed", q.h_nr_delayed);
             }
-            Formats::V7_2 => {
+            Formats::V7_2 | Formats::V7_3 => {
                 out.field("h_nr_runnable", runnable);
                 out.field("h_nr_queued", q.h_nr_running);
                 out.field("h_nr_idle", q.idle_h_nr_running);
@@ -223,12 +223,12 @@ impl<A: Arch> SchedDebug<'_, A> {
         match self.formats {
             Formats::V4_5 | Formats::V4_15 => {}
             Formats::V5_10 | Formats::V6_1 => out.field("util_est_enqueued", enqueued),
-            Formats::V6_12 | Formats::V7_2 => out.field("util_est", enqueued),
+            Formats::V6_12 | Formats::V7_2 | Formats::V7_3 => out.field("util_est", enqueued),
         }
         let (sign, runnable) = match self.formats {
             Formats::V4_5 => ("removed_", None),
             Formats::V4_15 => ("removed.", Some("removed.runnable_sum")),
-            Formats::V5_10 | Formats::V6_1 | Formats::V6_12 | Formats::V7_2 => {
+            Formats::V5_10 | Formats::V6_1 | Formats::V6_12 | Formats::V7_2 | Formats::V7_3 => {
                 ("removed.", Some("removed.runnable_avg"))
             }
         };
@@ -264,7 +264,7 @@ impl<A: Arch> SchedDebug<'_, A> {
         match self.formats {
             Formats::V4_5 => {}
             Formats::V4_15 => out.field("se->avg.runnable_load_avg", entity.avg.runnable_avg),
-            Formats::V5_10 | Formats::V6_1 | Formats::V6_12 | Formats::V7_2 => {
+            Formats::V5_10 | Formats::V6_1 | Formats::V6_12 | Formats::V7_2 | Formats::V7_3 => {
                 out.field("se->avg.runnable_avg", entity.avg.runnable_avg)
             }
         }
@@ -307,7 +307,7 @@ impl<A: Arch> SchedDebug<'_, A> {
         let tag = match self.formats {
             Formats::V4_5 => "",
             Formats::V4_15 => " S",
-            Formats::V5_10 | Formats::V6_1 | Formats::V6_12 | Formats::V7_2 => " S ",
+            Formats::V5_10 | Formats::V6_1 | Formats::V6_12 | Formats::V7_2 | Formats::V7_3 => " S ",
         };
         out.line("\nrunnable tasks:");
         if self.formats >= Formats::V6_12 {
@@ -324,7 +324,7 @@ impl<A: Arch> SchedDebug<'_, A> {
             Formats::V4_5 => 106,
             Formats::V4_15 => 107,
             Formats::V5_10 | Formats::V6_1 => 109,
-            Formats::V6_12 | Formats::V7_2 => 191,
+            Formats::V6_12 | Formats::V7_2 | Formats::V7_3 => 191,
         };
         out.line("-".repeat(dashes));
         for p in self.by_process().into_iter().filter(|&p| self.sched.task[p].cpu == cpu) {
@@ -375,7 +375,7 @@ impl<A: Arch> SchedDebug<'_, A> {
                 let blocked = counted(of.sum_block_runtime);
                 format!("{head} {switches:>9} {prio:>5} {waited:9} {ran:9} {slept:9} {blocked:9} {node} {group} {path}")
             }
-            Formats::V6_12 | Formats::V7_2 => {
+            Formats::V6_12 | Formats::V7_2 | Formats::V7_3 => {
                 let blocked = counted(of.sum_block_runtime);
                 let eligible = if self.sched.entity_eligible(se.cfs_rq, task.se) { 'E' } else { 'N' };
                 let custom = if se.custom_slice { 'S' } else { ' ' };

@@ -104,7 +104,7 @@ impl<A: Arch> TaskSched<'_, A> {
                 lines.count("se.avg.load_avg", avg.load_avg);
                 lines.count("se.avg.runnable_load_avg", avg.runnable_avg);
             }
-            Formats::V5_10 | Formats::V6_1 | Formats::V6_12 | Formats::V7_2 => {
+            Formats::V5_10 | Formats::V6_1 | Formats::V6_12 | Formats::V7_2 | Formats::V7_3 => {
                 lines.count("se.avg.load_sum", avg.load_sum);
                 lines.count("se.avg.runnable_sum", avg.runnable_sum);
                 lines.count("se.avg.util_sum", u64::from(avg.util_sum));
@@ -121,7 +121,7 @@ impl<A: Arch> TaskSched<'_, A> {
                 lines.count("se.avg.util_est.ewma", u64::from(avg.util_est.ewma));
                 lines.count("se.avg.util_est.enqueued", u64::from(enqueued))
             }
-            Formats::V6_12 | Formats::V7_2 => lines.count("se.avg.util_est", u64::from(enqueued)),
+            Formats::V6_12 | Formats::V7_2 | Formats::V7_3 => lines.count("se.avg.util_est", u64::from(enqueued)),
         }
     }
 

@@ -1,0 +1,5 @@
+//! v7.3 (2026), as Debian builds 7.3.4.
+
+use super::{Kernel, V7_2};
+
+pub const V7_3: Kernel = Kernel { name: "v7.3", ..V7_2 };
