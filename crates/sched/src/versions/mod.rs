@@ -245,7 +245,7 @@ behaviours! {
         smt_level, interval_weight, shared, llc_id,
     }
     entity: EntityRules {
-        pick, sleeper_vruntime, renormalise, waking_vruntime, min_vruntime_curr, min_vruntime_dequeue, long_sleeper,
+        pick, pick_levels, sleeper_vruntime, renormalise, waking_vruntime, min_vruntime_curr, min_vruntime_dequeue, long_sleeper,
         exec_start_reset, idle_sleeper, idle_slice, nr_latency, written_tunables, buddies_cleared, idle_left, group_idle, task_list,
         average_weights, lag_limit, delayed_lag, slice_protection, reweight, wakeup_preempt,
     }
