@@ -16,19 +16,18 @@ impl<A: Arch> Sched<A> {
     /// fair.c: find_new_ilb(). The CPU that is to balance for all others.
     fn find_new_ilb(&mut self) -> Option<CpuId> {
         self.read_nohz();
-        if self.kernel.balance.new_ilb == NewIlb::IdleCoreFirst {
-            return self.find_new_ilb_idle_core();
-        }
-        if self.tick_nohz_full_enabled() && self.kernel.isolation.ilb == IlbCpus::Housekeeping {
+        let new_ilb = self.kernel.balance.new_ilb;
+        let spares_some = self.tick_nohz_full_enabled() && self.kernel.isolation.ilb == IlbCpus::Housekeeping;
+        if spares_some && new_ilb != NewIlb::IdleCoreFirst {
             let mask = self.nohz.idle_cpus_mask.clone();
             return mask.iter().find(|&cpu| self.may_balance_for_others(cpu) && self.idle_cpu(cpu));
         }
-        match self.kernel.balance.new_ilb {
+        match new_ilb {
             NewIlb::FirstOfMask => {
                 let ilb = self.nohz.idle_cpus_mask.first()?;
                 self.idle_cpu(ilb).then_some(ilb)
             }
-            NewIlb::FirstIdle | NewIlb::IdleCoreFirst => {
+            NewIlb::FirstIdle => {
                 let mut from = 0;
                 loop {
                     let ilb = self.nohz.idle_cpus_mask.next_from(from)?;
@@ -38,6 +37,7 @@ impl<A: Arch> Sched<A> {
                     }
                 }
             }
+            NewIlb::IdleCoreFirst => self.find_new_ilb_idle_core(),
         }
     }
 
