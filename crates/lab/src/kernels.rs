@@ -219,6 +219,7 @@ mod tests {
             "v7.2",
             &["wake.wake_cap", "numa.locality_reset", "autogroup.default", "idle.governor", "frequency.deferred_steps"],
         ),
+        ("v7.3", &["wake.wake_cap", "autogroup.default", "idle.governor", "frequency.deferred_steps"]),
     ];
 
     #[test]
