@@ -9,8 +9,8 @@ use machine::hardware::Hardware;
 use machine::topology::Location;
 use observe::Schedstat;
 use observe::proc::{
-    DEFAULT_CGROUP_MODE, Formats, InterruptLine, SchedDebug, TaskSched, cgroup_mode_text, device_about,
-    interrupts_text, latency_text, pressure_text, readprofile_text, softirqs_text, task_schedstat,
+    Formats, InterruptLine, SchedDebug, TaskSched, cgroup_mode_text, device_about, interrupts_text, latency_text,
+    pressure_text, readprofile_text, softirqs_text, task_schedstat,
 };
 use os::irq::{Irq, IrqStat};
 use sched::access::Path;
@@ -211,7 +211,7 @@ pub(crate) fn read<const COSTS: bool>(
             let release = sim.sched.kernel.name.trim_start_matches('v');
             Ok(SchedDebug { sched: &sim.sched, formats, release, now, khz: cpu_khz }.to_string())
         }
-        ProcFile::CgroupMode => Ok(cgroup_mode_text(DEFAULT_CGROUP_MODE)),
+        ProcFile::CgroupMode => Ok(cgroup_mode_text(sim.sched.sysctl.cgroup_mode)),
         ProcFile::TaskSched(of) => {
             let sched = &sim.sched;
             let task = find(sched, of)?;

@@ -12,7 +12,7 @@ mod pressure;
 mod sched_debug;
 mod task_sched;
 
-pub use cgroup_mode::{DEFAULT_CGROUP_MODE, cgroup_mode_text};
+pub use cgroup_mode::cgroup_mode_text;
 pub(crate) use interrupts::SOFTIRQ_NAMES;
 pub use interrupts::{InterruptLine, device_about, interrupts_text, softirqs_text};
 pub use latency::{latency_text, readprofile_text};

@@ -351,10 +351,8 @@ impl<A: Arch> SchedDebug<'_, A> {
     }
 
     /// `se.h_load.weight`: what the task weighs among all tasks of its CPU, whose groups share one timeline since v7.3.
-    ///
-    /// Differs: it is what the task weighs in its group.
     fn weight_in_timeline(&self, p: TaskId) -> u64 {
-        self.sched.se[self.sched.task[p].se].load.weight
+        self.sched.competing_weight(self.sched.task[p].se)
     }
 
     /// debug.c: print_task().
@@ -392,7 +390,8 @@ impl<A: Arch> SchedDebug<'_, A> {
             }
             Formats::V6_12 | Formats::V7_2 | Formats::V7_3 => {
                 let blocked = counted(of.sum_block_runtime);
-                let eligible = if self.sched.entity_eligible(se.cfs_rq, task.se) { 'E' } else { 'N' };
+                let eligible =
+                    if self.sched.entity_eligible(self.sched.competes_on(task.se), task.se) { 'E' } else { 'N' };
                 let custom = if se.custom_slice { 'S' } else { ' ' };
                 let (deadline, slice) = (split_ns(se.deadline), split_ns(se.slice.into()));
                 format!(

@@ -26,6 +26,9 @@ pub enum CgroupMode {
 }
 
 impl CgroupMode {
+    /// The kernel's names for the values, in their order.
+    pub const NAMES: [&str; 5] = ["up", "smp", "concur", "max", "tasks"];
+
     /// What the tunable's value means; the kernel takes any other for the default.
     pub fn of(value: u64) -> CgroupMode {
         use CgroupMode::{Concur, Max, Smp, Tasks, Up};

@@ -39,7 +39,7 @@ pub mod balance;
 pub mod bandwidth;
 pub mod cache;
 mod cfs;
-mod cgroup_mode;
+pub mod cgroup_mode;
 mod class;
 pub mod cpu_load;
 mod delayed;
