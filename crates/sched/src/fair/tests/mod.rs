@@ -4,6 +4,7 @@ mod averages;
 mod bandwidth;
 mod eevdf;
 mod entities;
+mod flat;
 mod groups;
 mod lag;
 mod picks;
