@@ -9,9 +9,9 @@ use os::fs::FsRules;
 use os::hrtimer::PassedSleep;
 use os::irq::IrqRules;
 use os::memory::MigrationLimit;
-use os::pipe::{PipePages, PipeRoom, PipeRules, PipeSlots};
+use os::pipe::{PipePages, PipePolled, PipeRoom, PipeRules, PipeSlots};
 use os::preempt::Preempt;
-use os::workqueue::{UnboundPods, WorkerCounts};
+use os::workqueue::{UnboundPods, WorkerCounts, WorkerWakeup};
 use sched::fair::balance::NewidleDetach;
 use sched::versions::{self, Kernel, Setting, Switched};
 
@@ -41,7 +41,7 @@ const ELSEWHERE: &[(&str, OsRules, IdleRules, IrqRules, FsRules, FrequencyRules,
     ("v6.1", OsRules::V6_1, IdleRules::V6_1, IrqRules::V6_1, FsRules::V5_10, FrequencyRules::V6_1, Formats::V6_1),
     ("v6.12", OsRules::V6_12, IdleRules::V6_12, IrqRules::V6_12, FsRules::V5_10, FrequencyRules::V6_12, Formats::V6_12),
     ("v7.2", OsRules::V7_2, IdleRules::V7_2, IrqRules::V7_2, FsRules::V5_10, FrequencyRules::V7_2, Formats::V7_2),
-    ("v7.3", OsRules::V7_2, IdleRules::V7_2, IrqRules::V7_2, FsRules::V5_10, FrequencyRules::V7_2, Formats::V7_3),
+    ("v7.3", OsRules::V7_3, IdleRules::V7_2, IrqRules::V7_2, FsRules::V5_10, FrequencyRules::V7_3, Formats::V7_3),
 ];
 
 /// Kernels from before PREEMPT_DYNAMIC.
@@ -99,10 +99,12 @@ impl Build {
             self.os.slots.setting(),
             self.os.room.setting(),
             self.os.pages.setting(),
+            self.os.polled.setting(),
             self.os.passed_sleep.setting(),
             self.os.migration_limit.setting(),
             self.os.unbound.setting(),
             self.os.counts.setting(),
+            self.os.worker_wakeup.setting(),
         ]);
         settings.extend(self.idle.settings());
         settings.extend(self.irq.settings());
@@ -119,9 +121,11 @@ impl Build {
             PipeRules::KEY => return self.os.pipe.switch(value),
             UnboundPods::KEY => return self.os.unbound.switch(value),
             WorkerCounts::KEY => return self.os.counts.switch(value),
+            WorkerWakeup::KEY => return self.os.worker_wakeup.switch(value),
             PipeSlots::KEY => return self.os.slots.switch(value),
             PipeRoom::KEY => return self.os.room.switch(value),
             PipePages::KEY => return self.os.pages.switch(value),
+            PipePolled::KEY => return self.os.polled.switch(value),
             PassedSleep::KEY => return self.os.passed_sleep.switch(value),
             MigrationLimit::KEY => return self.os.migration_limit.switch(value),
             _ => {}
@@ -207,18 +211,25 @@ mod tests {
                 "epoll.wakeup",
             ],
         ),
-        ("v6.12", &["domains.newidle_history", "balance.hot_statistics", "idle.menu_rejected", "epoll.wakeup"]),
+        (
+            "v6.12",
+            &[
+                "domains.newidle_history",
+                "balance.hot_statistics",
+                "idle.menu_rejected",
+                "epoll.wakeup",
+                "frequency.deferred_steps",
+            ],
+        ),
     ];
-    /// What is as in an older kernel: it came back (`wake.wake_cap`, `frequency.deferred_steps`), a long-term release alone has the newer
+    /// What is as in an older kernel: it came back (`wake.wake_cap`), a long-term release alone has the newer
     /// (`numa.locality_reset`), or the kernel is built so.
     const AS_BEFORE: &[(&str, &[&str])] = &[
         ("v5.10", &["wake.wake_cap", "idle.governor"]),
         ("v6.1", &["wake.wake_cap", "idle.governor"]),
         ("v6.12", &["wake.wake_cap", "autogroup.default", "idle.governor"]),
-        (
-            "v7.2",
-            &["wake.wake_cap", "numa.locality_reset", "autogroup.default", "idle.governor", "frequency.deferred_steps"],
-        ),
+        ("v7.2", &["wake.wake_cap", "numa.locality_reset", "autogroup.default", "idle.governor"]),
+        ("v7.3", &["wake.wake_cap", "autogroup.default", "idle.governor"]),
     ];
 
     #[test]

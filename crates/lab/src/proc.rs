@@ -9,8 +9,8 @@ use machine::hardware::Hardware;
 use machine::topology::Location;
 use observe::Schedstat;
 use observe::proc::{
-    Formats, InterruptLine, SchedDebug, TaskSched, device_about, interrupts_text, latency_text, pressure_text,
-    readprofile_text, softirqs_text, task_schedstat,
+    Formats, InterruptLine, SchedDebug, TaskSched, cgroup_mode_text, device_about, interrupts_text, latency_text,
+    pressure_text, readprofile_text, softirqs_text, task_schedstat,
 };
 use os::irq::{Irq, IrqStat};
 use sched::access::Path;
@@ -35,6 +35,8 @@ pub enum ProcFile {
     TaskSchedstat(Written),
     /// `/proc/sched_debug`, `/sys/kernel/debug/sched/debug`
     SchedDebug,
+    /// `/sys/kernel/debug/sched/cgroup_mode`
+    CgroupMode,
     /// `/proc/latency_stats`
     LatencyStats,
     /// `/proc/PID/latency`
@@ -90,6 +92,11 @@ const FILES: &[Row] = &[
         name: "/sys/kernel/debug/sched/debug",
         kernels: Formats::V6_1..=Formats::V7_3,
         file: |_| ProcFile::SchedDebug,
+    },
+    Row {
+        name: "/sys/kernel/debug/sched/cgroup_mode",
+        kernels: Formats::V7_3..=Formats::V7_3,
+        file: |_| ProcFile::CgroupMode,
     },
 ];
 
@@ -204,6 +211,7 @@ pub(crate) fn read<const COSTS: bool>(
             let release = sim.sched.kernel.name.trim_start_matches('v');
             Ok(SchedDebug { sched: &sim.sched, formats, release, now, khz: cpu_khz }.to_string())
         }
+        ProcFile::CgroupMode => Ok(cgroup_mode_text(sim.sched.sysctl.cgroup_mode)),
         ProcFile::TaskSched(of) => {
             let sched = &sim.sched;
             let task = find(sched, of)?;
@@ -353,5 +361,9 @@ mod tests {
             error.contains("which v6.1 does not have") && error.contains("/sys/kernel/debug/sched/debug"),
             "{error}"
         );
+        let mode = Written::option("--file", "/sys/kernel/debug/sched/cgroup_mode");
+        assert_eq!(ProcFile::parse(&mode, &built("v7.3")).unwrap(), ProcFile::CgroupMode);
+        let error = ProcFile::parse(&mode, &built("v7.2")).unwrap_err().to_string();
+        assert!(error.contains("which v7.2 does not have"), "{error}");
     }
 }

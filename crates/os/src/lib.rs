@@ -27,7 +27,7 @@ use hrtimer::{PassedSleep, hrtimer_nanosleep};
 use memory::{Memory, MigrationLimit};
 use net::poll::EpollCall;
 use net::{Net, NetCall, NetRules, Socket};
-use pipe::{Pipe, PipeCall, PipeId, PipePages, PipeRoom, PipeRules, PipeSlots};
+use pipe::{Pipe, PipeCall, PipeId, PipePages, PipePolled, PipeRoom, PipeRules, PipeSlots};
 use preempt::Preempt;
 use process::Processes;
 use sched::access::Path;
@@ -48,6 +48,7 @@ pub struct OsRules {
     pub slots: PipeSlots,
     pub room: PipeRoom,
     pub pages: PipePages,
+    pub polled: PipePolled,
     pub passed_sleep: PassedSleep,
     /// A choice of the build or the command line.
     pub preempt: Preempt,
@@ -56,6 +57,7 @@ pub struct OsRules {
     pub pi: PiRules,
     pub unbound: workqueue::UnboundPods,
     pub counts: workqueue::WorkerCounts,
+    pub worker_wakeup: workqueue::WorkerWakeup,
 }
 
 /// Configured with the defaults of kernel/Kconfig.preempt (v4), or as Debian's kernels are (v5.10 and later).
@@ -65,6 +67,7 @@ impl OsRules {
         slots: PipeSlots::Mutex,
         room: PipeRoom::WasFull,
         pages: PipePages::One,
+        polled: PipePolled::Any,
         passed_sleep: PassedSleep::Sleeps,
         preempt: Preempt::None,
         migration_limit: MigrationLimit::PerWindow,
@@ -72,6 +75,7 @@ impl OsRules {
         pi: PiRules::V4_5,
         unbound: workqueue::UnboundPods::Node,
         counts: workqueue::WorkerCounts::Woken,
+        worker_wakeup: workqueue::WorkerWakeup::Locked,
     };
     pub const V4_15: OsRules = OsRules { net: NetRules::V4_15, pi: PiRules::V4_15, ..OsRules::V4_5 };
     pub const V4_16: OsRules = OsRules { net: NetRules::V4_16, ..OsRules::V4_15 };
@@ -100,6 +104,13 @@ impl OsRules {
         unbound: workqueue::UnboundPods::CacheShard,
         preempt: Preempt::Lazy,
         ..OsRules::V6_12
+    };
+
+    pub const V7_3: OsRules = OsRules {
+        pages: PipePages::Pool,
+        polled: PipePolled::EdgeTriggered,
+        worker_wakeup: workqueue::WorkerWakeup::Unlocked,
+        ..OsRules::V7_2
     };
 }
 

@@ -4,67 +4,22 @@
 //! page. A reader frees a page when it has drained it. The mutex is held during the copy. Its holder never sleeps in
 //! the simulated calls, so a contender always spins, as an optimistic spinner does while the owner runs.
 
+mod rules;
+
+pub use rules::{PipePages, PipePolled, PipeRoom, PipeRules, PipeSlots};
+
 use crate::wait::WaitQueue;
 use crate::{Os, Step, charge, paths};
+use rules::PIPE_PREALLOC_KEEP;
 use sched::access::Path;
 use sched::arch::Arch;
-use sched::behaviour;
 use sched::layout::Line;
 use sched::sched::{TaskId, TaskState, WakeFlags};
 use sched::scheduler::Scheduler;
 use std::collections::VecDeque;
 use units::{CpuId, prefetch, prefetch_lines, unlikely};
 
-behaviour! {
-    /// Who is woken when data or room appears.
-    pub enum PipeRules = "pipe.wait" {
-        Single = "single", since "v2.6.11", commit "",
-            "readers and writers share one queue; every write wakes all of it, so does a reader that drained a page";
-        Split = "split", since "v5.6", commit "0ddad21d3e99",
-            "readers and writers wait apart and exclusively; woken one by one, when a pipe was empty or full";
-    }
-}
-
-behaviour! {
-    /// What guards a pipe's head and tail beside its mutex.
-    pub enum PipeSlots = "pipe.slots" {
-        Mutex = "mutex", since "v2.6.11", commit "", "nothing";
-        RdWait = "rd-wait-lock", since "v5.5", commit "",
-            "the lock of the readers' queue, for each slot that is filled and each that is drained: for watch queues, whose notes come without the mutex (seen in v6.1's source; which commit of v5.5 began it was not looked up)";
-        MutexAgain = "mutex-again", since "v6.7", commit "478dbf121767", "nothing: that lock is for watch queues only (dfaabf916b1c for writers)";
-    }
-}
-
-behaviour! {
-    /// When a reader wakes writers who wait for room (where both wait apart, `pipe.wait=split`).
-    pub enum PipeRoom = "pipe.room" {
-        WasFull = "was-full", since "v5.6", commit "0ddad21d3e99", "when it found the pipe full, though it may be so still";
-        Drained = "drained", since "v6.14", commit "", "when it has drained a page of a full one (after v6.12, by v7.2)";
-    }
-}
-
-behaviour! {
-    /// Where the pages of a write come from.
-    pub enum PipePages = "pipe.pages" {
-        One = "one", since "v2.6.11", commit "", "a pipe keeps one that was drained; others are allocated under its mutex";
-        Ahead = "ahead", since "v7.2", commit "",
-            "a pipe keeps two; what is longer than a page allocates up to eight before it takes the mutex, and uses these first (after v6.12, by v7.2)";
-    }
-}
-
-impl PipePages {
-    /// How many drained pages a pipe keeps.
-    fn kept(self) -> u8 {
-        match self {
-            PipePages::One => 1,
-            PipePages::Ahead => 2,
-        }
-    }
-}
-
 pub const PAGE_SIZE: u64 = 4096;
-/// PIPE_PREALLOC_MAX.
-const PIPE_PREALLOC_MAX: u64 = 8;
 /// PIPE_DEF_BUFFERS.
 pub const PIPE_DEF_BUFFERS: usize = 16;
 
@@ -95,7 +50,7 @@ pub struct Pipe {
     /// The writers' own queue (split rules).
     wr_wait: WaitQueue,
     waiting_writers: u32,
-    /// How many pages are kept for the next write (`tmp_page`), and how many may be.
+    /// How many pages are kept for the next write (`tmp_page`, `prealloc` since v7.3), and how many are taken in.
     tmp_pages: u8,
     most_tmp_pages: u8,
     poll_usage: bool,
@@ -152,7 +107,7 @@ impl Os {
             wr_wait: WaitQueue::new(line(3)),
             waiting_writers: 0,
             tmp_pages: 0,
-            most_tmp_pages: self.rules.pages.kept(),
+            most_tmp_pages: self.rules.pages.room(),
             poll_usage: false,
             slots: self.rules.slots,
             room: self.rules.room,
@@ -257,11 +212,12 @@ impl Os {
         pipe: PipeId,
         registered: &mut bool,
     ) -> Step {
+        let polled = self.rules.polled;
         let pipe = &mut self.pipes[pipe.0 as usize];
         if !*registered {
             charge(sched, cpu, paths::SYS_POLL);
             pipe.wait.poll_wait(sched, cpu, task);
-            pipe.poll_usage = true;
+            pipe.poll_usage |= polled == PipePolled::Any;
             *registered = true;
         }
         charge(sched, cpu, paths::PIPE_POLL);
@@ -334,24 +290,33 @@ impl Pipe {
         self.tmp_pages = (self.tmp_pages + 1).min(self.most_tmp_pages);
     }
 
-    /// fs/pipe.c: anon_pipe_get_page_prealloc().
+    /// fs/pipe.c: anon_pipe_get_page_prealloc(), and anon_pipe_prefill_and_lock() up to where it locks.
+    #[doc(alias = "anon_pipe_prefill_and_lock")]
     fn anon_pipe_get_page_prealloc<S: Scheduler>(&self, sched: &mut S, cpu: CpuId, call: &mut PipeCall) {
-        if self.pages == PipePages::One || call.left <= PAGE_SIZE {
-            return;
-        }
-        call.prealloc = call.left.div_ceil(PAGE_SIZE).min(PIPE_PREALLOC_MAX) as u8;
+        call.prealloc = self.pages.ahead(call.left, self.tmp_pages);
         for _ in 0..call.prealloc {
             charge(sched, cpu, paths::PIPE_BUF_ALLOC);
+            call.took_page = true;
         }
-        call.took_page = true;
     }
 
-    /// fs/pipe.c: anon_pipe_refill_tmp_pages(), and anon_pipe_free_pages() of those that the pipe does not keep.
+    /// fs/pipe.c: anon_pipe_refill_tmp_pages(), and anon_pipe_free_pages() of those that the pipe does not keep; since
+    /// v7.3 anon_pipe_prealloc_push() of what was allocated in advance, as soon as the mutex is held.
     /// Differs: freeing them takes no time.
     #[doc(alias = "anon_pipe_free_pages")]
+    #[doc(alias = "anon_pipe_prealloc_push")]
     fn anon_pipe_refill_tmp_pages(&mut self, call: &mut PipeCall) {
         for _ in 0..std::mem::take(&mut call.prealloc) {
             self.anon_pipe_put_page();
+        }
+    }
+
+    /// fs/pipe.c: what anon_pipe_trim_and_unlock() keeps at the end of a call.
+    #[inline(always)]
+    #[doc(alias = "anon_pipe_trim_and_unlock")]
+    fn trim(&mut self) {
+        if self.pages == PipePages::Pool {
+            self.tmp_pages = self.tmp_pages.min(PIPE_PREALLOC_KEEP);
         }
     }
 
@@ -522,6 +487,7 @@ impl Pipe {
             return wait_exclusive(&mut self.wait, sched, cpu, task, call);
         }
         let next_reader = woke_from_sleep && !self.bufs.is_empty();
+        self.trim();
         self.unlock(sched, cpu);
         if call.was_full_or_empty {
             self.wr_wait.wake_up(sched, cpu, WakeFlags::SYNC, 1);
@@ -548,6 +514,9 @@ impl Pipe {
             self.anon_pipe_get_page_prealloc(sched, cpu, call);
         }
         self.enter(sched, cpu, task, call, true);
+        if self.pages == PipePages::Pool {
+            self.anon_pipe_refill_tmp_pages(call);
+        }
         call.was_full_or_empty |= self.bufs.is_empty();
         let woke_from_sleep = std::mem::take(&mut call.asleep);
         if !woke_from_sleep {
@@ -567,6 +536,7 @@ impl Pipe {
             return wait_exclusive(&mut self.wr_wait, sched, cpu, task, call);
         }
         self.anon_pipe_refill_tmp_pages(call);
+        self.trim();
         let next_writer = woke_from_sleep && self.bufs.len() < PIPE_DEF_BUFFERS;
         self.unlock(sched, cpu);
         if call.was_full_or_empty || self.poll_usage {

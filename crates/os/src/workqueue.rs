@@ -12,37 +12,21 @@
 //! does, and [`UNBOUND_WORKERS`] for each pod. Absent: the creation of workers on demand, rescuers, CPU-intensive work, limits of queues (`max_active`) but
 //! for that of one ([`Workqueues::conversion_active`]), pods that change as CPUs go and come.
 
+mod rules;
+#[cfg(test)]
+mod tests;
+
+pub use rules::{UnboundPods, WorkerCounts, WorkerWakeup};
+
 use crate::block::BioId;
 use crate::kthread::driver_waits;
-use crate::{Os, Step, charge, paths};
+use crate::{Os, OsRules, Step, charge, paths};
 use sched::arch::Arch;
-use sched::behaviour;
 use sched::layout::Line;
 use sched::sched::{TaskId, TaskState, WakeFlags};
 use sched::scheduler::Scheduler;
 use std::collections::VecDeque;
 use units::{CpuId, CpuMask, Ns};
-
-behaviour! {
-    /// Which CPUs share a pool of unbound workers, and where those run.
-    pub enum UnboundPods = "workqueue.unbound" {
-        Node = "node", since "v3.10", commit "4c16bd327c74", "those of a NUMA node, where its workers stay";
-        Cache = "cache", since "v6.6", commit "8639ecebc9b1",
-            "those of a last level cache (WQ_AFFN_CACHE); its workers may run everywhere, and are woken there";
-        CacheShard = "cache-shard", since "v7.2", commit "",
-            "the same of up to a dozen cores of such a cache (WQ_AFFN_CACHE_SHARD), eight where they come out even (after v6.12, by v7.2)";
-    }
-}
-
-behaviour! {
-    /// From when on a worker of a bound pool counts again that slept in the middle of its work. While one counts, no other is asked.
-    pub enum WorkerCounts = "workqueue.counts" {
-        Woken = "woken", since "v2.6.36", commit "e22bee782b3b",
-            "since it was woken (wq_worker_waking_up()): what comes before it runs is left to it";
-        Running = "running", since "v5.2", commit "6d25be5782e4",
-            "since it runs (wq_worker_running()): until then another one may be asked";
-    }
-}
 
 /// workqueue.c: wq_cache_shard_size: the approximate number of cores of a shard.
 const CACHE_SHARD_SIZE: usize = 8;
@@ -165,23 +149,63 @@ impl Pool {
         self.running + woken
     }
 
-    /// workqueue.c: kick_pool(), wake_up_worker() until v6.5: if there is work and none of the pool's workers runs
-    /// (need_more_worker()), wakes the first idle worker, which is the last that became idle. The worker stays on the
-    /// idle list until it runs, so another call does no harm.
-    #[doc(alias = "wake_up_worker")]
-    fn kick_pool<S: Scheduler>(&mut self, sched: &mut S, cpu: CpuId, counts: WorkerCounts) {
+    /// workqueue.c: kick_pool_pick(): if there is work and none of the pool's workers runs (need_more_worker()), the
+    /// first idle worker, which is the last that became idle. The worker stays on the idle list until it runs, so
+    /// another call does no harm.
+    fn kick_pool_pick<S: Scheduler>(&mut self, sched: &mut S, cpu: CpuId, counts: WorkerCounts) -> Option<Picked> {
         if self.items.is_empty() || self.nr_running(sched, counts) > 0 {
-            return;
+            return None;
         }
-        let Some(&first) = self.idle.last() else { return };
+        let first = *self.idle.last()?;
         if let Some(at) = self.new.iter().position(|&worker| worker == first) {
             self.new.remove(at);
-            return sched.wake_up_new_task(cpu, first);
+            return Some(Picked::New(first));
         }
         if let Some(pod) = &self.pod {
             sched.set_wake_cpu_within(cpu, first, pod);
         }
-        sched.wake(cpu, first, WakeFlags::NONE);
+        Some(Picked::Asleep(first))
+    }
+
+    /// workqueue.c: kick_pool(), wake_up_worker() until v6.5: wakes that worker.
+    #[doc(alias = "wake_up_worker")]
+    fn kick_pool<S: Scheduler>(&mut self, sched: &mut S, cpu: CpuId, counts: WorkerCounts) {
+        if let Some(picked) = self.kick_pool_pick(sched, cpu, counts) {
+            picked.wake(sched, cpu);
+        }
+    }
+
+    /// Lets go of the pool's lock, and wakes a worker if there is need: under the lock or after it.
+    fn kick_and_unlock<S: Scheduler>(&mut self, sched: &mut S, cpu: CpuId, rules: &OsRules) {
+        let picked = self.kick_pool_pick(sched, cpu, rules.counts);
+        match (rules.worker_wakeup, picked) {
+            (WorkerWakeup::Locked, Some(worker)) => {
+                worker.wake(sched, cpu);
+                sched.arch_mut().unlock(cpu, self.line);
+            }
+            (_, picked) => {
+                sched.arch_mut().unlock(cpu, self.line);
+                picked.into_iter().for_each(|worker| worker.wake(sched, cpu));
+            }
+        }
+    }
+}
+
+/// The worker that a pool wakes.
+enum Picked {
+    /// It has never run.
+    New(TaskId),
+    Asleep(TaskId),
+}
+
+impl Picked {
+    fn wake<S: Scheduler>(self, sched: &mut S, cpu: CpuId) {
+        match self {
+            Picked::New(worker) => sched.wake_up_new_task(cpu, worker),
+            Picked::Asleep(worker) => {
+                sched.wake(cpu, worker, WakeFlags::NONE);
+            }
+        }
     }
 }
 
@@ -273,8 +297,7 @@ impl Os {
         charge(sched, cpu, paths::QUEUE_WORK);
         sched.arch_mut().lock(cpu, pool.line);
         pool.items.push_back(work);
-        pool.kick_pool(sched, cpu, self.rules.counts);
-        sched.arch_mut().unlock(cpu, pool.line);
+        pool.kick_and_unlock(sched, cpu, &self.rules);
     }
 
     /// The same for a conversion of ext4's: while one is active, further ones are not put into a pool.
@@ -357,13 +380,11 @@ impl Os {
         worker.works = work.is_some();
         if worker.works {
             pool.running += u32::from(pool.bound);
-            pool.kick_pool(sched, cpu, self.rules.counts);
+            pool.kick_and_unlock(sched, cpu, &self.rules);
+            charge(sched, cpu, paths::PROCESS_ONE_WORK);
         } else {
             pool.idle.push(task);
-        }
-        sched.arch_mut().unlock(cpu, pool.line);
-        if worker.works {
-            charge(sched, cpu, paths::PROCESS_ONE_WORK);
+            sched.arch_mut().unlock(cpu, pool.line);
         }
         work
     }
@@ -415,143 +436,4 @@ fn dbs_work<S: Scheduler>(sched: &mut S, cpu: CpuId, policy: u16, until: Option<
         Step::Done(0)
     });
     (Work::Dbs { policy, until: Some(until) }, step)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::OsRules;
-    use sched::core::{Boot, Sched, TaskInit};
-    use sched::cpu_topology::CpuTopology;
-    use sched::sched::ROOT_TASK_GROUP;
-    use sched::trace::Ipi;
-    use sched::versions::V4_15;
-
-    /// Time stands still, and messages are dropped.
-    struct Still;
-
-    impl Arch for Still {
-        fn sched_clock(&self, _cpu: CpuId) -> Ns {
-            Ns::from_ms(1_000)
-        }
-        fn send_ipi(&mut self, _from: CpuId, _to: CpuId, _ipi: Ipi) {}
-        fn wake_polling_idle(&mut self, _from: CpuId, _to: CpuId) {}
-    }
-
-    const CPU: CpuId = CpuId(0);
-
-    /// Two CPUs whose unbound pool has two workers that have never run; the second is the first idle one.
-    fn machine() -> (Sched<Still>, Os, PoolId, [TaskId; 2]) {
-        let mut sched = Sched::new(Still, Boot::new(V4_15, CpuTopology::symmetric(1, 1, 1, 2, 1), 250));
-        let mut os = Os::new(OsRules::V4_15, 250);
-        let specs = os.workqueue_init(&[[CPU, CpuId(1)].into_iter().collect()]);
-        let pool = specs.last().expect("unbound workers come last").pool;
-        let workers = ["first", "second"].map(|comm| {
-            let comm = comm.to_string();
-            let init = TaskInit { comm, attr: None, cpus_allowed: None, mm: 0, group: ROOT_TASK_GROUP };
-            let task = sched.fork(CPU, init).expect("an ordinary task");
-            os.new_worker(pool, task);
-            task
-        });
-        (sched, os, pool, workers)
-    }
-
-    #[test]
-    fn the_first_idle_worker_is_asked_until_it_runs_and_then_asks_the_next() {
-        let (mut sched, mut os, pool, [next, first]) = machine();
-        for _ in 0..2 {
-            os.queue_work(&mut sched, CPU, Queue::Unbound, Work::Requeue);
-            assert_eq!(os.workqueues.pool(pool).new, [next], "only {first:?} has been asked");
-        }
-        let mut worker = Worker::new(pool);
-        assert_eq!(os.next_work(&mut sched, CPU, first, &mut worker), Some(Work::Requeue));
-        assert_eq!(os.workqueues.pool(pool).new, []);
-        assert_eq!(os.workqueues.pool(pool).idle, [next], "it is idle until it runs");
-        assert_eq!(os.next_work(&mut sched, CPU, first, &mut worker), Some(Work::Requeue));
-        assert_eq!(os.next_work(&mut sched, CPU, first, &mut worker), None);
-        assert_eq!(os.workqueues.pool(pool).idle, [next, first], "whoever becomes idle is the first to be asked");
-    }
-
-    #[test]
-    fn conversions_of_ext4_are_done_one_at_a_time() {
-        let (mut sched, mut os, pool, [other, first]) = machine();
-        let [one, two, three] = [0, 1, 2].map(BioId);
-        for bio in [one, two, three] {
-            os.queue_conversion(&mut sched, CPU, bio);
-        }
-        let mut workers = [Worker::new(pool), Worker::new(pool)];
-        assert_eq!(os.next_work(&mut sched, CPU, first, &mut workers[0]), Some(Work::ConvertUnwritten(one)));
-        assert_eq!(os.next_work(&mut sched, CPU, other, &mut workers[1]), None, "though it sleeps there");
-        for bio in [two, three] {
-            os.conversion_done(pool);
-            assert_eq!(os.next_work(&mut sched, CPU, first, &mut workers[0]), Some(Work::ConvertUnwritten(bio)));
-        }
-        // Meanwhile the work of other queues is done.
-        os.queue_work(&mut sched, CPU, Queue::Unbound, Work::Requeue);
-        assert_eq!(os.next_work(&mut sched, CPU, other, &mut workers[1]), Some(Work::Requeue));
-        os.conversion_done(pool);
-        assert_eq!(os.next_work(&mut sched, CPU, first, &mut workers[0]), None);
-        os.queue_conversion(&mut sched, CPU, one);
-        assert_eq!(os.next_work(&mut sched, CPU, other, &mut workers[1]), Some(Work::ConvertUnwritten(one)));
-    }
-
-    #[test]
-    fn of_a_bound_pools_workers_one_goes_on() {
-        let (mut sched, mut os, _, [one, other]) = machine();
-        let id = os.workqueues.id(Queue::Bound, CPU);
-        let mut workers = [Worker::new(id), Worker::new(id)];
-        for _ in 0..3 {
-            os.queue_work(&mut sched, CPU, Queue::Bound, Work::Requeue);
-        }
-        assert!(os.next_work(&mut sched, CPU, one, &mut workers[0]).is_some());
-        os.wq_worker_sleeping(&mut sched, CPU, one, id);
-        assert!(os.next_work(&mut sched, CPU, other, &mut workers[1]).is_some());
-        // The worker that slept in its work goes on with it; the other one leaves the rest to it.
-        os.wq_worker_running(one, id);
-        assert!(os.next_work(&mut sched, CPU, other, &mut workers[1]).is_none());
-        assert!(os.next_work(&mut sched, CPU, one, &mut workers[0]).is_some());
-    }
-
-    #[test]
-    fn who_sleeps_in_the_middle_of_its_work_has_the_next_worker_asked_for_the_rest() {
-        for (queued, asked) in [(1, false), (2, true)] {
-            let (mut sched, mut os, _, [one, other]) = machine();
-            let id = os.workqueues.id(Queue::Bound, CPU);
-            for _ in 0..queued {
-                os.queue_work(&mut sched, CPU, Queue::Bound, Work::Requeue);
-            }
-            let mut worker = Worker::new(id);
-            assert!(os.next_work(&mut sched, CPU, one, &mut worker).is_some());
-            os.new_worker(id, other);
-            os.wq_worker_sleeping(&mut sched, CPU, one, id);
-            assert_eq!(os.workqueues.pool(id).new.is_empty(), asked, "{queued} pieces of work");
-        }
-    }
-
-    #[test]
-    fn a_worker_that_was_woken_is_waited_for_or_not() {
-        for (counts, asked) in [(WorkerCounts::Woken, false), (WorkerCounts::Running, true)] {
-            let (mut sched, mut os, _, [one, other]) = machine();
-            os.rules.counts = counts;
-            // It runs, sleeps in the middle of its work and is woken.
-            sched.wake_up_new_task(CPU, one);
-            let cpu = sched.task_cpu(one);
-            let id = os.workqueues.id(Queue::Bound, cpu);
-            os.new_worker(id, other);
-            assert_eq!(Scheduler::schedule(&mut sched, cpu, false), Some(one));
-            os.workqueues.pool(id).running = 1;
-            sched.set_current_state(cpu, TaskState::Uninterruptible);
-            os.wq_worker_sleeping(&mut sched, cpu, one, id);
-            assert_eq!(Scheduler::schedule(&mut sched, cpu, false), None);
-            assert_eq!(os.workqueues.pool(id).nr_running(&sched, counts), 0, "it sleeps");
-            assert!(sched.wake(cpu, one, WakeFlags::NONE));
-            os.queue_work(&mut sched, cpu, Queue::Bound, Work::Requeue);
-            assert_eq!(os.workqueues.pool(id).new.is_empty(), asked, "{counts:?}");
-            // When it runs, it counts as the running worker.
-            os.wq_worker_running(one, id);
-            let mut worker = Worker { works: true, ..Worker::new(id) };
-            assert_eq!(os.next_work(&mut sched, cpu, one, &mut worker), Some(Work::Requeue));
-            assert_eq!(os.workqueues.pool(id).asleep, []);
-        }
-    }
 }

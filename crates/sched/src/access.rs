@@ -504,6 +504,14 @@ impl<A: Arch> Sched<A> {
         *load_avg = load_avg.wrapping_add_signed(delta);
     }
 
+    /// `atomic_long_add(delta, &tg->runnable_avg)`, which lies beside `load_avg`.
+    #[inline]
+    pub(crate) fn tg_runnable_avg_add(&mut self, tg: TgId, delta: i64) {
+        self.arch.atomic(self.this_cpu, self.layout.task_group(tg, TaskGroupField::LoadAvg));
+        let runnable_avg = &mut self.tg[tg].runnable_avg;
+        *runnable_avg = runnable_avg.wrapping_add_signed(delta);
+    }
+
     /// `raw_spin_lock(&cfs_b->lock)`: a group's bandwidth pool. Every CPU of the group takes this line for every slice.
     #[inline]
     pub(crate) fn cfs_b_lock(&mut self, tg: TgId) {

@@ -207,6 +207,8 @@ pub struct SchedEntity {
     pub vlag: i64,
     /// The vruntime up to which the entity is protected from preemption while it runs (v6.17).
     pub vprot: u64,
+    /// A task's weight among all tasks of its CPU, where they compete on the root queue (v7.3).
+    pub h_load: LoadWeight,
 }
 
 /// sched.h: struct sched_statistics. Times in nanoseconds.
@@ -362,6 +364,7 @@ pub struct CfsRq {
     pub nr_running: u32,
     #[doc(alias = "h_nr_queued")]
     pub h_nr_running: u32,
+    #[doc(alias = "h_curr")]
     pub curr: Option<SeId>,
     /// [`Layout::first_of_cfs_rq`](crate::layout::Layout::first_of_cfs_rq).
     pub first_byte: u32,
@@ -412,6 +415,11 @@ pub struct CfsRq {
     pub last_h_load_update: u64,
     pub h_load_next: Option<SeId>,
     pub nr_spread_over: u32,
+    /// On a root queue where all tasks of the CPU compete (v7.3), the one that runs; `curr` is its entity on this level. The kernel's
+    /// names are `curr` and `h_curr`.
+    pub flat_curr: Option<SeId>,
+    /// What the group's `runnable_avg` has of this queue (v7.3).
+    pub tg_runnable_avg_contrib: u64,
     /// Neighbours on `rq.leaf_cfs_rq_list`.
     pub leaf_cfs_rq_list: Links,
 }
@@ -445,6 +453,8 @@ pub struct TaskGroup {
     pub idle: bool,
     pub cfs_bandwidth: CfsBandwidth,
     pub ticks: GroupTicks,
+    /// Sum of its queues' averages of runnable tasks, in 1024ths (v7.3).
+    pub runnable_avg: u64,
 }
 
 /// What the idle task of a CPU remembers as a waker: `current` is the idle task when an interrupt wakes a task on an idle CPU.

@@ -1,5 +1,5 @@
 //! kernel/sysctl.c and sched/debug.c: the scheduler's run-time tunables: default, unit and meaning in one line each. The kernel
-//! version decides which exist, and under what name ([`V4`], [`V4_10`], [`V5_10`], [`V6_1`], [`V6_12`], [`V7_2`]): until v5.12 they are
+//! version decides which exist, and under what name ([`V4`], [`V4_10`], [`V5_10`], [`V6_1`], [`V6_12`], [`V7_2`], [`V7_3`]): until v5.12 they are
 //! sysctls, later most of them are files below `/sys/kernel/debug`.
 //!
 //! Absent: `sched_tunable_scaling`; the factor stays the logarithmic one.
@@ -98,6 +98,7 @@ tunables! {
     llc_epoch_affinity_timeout: default 5, 0..=4294967295 "epochs", None, "a process that has not looked for so long prefers no cache any more";
     llc_overaggr_pct: default 50, 0..=4294967295 "%", None, "use of a cache's CPUs from which on it is too much; half as much again where cores have one thread";
     llc_imb_pct: default 20, 0..=4294967295 "%", None, "by how much more a preferred cache may be used than another";
+    cgroup_mode: default 2, 0..=4 "mode", None, "what a group weighs: 0 up: each CPU's part its shares; 1 smp: all together; 2 concur: times the CPUs it keeps busy; 3 max: times all CPUs, at most nice -20; 4 tasks: times its tasks";
     sched_uclamp_util_min_rt_default: default 1024, 0..=1024 "capacity", None, "a real-time task's lower clamp if it asks for none";
 }
 
@@ -284,6 +285,39 @@ pub const V7_2: TunableNames = &[
     ("sched/llc_balancing/imb_pct", Tunable::llc_imb_pct),
 ];
 
+/// sched_init_debug() and the tables of sysctls of v7.3.
+pub const V7_3: TunableNames = &[
+    ("sched/base_slice_ns", Tunable::sched_base_slice),
+    ("sched/cgroup_mode", Tunable::cgroup_mode),
+    ("sched/migration_cost_ns", Tunable::sched_migration_cost),
+    ("sched/nr_migrate", Tunable::sched_nr_migrate),
+    ("kernel.sched_cfs_bandwidth_slice_us", Tunable::sched_cfs_bandwidth_slice),
+    ("kernel.sched_energy_aware", Tunable::sched_energy_aware),
+    ("x86/sched_itmt_enabled", Tunable::sched_itmt_enabled),
+    ("kernel.sched_util_clamp_min", Tunable::sched_uclamp_util_min),
+    ("kernel.sched_util_clamp_max", Tunable::sched_uclamp_util_max),
+    ("kernel.sched_util_clamp_min_rt_default", Tunable::sched_uclamp_util_min_rt_default),
+    ("kernel.sched_autogroup_enabled", Tunable::sched_autogroup_enabled),
+    ("kernel.sched_rt_period_us", Tunable::sched_rt_period),
+    ("kernel.sched_rt_runtime_us", Tunable::sched_rt_runtime),
+    ("kernel.sched_rr_timeslice_ms", Tunable::sched_rr_timeslice),
+    ("kernel.sched_deadline_period_max_us", Tunable::sched_dl_period_max),
+    ("kernel.sched_deadline_period_min_us", Tunable::sched_dl_period_min),
+    ("kernel.sched_schedstats", Tunable::sched_schedstats),
+    ("kernel.latencytop", Tunable::latencytop),
+    ("kernel.numa_balancing", Tunable::numa_balancing),
+    ("sched/numa_balancing/scan_delay_ms", Tunable::numa_balancing_scan_delay),
+    ("sched/numa_balancing/scan_period_min_ms", Tunable::numa_balancing_scan_period_min),
+    ("sched/numa_balancing/scan_period_max_ms", Tunable::numa_balancing_scan_period_max),
+    ("sched/numa_balancing/scan_size_mb", Tunable::numa_balancing_scan_size),
+    ("sched/llc_balancing/enabled", Tunable::sched_cache_user),
+    ("sched/llc_balancing/aggr_tolerance", Tunable::llc_aggr_tolerance),
+    ("sched/llc_balancing/epoch_period", Tunable::llc_epoch_period),
+    ("sched/llc_balancing/epoch_affinity_timeout", Tunable::llc_epoch_affinity_timeout),
+    ("sched/llc_balancing/overaggr_pct", Tunable::llc_overaggr_pct),
+    ("sched/llc_balancing/imb_pct", Tunable::llc_imb_pct),
+];
+
 /// A tunable's name without its directory, which users may omit.
 pub fn short_name(name: &str) -> &str {
     let places = ["kernel.", "sched/", "x86/"];
@@ -347,7 +381,7 @@ mod tests {
 
     #[test]
     fn names_are_unique_within_a_version_even_shortened() {
-        for names in [V4, V4_10, V6_1, V6_12, V7_2] {
+        for names in [V4, V4_10, V6_1, V6_12, V7_2, V7_3] {
             let mut short: Vec<_> = names.iter().map(|(name, _)| short_name(name)).collect();
             short.sort_unstable();
             short.dedup();

@@ -302,14 +302,18 @@ fn pages_allocated(pages: PipePages, bytes: u64) -> [(usize, bool); 2] {
 }
 
 #[test]
-fn long_writes_allocate_their_pages_ahead_in_v7_2_and_pipes_keep_two() {
-    use PipePages::{Ahead, One};
+fn long_writes_allocate_their_pages_ahead_in_v7_2_and_all_in_v7_3_and_pipes_keep_two() {
+    use PipePages::{Ahead, One, Pool};
     assert_eq!(pages_allocated(One, 100), [(1, false), (0, false)]);
     assert_eq!(pages_allocated(Ahead, 100), [(1, false), (0, false)]);
     assert_eq!(pages_allocated(One, 3 * PAGE_SIZE), [(3, false), (2, false)]);
     assert_eq!(pages_allocated(Ahead, 3 * PAGE_SIZE), [(3, true), (3, true)]);
     // Eight ahead, four more of which the second time two were kept.
     assert_eq!(pages_allocated(Ahead, 12 * PAGE_SIZE), [(12, true), (10, true)]);
+    // v7.3: short ones too, but nobody allocates ahead what was kept: two.
+    assert_eq!(pages_allocated(Pool, 100), [(1, true), (0, false)]);
+    assert_eq!(pages_allocated(Pool, 3 * PAGE_SIZE), [(3, true), (1, true)]);
+    assert_eq!(pages_allocated(Pool, 12 * PAGE_SIZE), [(12, true), (10, true)]);
 }
 
 /// How often each of two sends to a reader who sleeps looks at the reader, who does not run meanwhile.

@@ -12,6 +12,7 @@ use crate::setup::{ChangeSetup, KernelSetup};
 use machine::description::nearest_name;
 use machine::idle::Governor;
 use os::preempt::Preempt;
+use sched::fair::cgroup_mode::CgroupMode;
 use sched::features::{Feature, Features};
 use sched::stats::Schedstats;
 use sched::sysctl::{RUNTIME_UNLIMITED, Sysctl, Tunable, short_name};
@@ -356,6 +357,11 @@ impl Arm {
         let (low, high) = tunable.row().range;
         let number = match value.text.as_str() {
             "-1" if tunable == Tunable::sched_rt_runtime => RUNTIME_UNLIMITED,
+            // Its file takes words only.
+            word if tunable == Tunable::cgroup_mode => match CgroupMode::NAMES.iter().position(|name| *name == word) {
+                Some(mode) => mode as u64,
+                None => return Err(value.unknown("mode", CgroupMode::NAMES)),
+            },
             _ => value.whole(name, low, high)?,
         };
         if tunable == Tunable::sched_schedstats {

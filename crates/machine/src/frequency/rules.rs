@@ -61,8 +61,9 @@ behaviour! {
     pub enum DeferredSteps = "frequency.deferred_steps" {
         Lost = "lost", since "v2.6.12", commit "", "a sample after a sleep is one";
         Counted = "counted", since "v4.15", commit "", "it steps down once for each period that was slept through (after v4.5, by v4.15)";
-        CountedWhereIdle = "counted-where-idle", since "v6.12.y", commit "",
-            "the same, unless the whole sample, sleep and all, was busier than down_threshold (the tree is 6.12.117; 7.2.13 does not have it)";
+        /// 6.12.y has it too (the tree is 6.12.117), 7.2.13 has not.
+        CountedWhereIdle = "counted-where-idle", since "v7.3", commit "",
+            "the same, unless the whole sample, sleep and all, was busier than down_threshold";
     }
 }
 
@@ -254,6 +255,7 @@ impl FrequencyRules {
         ..FrequencyRules::V5_10
     };
 
+    /// As in 6.12.117, which is newer in `deferred_steps` than v6.12 itself.
     pub const V6_12: FrequencyRules = FrequencyRules {
         transition_delay: TransitionDelay::HalfMore,
         deferred_steps: DeferredSteps::CountedWhereIdle,
@@ -267,6 +269,9 @@ impl FrequencyRules {
         deferred_steps: DeferredSteps::Counted,
         ..FrequencyRules::V6_12
     };
+
+    pub const V7_3: FrequencyRules =
+        FrequencyRules { deferred_steps: DeferredSteps::CountedWhereIdle, ..FrequencyRules::V7_2 };
 
     /// Every behaviour, with this kernel's choice.
     pub fn settings(&self) -> [sched::versions::Setting; 15] {

@@ -3,12 +3,16 @@
 //! `/proc/schedstat` is in `crate::schedstat`. Where a file shows something that is not modelled (clocks that are not
 //! stable, memory policies), it shows what such a machine without load would.
 
+#[cfg(test)]
+mod between_versions;
+mod cgroup_mode;
 mod interrupts;
 mod latency;
 mod pressure;
 mod sched_debug;
 mod task_sched;
 
+pub use cgroup_mode::cgroup_mode_text;
 pub(crate) use interrupts::SOFTIRQ_NAMES;
 pub use interrupts::{InterruptLine, device_about, interrupts_text, softirqs_text};
 pub use latency::{latency_text, readprofile_text};
@@ -34,7 +38,7 @@ pub enum Formats {
     V6_12,
     /// v7.2.
     V7_2,
-    /// v7.3: the weight that a task has in the flat queue.
+    /// v7.3: `h_load`, and the weight of a task among all of its CPU; three counters that never counted are gone.
     V7_3,
 }
 

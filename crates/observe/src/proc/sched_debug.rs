@@ -168,6 +168,9 @@ impl<A: Arch> SchedDebug<'_, A> {
         self.averages(out, cfs);
         out.field("tg_load_avg_contrib", q.tg_load_avg_contrib);
         out.field("tg_load_avg", self.sched.tg[q.tg].load_avg);
+        if self.formats >= Formats::V7_3 {
+            out.field("h_load", q.h_load);
+        }
         out.field("throttled", u8::from(self.sched.cfs_rq_throttled(cfs)));
         out.field("throttle_count", q.throttle_count);
         self.print_cfs_group_stats(out, cpu, q.tg);
@@ -311,8 +314,9 @@ impl<A: Arch> SchedDebug<'_, A> {
         };
         out.line("\nrunnable tasks:");
         if self.formats >= Formats::V6_12 {
+            let weight = if self.formats >= Formats::V7_3 { "     weight" } else { "" };
             out.line(format!(
-                "{tag}           task   PID       vruntime   eligible    deadline             slice          sum-exec      \
+                "{tag}           task   PID{weight}       vruntime   eligible    deadline             slice          sum-exec      \
                  switches  prio         wait-time        sum-sleep       sum-block  node   group-id  group-path"
             ));
         } else {
@@ -346,6 +350,11 @@ impl<A: Arch> SchedDebug<'_, A> {
         tasks.into_iter().map(|(.., p)| p).collect()
     }
 
+    /// `se.h_load.weight`: what the task weighs among all tasks of its CPU, whose groups share one timeline since v7.3.
+    fn weight_in_timeline(&self, p: TaskId) -> u64 {
+        self.sched.competing_weight(self.sched.task[p].se)
+    }
+
     /// debug.c: print_task().
     fn print_task(&self, out: &mut Block, cpu: CpuId, p: TaskId) {
         let (task, cold) = (&self.sched.task[p], &self.sched.task_cold[p]);
@@ -359,7 +368,11 @@ impl<A: Arch> SchedDebug<'_, A> {
         };
         let gap = if self.formats >= Formats::V5_10 { " " } else { "" };
         let (comm, pid, prio, switches) = (cut_comm(&cold.comm), cold.pid, task.prio, task.nvcsw + task.nivcsw);
-        let head = format!("{state}{gap}{comm:>15} {pid:>5} {:9}", split_ns(se.vruntime));
+        let weight = match self.formats {
+            Formats::V7_3 => format!(" {:>10}", self.weight_in_timeline(p)),
+            _ => String::new(),
+        };
+        let head = format!("{state}{gap}{comm:>15} {pid:>5}{weight} {:9}", split_ns(se.vruntime));
         let shown = self.formats == Formats::V4_5 || self.sched.schedstat_enabled();
         let counted = |ns: u64| split_ns(if shown { ns } else { 0 });
         let of = &cold.statistics;
@@ -377,7 +390,8 @@ impl<A: Arch> SchedDebug<'_, A> {
             }
             Formats::V6_12 | Formats::V7_2 | Formats::V7_3 => {
                 let blocked = counted(of.sum_block_runtime);
-                let eligible = if self.sched.entity_eligible(se.cfs_rq, task.se) { 'E' } else { 'N' };
+                let eligible =
+                    if self.sched.entity_eligible(self.sched.competes_on(task.se), task.se) { 'E' } else { 'N' };
                 let custom = if se.custom_slice { 'S' } else { ' ' };
                 let (deadline, slice) = (split_ns(se.deadline), split_ns(se.slice.into()));
                 format!(

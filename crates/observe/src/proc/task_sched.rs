@@ -56,7 +56,7 @@ impl<A: Arch> TaskSched<'_, A> {
             let migrations = self.sched.se[self.sched.task[self.task].se].nr_migrations;
             lines.count("se.nr_migrations", migrations.into());
         }
-        for (name, value) in [
+        let counts = [
             ("nr_migrations_cold", of.nr_migrations_cold),
             ("nr_failed_migrations_affine", of.nr_failed_migrations_affine),
             ("nr_failed_migrations_running", of.nr_failed_migrations_running),
@@ -71,8 +71,13 @@ impl<A: Arch> TaskSched<'_, A> {
             ("nr_wakeups_affine_attempts", of.nr_wakeups_affine_attempts),
             ("nr_wakeups_passive", of.nr_wakeups_passive),
             ("nr_wakeups_idle", of.nr_wakeups_idle),
-        ] {
-            lines.count(&named(name), value);
+        ];
+        // Nothing ever counted these, and v7.3 has them no more.
+        let gone = ["nr_migrations_cold", "nr_wakeups_passive", "nr_wakeups_idle"];
+        for (name, value) in counts {
+            if self.formats < Formats::V7_3 || !gone.contains(&name) {
+                lines.count(&named(name), value);
+            }
         }
         self.averages_of_running(lines);
     }

@@ -379,7 +379,7 @@ impl<A: Arch> Sched<A> {
     /// `rq->curr->sched_class->update_curr()`
     pub(crate) fn class_update_curr(&mut self, cpu: CpuId) {
         match (self.curr_class(cpu), self.rq[cpu].curr) {
-            (SchedClass::Fair, Some(curr)) => self.update_curr(self.se[self.task[curr].se].cfs_rq),
+            (SchedClass::Fair, Some(curr)) => self.update_curr_fair(curr),
             (SchedClass::Rt, _) => self.update_curr_rt(cpu),
             (SchedClass::Dl, _) => self.update_curr_dl(cpu),
             (SchedClass::Idle, _) => self.update_curr_idle(cpu),

@@ -68,7 +68,7 @@ impl<A: Arch> Sched<A> {
     /// fair.c: requeue_delayed_entity(). The entity is woken while it is still queued.
     pub(super) fn requeue_delayed_entity(&mut self, se: SeId) {
         self.path(Path::requeue_delayed_entity);
-        let cfs = self.se[se].cfs_rq;
+        let cfs = self.competes_on(se);
         debug_assert!(self.se[se].sched_delayed && self.se[se].on_rq);
         match self.kernel.entity.delayed_lag {
             DelayedLag::AtEnd if self.sched_feat(Feature::DELAY_ZERO) => {
@@ -80,7 +80,9 @@ impl<A: Arch> Sched<A> {
             }
             DelayedLag::AtEnd => {}
             DelayedLag::Kept => {
-                self.update_curr(cfs);
+                if !self.picks_flat() {
+                    self.update_curr(cfs);
+                }
                 if self.update_entity_lag(cfs, se) {
                     self.place_anew(cfs, se);
                 }
@@ -92,16 +94,15 @@ impl<A: Arch> Sched<A> {
 
     /// Places the entity anew among the others, with the lag it has.
     fn place_anew(&mut self, cfs: CfsRqId, se: SeId) {
-        let waits = self.cfs_rq[cfs].curr != Some(se);
-        self.cfs_rq[cfs].nr_running -= 1;
+        let waits = self.competing_curr(cfs) != Some(se);
         if waits {
             self.__dequeue_entity(cfs, se);
         }
-        self.place_entity_eevdf(cfs, se, QueueFlags::default());
+        let others = self.competitors(cfs) - 1;
+        self.place_entity_eevdf(cfs, se, QueueFlags::default(), others);
         if waits {
             self.__enqueue_entity(cfs, se);
         }
-        self.cfs_rq[cfs].nr_running += 1;
     }
 
     /// The part of task_dead_fair() and unregister_fair_sched_group() that dequeues a delayed entity which goes for

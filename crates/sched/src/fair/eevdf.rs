@@ -19,7 +19,7 @@ use crate::access::Path;
 use crate::arch::Arch;
 use crate::core::Sched;
 use crate::features::Feature;
-use crate::load_weight::{LoadResolution, calc_delta_fair};
+use crate::load_weight::LoadResolution;
 use crate::sched::*;
 use crate::versions::Kernel;
 use units::unlikely;
@@ -29,12 +29,23 @@ use units::unlikely;
 pub(super) struct Weighing {
     weights: AverageWeights,
     resolution: LoadResolution,
+    flat: bool,
 }
 
 impl Weighing {
     #[inline]
     pub fn of(kernel: &Kernel) -> Weighing {
-        Weighing { weights: kernel.entity.average_weights, resolution: kernel.load_resolution }
+        Weighing {
+            weights: kernel.entity.average_weights,
+            resolution: kernel.load_resolution,
+            flat: kernel.picks_flat(),
+        }
+    }
+
+    /// What an entity counts in the sums of `cfs_rq`.
+    #[inline]
+    pub fn weight_of(self, cfs_rq: &CfsRq, se: &SchedEntity) -> u64 {
+        self.avg_vruntime_weight(cfs_rq, if unlikely(self.flat) { se.h_load.weight } else { se.load.weight })
     }
 
     /// fair.c: avg_vruntime_weight(). What a weight counts in the sums of `cfs_rq`; until v6.18 and in 6.12.y `scale_load_down()`.
@@ -82,7 +93,7 @@ impl CfsRq {
     /// Differs: does not warn when a product is about to overflow.
     #[inline]
     fn __sum_w_vruntime_add(&mut self, weighing: Weighing, se: &SchedEntity) {
-        let weight = weighing.avg_vruntime_weight(self, se.load.weight);
+        let weight = weighing.weight_of(self, se);
         let key = self.entity_key(se);
         self.sum_w_vruntime = self.sum_w_vruntime.wrapping_add(key.wrapping_mul(weight as i64));
         self.sum_weight += weight;
@@ -92,7 +103,7 @@ impl CfsRq {
     #[inline]
     #[doc(alias = "avg_vruntime_sub")]
     pub(super) fn sum_w_vruntime_sub(&mut self, weighing: Weighing, se: &SchedEntity) {
-        let weight = weighing.avg_vruntime_weight(self, se.load.weight);
+        let weight = weighing.weight_of(self, se);
         let key = self.entity_key(se);
         self.sum_w_vruntime = self.sum_w_vruntime.wrapping_sub(key.wrapping_mul(weight as i64));
         self.sum_weight -= weight;
@@ -100,7 +111,7 @@ impl CfsRq {
 
     /// The sums with `se` added; `None` if one overflows.
     fn checked_sums(&self, weighing: Weighing, se: &SchedEntity) -> Option<(i64, u64)> {
-        let weight = weighing.avg_vruntime_weight(self, se.load.weight);
+        let weight = weighing.weight_of(self, se);
         let weighted = self.entity_key(se).checked_mul(weight as i64)?;
         Some((self.sum_w_vruntime.checked_add(weighted)?, self.sum_weight + weight))
     }
@@ -119,10 +130,10 @@ const MOST_HALVINGS: u8 = 10;
 impl<A: Arch> Sched<A> {
     // Virtual time.
 
-    /// The running entity of a queue, if it is still queued.
+    /// The running one of the entities that compete on a queue, if it is still queued.
     #[inline]
-    fn queued_curr(&self, cfs: CfsRqId) -> Option<SeId> {
-        self.cfs_rq[cfs].curr.filter(|&curr| self.se[curr].on_rq)
+    pub(super) fn queued_curr(&self, cfs: CfsRqId) -> Option<SeId> {
+        self.competing_curr(cfs).filter(|&curr| self.se[curr].on_rq)
     }
 
     /// fair.c: avg_vruntime_weight().
@@ -137,7 +148,7 @@ impl<A: Arch> Sched<A> {
         let (mut avg, mut load) = (cfs_rq.sum_w_vruntime, cfs_rq.sum_weight as i64);
         if let Some(curr) = self.queued_curr(cfs) {
             let curr = &self.se[curr];
-            let weight = weighing.avg_vruntime_weight(cfs_rq, curr.load.weight) as i64;
+            let weight = weighing.weight_of(cfs_rq, curr) as i64;
             avg = avg.wrapping_add(cfs_rq.entity_key(curr).wrapping_mul(weight));
             load += weight;
         }
@@ -215,9 +226,9 @@ impl<A: Arch> Sched<A> {
         }
         self.path(Path::update_deadline);
         self.renew_slice(se);
-        let resolution = self.kernel.load_resolution;
+        let vslice = self.virtual_time(se, self.se[se].slice.into());
         let se = &mut self.se[se];
-        se.deadline = se.vruntime.wrapping_add(calc_delta_fair(resolution, se.slice.into(), &mut se.load));
+        se.deadline = se.vruntime.wrapping_add(vslice);
         self.avg_vruntime(cfs);
         true
     }
@@ -240,7 +251,7 @@ impl<A: Arch> Sched<A> {
     pub(super) fn pick_eevdf(&self, cfs: CfsRqId, protect: bool) -> Option<SeId> {
         let cfs_rq = &self.cfs_rq[cfs];
         let curr = self.queued_curr(cfs);
-        if cfs_rq.nr_running == 1 {
+        if self.competitors(cfs) == 1 {
             return curr.or_else(|| cfs_rq.tasks_timeline.leftmost());
         }
         let zero_lag = self.zero_lag(cfs);

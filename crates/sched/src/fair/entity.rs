@@ -68,6 +68,9 @@ impl<A: Arch> Sched<A> {
         self.write_se_times(curr);
         self.write_cfs_rq(cfs);
         let pick = self.arithmetic_of(step).pick;
+        if pick == Pick::Eevdf && self.picks_flat() {
+            return self.charge_curr_flat(cfs, curr, delta_exec);
+        }
         let (se, cfs_rq) = (&mut self.se[curr], &mut self.cfs_rq[cfs]);
         se.exec_start = se.exec_start.wrapping_add(delta_exec);
         se.sum_exec_runtime += delta_exec;
@@ -98,7 +101,7 @@ impl<A: Arch> Sched<A> {
 
     /// The part of `update_curr()` that charges the task itself, its deadline server and the queue's runtime.
     #[inline(always)]
-    fn charge_curr(&mut self, cfs: CfsRqId, curr: SeId, delta_exec: u64) {
+    pub(super) fn charge_curr(&mut self, cfs: CfsRqId, curr: SeId, delta_exec: u64) {
         if let SchedEntity { task: Some(task), vruntime, .. } = self.se[curr] {
             if unlikely(self.arch.tracing()) {
                 self.trace(Event::SchedStatRuntime { task, runtime: Ns(delta_exec), vruntime });
@@ -184,7 +187,7 @@ impl<A: Arch> Sched<A> {
     /// fair.c: account_entity_dequeue(), with the runnable load, which the kernel subtracts before. From here on the entity is no longer
     /// queued.
     #[inline(always)]
-    fn account_entity_dequeue(&mut self, cfs: CfsRqId, se: SeId, step: Step) {
+    pub(super) fn account_entity_dequeue(&mut self, cfs: CfsRqId, se: SeId, step: Step) {
         let (cfs_rq, entity) = (&mut self.cfs_rq[cfs], &mut self.se[se]);
         in_arithmetic!(self, step, known, dequeue_runnable_load_avg(known, cfs_rq, entity));
         entity.on_rq = false;
@@ -272,7 +275,7 @@ impl<A: Arch> Sched<A> {
 
     /// The end of `enqueue_entity()`, if the queue was empty.
     #[inline(always)]
-    fn first_queued(&mut self, cfs: CfsRqId) {
+    pub(super) fn first_queued(&mut self, cfs: CfsRqId) {
         match self.kernel.bandwidth.throttled_leaf {
             ThrottledLeaf::Listed => {
                 self.list_add_leaf_cfs_rq(cfs);
@@ -325,13 +328,13 @@ impl<A: Arch> Sched<A> {
     #[inline(never)]
     fn enqueue_placed_eevdf(&mut self, cfs: CfsRqId, se: SeId, flags: QueueFlags, is_curr: bool) {
         if is_curr {
-            self.place_entity_eevdf(cfs, se, flags);
+            self.place_entity_eevdf(cfs, se, flags, self.cfs_rq[cfs].nr_running);
         }
         self.update_curr(cfs);
         let at = self.level_lines(cfs, se, Step::Any);
         self.enqueue_averages(cfs, se, Step::Any, at);
         if !is_curr {
-            self.place_entity_eevdf(cfs, se, flags);
+            self.place_entity_eevdf(cfs, se, flags, self.cfs_rq[cfs].nr_running);
         }
         self.enqueue_weight(cfs, se, Step::Any);
         self.llc_enqueue_entity(se);
@@ -339,7 +342,7 @@ impl<A: Arch> Sched<A> {
 
     /// The part of `enqueue_entity()` that updates averages, and the weight of a group's entity.
     #[inline(always)]
-    fn enqueue_averages(&mut self, cfs: CfsRqId, se: SeId, step: Step, at: LevelLines) {
+    pub(super) fn enqueue_averages(&mut self, cfs: CfsRqId, se: SeId, step: Step, at: LevelLines) {
         self.enqueue_entity_load_avg(cfs, se, step, at);
         self.se_update_runnable_in(step, se);
         if self.arithmetic_of(step).shares != GroupShares::QueueWeight {
@@ -349,7 +352,7 @@ impl<A: Arch> Sched<A> {
 
     /// The part of `enqueue_entity()` that adds the entity's weight to the queue's.
     #[inline(always)]
-    fn enqueue_weight(&mut self, cfs: CfsRqId, se: SeId, step: Step) {
+    pub(super) fn enqueue_weight(&mut self, cfs: CfsRqId, se: SeId, step: Step) {
         self.account_entity_enqueue(cfs, se, step);
         if self.arithmetic_of(step).shares == GroupShares::QueueWeight {
             self.update_cfs_shares(cfs);
@@ -428,7 +431,7 @@ impl<A: Arch> Sched<A> {
 
     /// The part of `dequeue_entity()` that updates averages.
     #[inline(always)]
-    fn dequeue_averages(&mut self, cfs: CfsRqId, se: SeId, step: Step, at: LevelLines) {
+    pub(super) fn dequeue_averages(&mut self, cfs: CfsRqId, se: SeId, step: Step, at: LevelLines) {
         let action = match step {
             Step::Any => self.dequeue_action(se),
             Step::Group(_) => UpdateLoad::UPDATE_TG,
@@ -440,7 +443,7 @@ impl<A: Arch> Sched<A> {
     /// UPDATE_UTIL_EST, which makes `update_load_avg()` in `dequeue_entity()` update the estimate once for a task that falls asleep.
     /// Differs: comes after the number of tasks of a group's entity is updated, which does not concern tasks.
     #[inline]
-    fn estimate_sleepers_util(&mut self, se: SeId, flags: QueueFlags) {
+    pub(super) fn estimate_sleepers_util(&mut self, se: SeId, flags: QueueFlags) {
         if flags.sleep
             && !flags.delayed
             && let Some(p) = self.se[se].task
@@ -496,6 +499,8 @@ impl<A: Arch> Sched<A> {
             entity.in_timeline = false;
             match self.kernel.entity.pick {
                 Pick::Cfs => self.cfs_rq[cfs].tasks_timeline.remove(entity.vruntime, se),
+                // All tasks of the CPU have one timeline, which the caller has taken it from.
+                Pick::Eevdf if self.picks_flat() => {}
                 Pick::Eevdf => {
                     self.__dequeue_entity_eevdf(cfs, se);
                     self.set_protect_slice(cfs, se, first);
@@ -534,7 +539,9 @@ impl<A: Arch> Sched<A> {
     #[inline(never)]
     fn put_prev_queued_entity(&mut self, cfs: CfsRqId, prev: SeId) {
         self.update_stats_wait_start(cfs, prev);
-        self.__enqueue_entity(cfs, prev);
+        if !self.picks_flat() {
+            self.__enqueue_entity(cfs, prev);
+        }
         self.update_load_avg(cfs, prev, UpdateLoad::NONE);
     }
 

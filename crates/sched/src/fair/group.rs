@@ -35,6 +35,10 @@ behaviour! {
         /// The weight that an empty group's entity leaves with is needed while its dequeue is delayed.
         LoadAverageOfBusy = "load-average-of-busy", since "v6.12.y", commit "66951e4860d3",
             "the same, but an empty queue's entity keeps its weight, and a weight that stays is not set anew";
+        /// As `cgroup_mode` has it: that is the default, `concur`. The number of tasks is the group's average of runnable ones
+        /// (`tg->runnable_avg`), which queues correct together with its load.
+        Concurrent = "concurrent", since "v7.3", commit "",
+            "the same, of as many times the shares as the group has runnable tasks, at most one for each CPU";
     }
 }
 
@@ -145,13 +149,19 @@ impl<A: Arch> Sched<A> {
     #[inline(always)]
     #[fentry(update_cfs_shares)]
     fn update_cfs_group_in_line(&mut self, arithmetic: Arithmetic, se: SeId, group: CfsRqId, queued: bool) {
-        let of_busy = arithmetic.shares == GroupShares::LoadAverageOfBusy;
+        let of_busy = matches!(arithmetic.shares, GroupShares::LoadAverageOfBusy | GroupShares::Concurrent);
         if of_busy && self.cfs_rq[group].load.weight == 0 {
             return;
         }
         let tg = self.cfs_rq[group].tg;
         let (shares, tg_load) = (self.tg_shares(tg), self.tg_load_avg(tg));
-        let (weight, runnable) = calc_group_weights(arithmetic, &self.cfs_rq[group], shares, tg_load);
+        let (weight, runnable) = match arithmetic.shares {
+            GroupShares::Concurrent => {
+                let weight = self.calc_mode_shares(arithmetic.resolution, group, shares, tg_load);
+                (weight, weight)
+            }
+            _ => calc_group_weights(arithmetic, &self.cfs_rq[group], shares, tg_load),
+        };
         if !of_busy || self.se[se].load.weight != weight {
             let load = LoadWeight { weight, inv_weight: 0 };
             self.write_group_se(se);
@@ -171,10 +181,10 @@ impl<A: Arch> Sched<A> {
     ) {
         debug_assert_eq!(queued, self.se[se].on_rq, "whoever asks knows");
         let cfs = self.se[se].cfs_rq;
-        if arithmetic.pick == Pick::Eevdf {
+        if arithmetic.pick == Pick::Eevdf && !self.picks_flat() {
             return self.reweight_entity_eevdf(cfs, se, load, runnable);
         }
-        if queued && self.cfs_rq[cfs].curr == Some(se) {
+        if queued && self.cfs_rq[cfs].curr == Some(se) && arithmetic.pick == Pick::Cfs {
             self.update_curr(cfs);
         }
         let (cfs_rq, entity) = (&mut self.cfs_rq[cfs], &mut self.se[se]);
@@ -201,6 +211,7 @@ impl<A: Arch> Sched<A> {
             let (cfs_rq, entity) = (&mut self.cfs_rq[cfs], &mut self.se[se]);
             return reweight_averages(arithmetic, cfs_rq, entity, load, runnable, false);
         }
+        self.update_curr(cfs);
         let relative = self.begin_reweight(cfs, se);
         self.rescale_entity(se, load.weight, Some(relative));
         self.account_entity_reweight(cfs, se, load.weight);
@@ -522,10 +533,21 @@ pub(super) fn calc_group_weights(arithmetic: Arithmetic, cfs_rq: &CfsRq, shares:
 /// `shares * load / (the group's load elsewhere + load)`, where `load` is the greater of this queue's weight and load average.
 #[inline(always)]
 fn calc_group_shares(resolution: LoadResolution, cfs_rq: &CfsRq, shares: u64, tg_load: u64) -> (u64, i64) {
+    calc_smp_shares(resolution, cfs_rq, shares, shares, tg_load)
+}
+
+/// The same with `shares` to divide and a bound of their own (`__calc_smp_shares()`, v7.3).
+#[inline(always)]
+pub(super) fn calc_smp_shares(
+    resolution: LoadResolution,
+    cfs_rq: &CfsRq,
+    shares: u64,
+    most: u64,
+    tg_load: u64,
+) -> (u64, i64) {
     let load = resolution.scale_load_down(cfs_rq.load.weight).max(cfs_rq.avg.load_avg) as i64;
     let tg_weight = tg_load as i64 - cfs_rq.tg_load_avg_contrib as i64 + load;
-    let shares = shares as i64;
-    (clamp_shares(divide(shares.wrapping_mul(load), tg_weight), shares), load)
+    (clamp_shares(divide((shares as i64).wrapping_mul(load), tg_weight), most as i64), load)
 }
 
 /// fair.c: calc_group_runnable(), until v5.6. In the scale of stored weights: `shares` times the part of the queue's `load`

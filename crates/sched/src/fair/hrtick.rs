@@ -50,7 +50,8 @@ impl<A: Arch> Sched<A> {
         if self.cfs_rq[self.rq[cpu].cfs].h_nr_running <= 1 {
             return;
         }
-        let SchedEntity { deadline, vruntime, load, .. } = self.se[self.task[p].se];
+        let se = self.task[p].se;
+        let SchedEntity { deadline, vruntime, .. } = self.se[se];
         let vdelta = deadline.wrapping_sub(vruntime);
         if (vdelta as i64) < 0 {
             if self.rq[cpu].curr == Some(p) {
@@ -58,7 +59,7 @@ impl<A: Arch> Sched<A> {
             }
             return;
         }
-        let delta = load.weight.wrapping_mul(vdelta) / self.kernel.load_resolution.nice_0_load();
+        let delta = self.competing_weight(se).wrapping_mul(vdelta) / self.kernel.load_resolution.nice_0_load();
         // In units of 1/1024.
         let scale = match self.cpu_util_irq(cpu) {
             util @ 1..1024 => 1024 * 1024 / (1024 - util),

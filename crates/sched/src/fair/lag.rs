@@ -8,7 +8,6 @@ use crate::access::Path;
 use crate::arch::Arch;
 use crate::core::Sched;
 use crate::features::Feature;
-use crate::load_weight::calc_delta_fair;
 use crate::sched::*;
 
 /// What of a queued entity is relative to V while its weight changes.
@@ -24,14 +23,13 @@ pub(super) struct Relative {
 impl<A: Arch> Sched<A> {
     /// fair.c: entity_lag(). In ns of virtual time, limited in both directions.
     fn entity_lag(&mut self, cfs: CfsRqId, se: SeId, avruntime: u64) -> i64 {
-        let (resolution, tick_nsec) = (self.kernel.load_resolution, self.tick_nsec);
+        let tick_nsec = self.tick_nsec;
         let limit = match self.kernel.entity.lag_limit {
             LagLimit::OwnSlice => (2 * u64::from(self.se[se].slice)).max(tick_nsec),
             LagLimit::LongestSlice => u64::from(self.cfs_rq_max_slice(cfs)) + tick_nsec,
         };
-        let se = &mut self.se[se];
-        let limit = calc_delta_fair(resolution, limit, &mut se.load) as i64;
-        (avruntime.wrapping_sub(se.vruntime) as i64).clamp(-limit, limit)
+        let limit = self.virtual_time(se, limit) as i64;
+        (avruntime.wrapping_sub(self.se[se].vruntime) as i64).clamp(-limit, limit)
     }
 
     /// fair.c: update_entity_lag(). Records the lag of a queued entity before it leaves, or while its dequeue is delayed. Returns
@@ -56,18 +54,18 @@ impl<A: Arch> Sched<A> {
     /// on.
     ///
     /// An entity that joins moves V against itself: of a lag of `vl`, `vl * W / (W + w)` remains, where `W` is the weight of the
-    /// others. So it joins with `(W + w) / W` times the lag that it is to have.
-    pub(super) fn place_entity_eevdf(&mut self, cfs: CfsRqId, se: SeId, flags: QueueFlags) {
+    /// others. So it joins with `(W + w) / W` times the lag that it is to have. `others` is their number.
+    pub(super) fn place_entity_eevdf(&mut self, cfs: CfsRqId, se: SeId, flags: QueueFlags, others: u32) {
         self.path(Path::place_entity);
-        let resolution = self.kernel.load_resolution;
         let avruntime = self.avg_vruntime(cfs);
         self.renew_slice(se);
         let mut lag = 0;
-        if self.sched_feat(Feature::PLACE_LAG) && self.cfs_rq[cfs].nr_running != 0 {
+        if self.sched_feat(Feature::PLACE_LAG) && others != 0 {
             lag = self.inflated_lag(cfs, se);
         }
         let relative = self.sched_feat(Feature::PLACE_REL_DEADLINE);
         let halved = self.sched_feat(Feature::PLACE_DEADLINE_INITIAL) && flags.initial;
+        let vslice = self.virtual_time(se, self.se[se].slice.into()) >> u32::from(halved);
         let se = &mut self.se[se];
         se.vruntime = avruntime.wrapping_add_signed(lag.wrapping_neg());
         if relative && se.rel_deadline {
@@ -75,7 +73,6 @@ impl<A: Arch> Sched<A> {
             se.rel_deadline = false;
             return;
         }
-        let vslice = calc_delta_fair(resolution, se.slice.into(), &mut se.load) >> u32::from(halved);
         se.deadline = se.vruntime.wrapping_add(vslice);
     }
 
@@ -85,7 +82,7 @@ impl<A: Arch> Sched<A> {
         let weighing = Weighing::of(&self.kernel);
         let load = self.zero_lag(cfs).load;
         let (cfs_rq, entity) = (&mut self.cfs_rq[cfs], &self.se[se]);
-        let weight = weighing.avg_vruntime_weight(cfs_rq, entity.load.weight) as i64;
+        let weight = weighing.weight_of(cfs_rq, entity) as i64;
         let lag = entity.vlag.wrapping_mul(load + weight) / load.max(1);
         if weight > load && entity.vlag != 0 && self.kernel.entity.average_weights == AverageWeights::Kept {
             cfs_rq.update_zero_vruntime(lag.wrapping_neg());
@@ -105,11 +102,11 @@ impl<A: Arch> Sched<A> {
 
     // Another weight.
 
-    /// The first part of `reweight_entity()`, for a queued entity: it leaves the sums and becomes relative to V.
+    /// The first part of `reweight_entity()`, for a queued entity: it leaves the sums and becomes relative to V. Its queue's
+    /// running entity has been charged.
     pub(super) fn begin_reweight(&mut self, cfs: CfsRqId, se: SeId) -> Relative {
-        self.update_curr(cfs);
         let avruntime = self.avg_vruntime(cfs);
-        let curr = self.cfs_rq[cfs].curr == Some(se);
+        let curr = self.competing_curr(cfs) == Some(se);
         let vlag = self.entity_lag(cfs, se, avruntime);
         let until_deadline = self.kernel.entity.slice_protection == SliceProtection::Deadline;
         let vprot = curr && !until_deadline && self.protect_slice(se);
@@ -131,8 +128,9 @@ impl<A: Arch> Sched<A> {
     #[doc(alias = "reweight_eevdf")]
     pub(super) fn rescale_entity(&mut self, se: SeId, weight: u64, relative: Option<Relative>) {
         let with_deadline = self.kernel.entity.reweight == Reweight::LagAndDeadline;
+        let flat = self.picks_flat();
         let se = &mut self.se[se];
-        let old_weight = se.load.weight as i64;
+        let old_weight = if flat { se.h_load.weight } else { se.load.weight } as i64;
         let rescale = |virtual_time: i64| virtual_time.wrapping_mul(old_weight) / weight as i64;
         se.vlag = rescale(se.vlag);
         if relative.is_some() || with_deadline && se.rel_deadline {
@@ -156,7 +154,7 @@ impl<A: Arch> Sched<A> {
         if let Some(held) = held {
             entity.vlag = held;
         }
-        if self.cfs_rq[cfs].curr != Some(se) {
+        if self.competing_curr(cfs) != Some(se) {
             self.__enqueue_entity(cfs, se);
         }
     }

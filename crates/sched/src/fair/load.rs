@@ -205,13 +205,17 @@ impl<A: Arch> Sched<A> {
     }
 
     /// sched.h: se_update_runnable(). Stores the number of tasks in a group in its entity.
+    ///
+    /// On v7.3's flat queue a task that slept late leaves the count of runnable ones a second time, and returns to it only when it has
+    /// left all levels ([`super::flat`]): until the next update its group's entity has one too few, and where the count was zero,
+    /// 2^32 - 1.
     #[inline]
     pub(crate) fn se_update_runnable(&mut self, se: SeId) {
         if self.kernel.pelt == Pelt::RunnableAvg
             && let Some(group) = self.se[se].my_q
         {
             let group = &self.cfs_rq[group];
-            self.se[se].runnable_weight = u64::from(group.h_nr_running - group.h_nr_delayed);
+            self.se[se].runnable_weight = u64::from(group.h_nr_running.wrapping_sub(group.h_nr_delayed));
         }
     }
 

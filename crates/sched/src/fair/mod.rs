@@ -2,6 +2,7 @@
 //!
 //! ```text
 //! mod.rs            operations on tasks: enqueue, dequeue, pick, tick, fork, yield
+//! flat.rs           ... where all tasks of a CPU compete on one queue (v7.3)
 //! levels.rs, levels/ their walks up the hierarchy: a task, and the groups that it fills or leaves empty
 //! entity.rs         operations on entities: onto the queue, to the CPU and off again
 //! cfs.rs            slices, placement and pick until v6.5
@@ -13,7 +14,7 @@
 //! timeline.rs       the waiting entities, in order
 //! class.rs          changes of class and nice level
 //! sched_idle.rs     SCHED_IDLE tasks and idle groups
-//! group.rs          task groups and their weights
+//! group.rs          task groups and their weights; cgroup_mode.rs since v7.3
 //! bandwidth/        how much a group may run in each period
 //! hrtick.rs         the timer that ends a slice
 //! load.rs, load/    load averages, and where the kernel updates them
@@ -38,6 +39,7 @@ pub mod balance;
 pub mod bandwidth;
 pub mod cache;
 mod cfs;
+pub mod cgroup_mode;
 mod class;
 pub mod cpu_load;
 mod delayed;
@@ -45,6 +47,7 @@ mod eevdf;
 mod energy;
 pub mod entity;
 mod fit;
+mod flat;
 pub mod group;
 pub mod hrtick;
 mod idle_scan;
@@ -105,6 +108,10 @@ impl<A: Arch> Sched<A> {
         if !self.util_est_stays(p, flags) {
             self.util_est_enqueue(cpu, p);
         }
+        let flat = self.picks_flat();
+        if flat {
+            self.update_curr_eevdf(self.rq[cpu].cfs);
+        }
         if unlikely(flags.delayed) {
             self.requeue_delayed_entity(se);
             return;
@@ -113,7 +120,8 @@ impl<A: Arch> Sched<A> {
             self.cpufreq_update_util(cpu, UpdateFlags::IOWAIT);
         }
         let first = unlikely(self.has_fair_server()) && self.cfs_rq[self.rq[cpu].cfs].h_nr_running == 0;
-        if self.enqueue_levels(p, flags) {
+        let counted = if flat { self.enqueue_flat(cpu, p, flags) } else { self.enqueue_levels(p, flags) };
+        if counted {
             if unlikely(first) {
                 self.fair_server_wakes(cpu);
             }
@@ -161,6 +169,9 @@ impl<A: Arch> Sched<A> {
     #[doc(alias = "dequeue_task_fair")]
     #[inline(always)]
     pub(crate) fn dequeue_entities(&mut self, cpu: CpuId, se: SeId, flags: QueueFlags) -> Dequeued {
+        if self.picks_flat() {
+            return self.dequeue_flat(cpu, se, flags);
+        }
         let was_sched_idle = self.sched_idle_rq(cpu);
         let p = self.se[se].task;
         let dequeued = self.dequeue_levels(se, flags);
@@ -277,6 +288,11 @@ impl<A: Arch> Sched<A> {
         if p == prev {
             return Some(p);
         }
+        if self.picks_flat() {
+            self.put_prev_task_flat(cpu, prev, Some(p));
+            self.set_next_task_flat(cpu, p, true);
+            return Some(p);
+        }
         let (mut se, mut pse) = (self.task[p].se, self.task[prev].se);
         let common = loop {
             let (cfs, pcfs) = (self.se[se].cfs_rq, self.se[pse].cfs_rq);
@@ -303,6 +319,9 @@ impl<A: Arch> Sched<A> {
     /// including the running one. `None`: none is left, or (until v6.5) a group was throttled on the way.
     fn pick_task_fair(&mut self, cpu: CpuId) -> Option<TaskId> {
         let cfs_picks = self.kernel.entity.pick == Pick::Cfs;
+        if !cfs_picks && self.picks_flat() {
+            return self.pick_task_flat(cpu);
+        }
         let root = self.rq[cpu].cfs;
         let mut cfs = root;
         while self.cfs_rq[root].nr_running != 0 {
@@ -338,7 +357,7 @@ impl<A: Arch> Sched<A> {
             Pick::Eevdf => {
                 let p = self.pick_task_fair(cpu)?;
                 self.put_prev_task(cpu, prev);
-                self.set_next_entities(self.task[p].se, true);
+                self.set_next_task_fair(cpu, p, true);
                 Some(p)
             }
         }
@@ -378,7 +397,10 @@ impl<A: Arch> Sched<A> {
 
     /// fair.c: put_prev_task_fair().
     #[fentry]
-    pub(crate) fn put_prev_task_fair(&mut self, _cpu: CpuId, prev: TaskId) {
+    pub(crate) fn put_prev_task_fair(&mut self, cpu: CpuId, prev: TaskId) {
+        if self.picks_flat() {
+            return self.put_prev_task_flat(cpu, prev, None);
+        }
         let mut level = Some(self.task[prev].se);
         while let Some(se) = level {
             self.put_prev_entity(self.se[se].cfs_rq, se);
@@ -389,12 +411,15 @@ impl<A: Arch> Sched<A> {
     /// fair.c: set_curr_task_fair(). What runs on `cpu` becomes `curr` of its queues again after a change.
     pub(crate) fn set_curr_task_fair(&mut self, cpu: CpuId) {
         let curr = self.rq[cpu].curr.expect("the idle task is another class");
-        self.set_next_entities(self.task[curr].se, false);
+        self.set_next_task_fair(cpu, curr, false);
     }
 
-    /// Makes an entity and all above it `curr` of their queues.
-    fn set_next_entities(&mut self, se: SeId, first: bool) {
-        let (mut level, mut throttled) = (Some(se), false);
+    /// The beginning of `set_next_task_fair()`: makes a task's entity and all above it `curr` of their queues.
+    fn set_next_task_fair(&mut self, cpu: CpuId, p: TaskId, first: bool) {
+        if self.picks_flat() {
+            return self.set_next_task_flat(cpu, p, first);
+        }
+        let (mut level, mut throttled) = (Some(self.task[p].se), false);
         while let Some(se) = level {
             let cfs = self.se[se].cfs_rq;
             self.set_next_entity(cfs, se, first);
@@ -403,7 +428,7 @@ impl<A: Arch> Sched<A> {
             level = self.se[se].parent;
         }
         if unlikely(throttled) {
-            self.task_throttle_setup_work(self.task_of(se));
+            self.task_throttle_setup_work(p);
         }
     }
 
@@ -416,12 +441,12 @@ impl<A: Arch> Sched<A> {
             return;
         }
         let se = self.task[curr].se;
-        let cfs = self.se[se].cfs_rq;
+        let cfs = self.competes_on(se);
         self.clear_buddies(cfs, se);
         let eevdf = self.kernel.entity.pick == Pick::Eevdf;
         if eevdf || self.task[curr].policy != Policy::Batch {
             self.update_rq_clock(cpu);
-            self.update_curr(cfs);
+            self.update_curr(self.se[se].cfs_rq);
             self.rq_clock_skip_update(cpu, true);
         }
         if !eevdf {
@@ -435,7 +460,11 @@ impl<A: Arch> Sched<A> {
     /// fair.c: task_tick_fair(). `queued`: called by the timer that ends a slice, not by the tick.
     #[fentry]
     pub(crate) fn task_tick_fair(&mut self, cpu: CpuId, curr: TaskId, queued: bool) {
-        let mut level = Some(self.task[curr].se);
+        let flat = self.picks_flat();
+        if flat {
+            self.tick_flat(cpu, curr, queued);
+        }
+        let mut level = Some(self.task[curr].se).filter(|_| !flat);
         while let Some(se) = level {
             self.entity_tick(self.se[se].cfs_rq, se, queued);
             level = self.se[se].parent;
@@ -455,7 +484,7 @@ impl<A: Arch> Sched<A> {
 
     /// fair.c: prio_changed_fair(). `p`, queued on `cpu` or not, has a new priority.
     pub(crate) fn prio_changed_fair(&mut self, cpu: CpuId, p: TaskId, oldprio: i32) {
-        let alone = self.cfs_rq[self.rq[cpu].cfs].nr_running == 1;
+        let alone = self.competitors(self.rq[cpu].cfs) == 1;
         if self.task[p].on_rq != OnRq::Queued || alone && self.kernel.core.alone_changed == AloneChanged::Nothing {
             return;
         }

@@ -37,6 +37,8 @@ pub struct Nohz {
     pub next_blocked: u64,
     /// Whether a CPU has entered the mask since `next_balance` was computed (v5.15).
     pub needs_update: bool,
+    /// `select_rq_mask`, as find_new_ilb() uses it (v7.3). All CPUs share one, because the search is a single step here.
+    ilb_cpus: CpuMask,
 }
 
 /// sched.h: NOHZ_*_KICK. What a kicked CPU without ticks is to do on behalf of all others.

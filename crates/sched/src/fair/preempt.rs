@@ -115,6 +115,9 @@ impl<A: Arch> Sched<A> {
     /// skipping, which takes effect when it comes back, but it cannot be preferred (v4.5 does not check, and might run
     /// it).
     fn set_buddy(&mut self, se: SeId, buddy: Buddy) {
+        if self.picks_flat() {
+            return self.set_buddy_flat(se, buddy);
+        }
         let mut level = Some(se);
         while let Some(se) = level {
             if self.se_is_idle(se) && !matches!(buddy, Buddy::Skip) {
@@ -130,6 +133,18 @@ impl<A: Arch> Sched<A> {
             cfs_rq.buddies = true;
             level = entity.parent;
         }
+    }
+
+    /// The same where all tasks of the CPU compete on one queue.
+    fn set_buddy_flat(&mut self, se: SeId, buddy: Buddy) {
+        let SchedEntity { on_rq, sched_delayed, .. } = self.se[se];
+        if !on_rq || sched_delayed || self.se_is_idle(se) {
+            return;
+        }
+        let root = self.competes_on(se);
+        let cfs_rq = &mut self.cfs_rq[root];
+        *cfs_rq.buddy(buddy) = Some(se);
+        cfs_rq.buddies = true;
     }
 
     /// fair.c: wakeup_gran(). The wakeup granularity in the virtual time of `se`, so that light tasks preempt less.
@@ -150,8 +165,12 @@ impl<A: Arch> Sched<A> {
         i32::from(vdiff > self.wakeup_gran(se) as i64)
     }
 
-    /// fair.c: find_matching_se(). The ancestors of two entities that are on a common queue.
+    /// fair.c: find_matching_se(), until v7.2. The ancestors of two tasks' entities that are on a common queue: themselves, where all
+    /// tasks of the CPU are.
     fn find_matching_se(&self, se: SeId, pse: SeId) -> (SeId, SeId) {
+        if self.picks_flat() {
+            return (se, pse);
+        }
         let up = |se: SeId| self.se[se].parent.expect("entities of one CPU meet at its root queue at the latest");
         let (mut se, mut pse) = (se, pse);
         while self.se[se].depth > self.se[pse].depth {
@@ -183,7 +202,63 @@ impl<A: Arch> Sched<A> {
             Pick::Eevdf => match self.kernel.entity.wakeup_preempt {
                 WakeupPreempt::Pick => self.check_preempt_wakeup_eevdf(cpu, curr, p, wake_flags),
                 WakeupPreempt::Actions => self.wakeup_preempt_by_action(cpu, curr, p, wake_flags),
+                WakeupPreempt::Shorter => self.wakeup_preempt_shorter(cpu, curr, p, wake_flags),
             },
+        }
+    }
+
+    /// `wakeup_preempt_fair()` since v7.3.
+    fn wakeup_preempt_shorter(&mut self, cpu: CpuId, curr: TaskId, p: TaskId, wake_flags: WakeFlags) {
+        if self.enqueue_was_throttled(p) {
+            return;
+        }
+        let due = self.rq[cpu].need_resched && !self.sched_feat(Feature::PREEMPT_SHORT);
+        if due || !self.sched_feat(Feature::WAKEUP_PREEMPTION) {
+            return;
+        }
+        let (se, pse) = self.find_matching_se(self.task[curr].se, self.task[p].se);
+        let (curr_idle, idle) = (self.se_is_idle(se), self.se_is_idle(pse));
+        if curr_idle && !idle {
+            self.cancel_protect_slice(se);
+            return self.resched_curr_lazy(cpu);
+        }
+        let cfs = self.competes_on(se);
+        self.update_curr_before(curr, cfs);
+        let may = curr_idle == idle && self.task[p].policy == Policy::Normal && !self.se[pse].sched_delayed;
+        if may {
+            let action = self.preempt_wakeup_action(cfs, pse, se, wake_flags);
+            let short = action == PreemptWakeup::Short;
+            let preempts = match action {
+                PreemptWakeup::None if wake_flags.fork => false,
+                PreemptWakeup::None => return,
+                PreemptWakeup::Resched => true,
+                PreemptWakeup::Short | PreemptWakeup::Pick => {
+                    self.is_picked(cfs, pse, !short) || short && self.entity_eligible(cfs, pse)
+                }
+            };
+            if preempts {
+                self.cancel_protect_slice(se);
+                if short {
+                    self.set_short_buddy(cfs, pse);
+                }
+                return self.resched_curr_lazy(cpu);
+            }
+        }
+        if self.sched_feat(Feature::RUN_TO_PARITY) {
+            self.update_protect_slice(cfs, se);
+        }
+    }
+
+    /// Charges what runs before the woken task is compared with it on `cfs`.
+    fn update_curr_before(&mut self, curr: TaskId, cfs: CfsRqId) {
+        if self.picks_flat() { self.update_curr_fair(curr) } else { self.update_curr(cfs) }
+    }
+
+    /// fair.c: set_short_buddy() (v7.3). `pse` becomes the next buddy, unless there is one that asks for less.
+    fn set_short_buddy(&mut self, cfs: CfsRqId, pse: SeId) {
+        let shorter = self.cfs_rq[cfs].next.is_some_and(|next| self.se[next].slice < self.se[pse].slice);
+        if !shorter {
+            self.set_next_buddy(pse);
         }
     }
 
@@ -196,7 +271,7 @@ impl<A: Arch> Sched<A> {
         if self.rq[cpu].need_resched || !self.sched_feat(Feature::WAKEUP_PREEMPTION) {
             return;
         }
-        let of_curr = self.se[se].cfs_rq;
+        let of_curr = self.competes_on(se);
         let (se, pse) = self.find_matching_se(se, pse);
         let (curr_idle, idle) = (self.se_is_idle(se), self.se_is_idle(pse));
         if curr_idle && !idle {
@@ -207,8 +282,8 @@ impl<A: Arch> Sched<A> {
         if curr_idle != idle || self.task[p].policy != Policy::Normal {
             return;
         }
-        let cfs = self.se[se].cfs_rq;
-        self.update_curr(cfs);
+        let cfs = self.competes_on(se);
+        self.update_curr_before(curr, cfs);
         let action = self.preempt_wakeup_action(cfs, pse, se, wake_flags);
         let preempts = match action {
             PreemptWakeup::None => return,
@@ -243,7 +318,7 @@ impl<A: Arch> Sched<A> {
         loop {
             match self.pick_next_entity_eevdf(cfs, protect) {
                 Some(next) => return next == pse,
-                None if self.cfs_rq[cfs].nr_running == 0 => return false,
+                None if self.competitors(cfs) == 0 => return false,
                 None => {}
             }
         }
@@ -306,8 +381,8 @@ impl<A: Arch> Sched<A> {
         if curr_idle != idle || self.task[p].policy != Policy::Normal {
             return;
         }
-        let cfs = self.se[se].cfs_rq;
-        self.update_curr(cfs);
+        let cfs = self.competes_on(se);
+        self.update_curr_before(curr, cfs);
         if self.do_preempt_short(cfs, pse, se) {
             self.cancel_protect_slice(se);
         }

@@ -6,7 +6,6 @@ use super::timeline::entity_before;
 use crate::arch::Arch;
 use crate::core::Sched;
 use crate::features::Feature;
-use crate::load_weight::calc_delta_fair;
 use crate::sched::*;
 use crate::sysctl::Sysctl;
 
@@ -24,8 +23,10 @@ impl<A: Arch> Sched<A> {
                 let se = &mut self.se[se];
                 se.vlag = se.deadline as i64;
             }
-            SliceProtection::ShortestSlice if first => self.set_protect_shortest_slice(cfs, se),
-            SliceProtection::ShortestSlice => {}
+            SliceProtection::ShortestSlice | SliceProtection::UntilIneligible if first => {
+                self.set_protect_shortest_slice(cfs, se);
+            }
+            SliceProtection::ShortestSlice | SliceProtection::UntilIneligible => {}
         }
     }
 
@@ -34,13 +35,18 @@ impl<A: Arch> Sched<A> {
             true => self.cfs_rq_min_slice(cfs).into(),
             false => Sysctl::normalized_sched_base_slice(),
         };
-        let resolution = self.kernel.load_resolution;
-        let se = &mut self.se[se];
-        se.vprot = se.deadline;
-        if shortest < u64::from(se.slice) {
-            let vslice = calc_delta_fair(resolution, shortest, &mut se.load);
-            se.vprot = min_vruntime(se.deadline, se.vruntime.wrapping_add(vslice));
+        let SchedEntity { slice, vruntime, deadline, .. } = self.se[se];
+        let mut vprot = deadline;
+        if shortest < u64::from(slice) {
+            let until_ineligible = self.kernel.entity.slice_protection == SliceProtection::UntilIneligible
+                && self.sched_feat(Feature::PREEMPT_SHORT);
+            let end = match until_ineligible {
+                true => self.ineligible_vruntime(cfs),
+                false => vruntime.wrapping_add(self.virtual_time(se, shortest)),
+            };
+            vprot = min_vruntime(deadline, end);
         }
+        self.se[se].vprot = vprot;
     }
 
     /// fair.c: update_protect_slice(). `se` runs on `cfs`, and an entity was queued that may ask for a shorter slice
@@ -49,10 +55,14 @@ impl<A: Arch> Sched<A> {
         if self.kernel.entity.slice_protection == SliceProtection::Deadline {
             return;
         }
-        let (resolution, slice) = (self.kernel.load_resolution, self.cfs_rq_min_slice(cfs));
+        let slice = self.cfs_rq_min_slice(cfs);
+        let mut from = self.se[se].vruntime;
+        if self.kernel.entity.slice_protection == SliceProtection::UntilIneligible {
+            from = min_vruntime(from, self.avg_vruntime(cfs));
+        }
+        let vslice = self.virtual_time(se, slice.into());
         let se = &mut self.se[se];
-        let vslice = calc_delta_fair(resolution, slice.into(), &mut se.load);
-        se.vprot = min_vruntime(se.vprot, se.vruntime.wrapping_add(vslice));
+        se.vprot = min_vruntime(se.vprot, from.wrapping_add(vslice));
     }
 
     /// fair.c: protect_slice(). Whether the running entity is still protected.
@@ -61,7 +71,9 @@ impl<A: Arch> Sched<A> {
         let entity = &self.se[se];
         match self.kernel.entity.slice_protection {
             SliceProtection::Deadline => entity.vlag == entity.deadline as i64,
-            SliceProtection::ShortestSlice => entity_before(entity.vruntime, entity.vprot),
+            SliceProtection::ShortestSlice | SliceProtection::UntilIneligible => {
+                entity_before(entity.vruntime, entity.vprot)
+            }
         }
     }
 
@@ -89,7 +101,7 @@ impl<A: Arch> Sched<A> {
     /// ended.
     #[inline(never)]
     pub(super) fn resched_after_update(&mut self, cfs: CfsRqId, curr: SeId, slice_ended: bool) {
-        if self.cfs_rq[cfs].nr_running != 1 && (slice_ended || self.protection_ended(cfs, curr)) {
+        if self.competitors(cfs) != 1 && (slice_ended || self.protection_ended(cfs, curr)) {
             self.resched_curr_lazy(self.cfs_rq[cfs].rq);
             self.clear_buddies(cfs, curr);
         }
@@ -99,7 +111,7 @@ impl<A: Arch> Sched<A> {
     fn protection_ended(&self, cfs: CfsRqId, curr: SeId) -> bool {
         match self.kernel.entity.slice_protection {
             SliceProtection::Deadline => self.did_preempt_short(cfs, curr),
-            SliceProtection::ShortestSlice => !self.protect_slice(curr),
+            SliceProtection::ShortestSlice | SliceProtection::UntilIneligible => !self.protect_slice(curr),
         }
     }
 

@@ -14,6 +14,18 @@ behaviour! {
 }
 
 behaviour! {
+    /// With whom a task in a group competes for its CPU.
+    ///
+    /// The flat way needs the pick by deadline and throttling by task: otherwise it is each level.
+    pub enum PickLevels = "entity.pick_levels" {
+        Each = "each", since "v2.6.24", commit "",
+            "with the others of its group, while the group's entity competes one level up: a pick at each level";
+        Flat = "flat", since "v7.3", commit "",
+            "with all tasks of the CPU, on the root queue, by the product of its shares on the way up: one pick; groups keep loads only";
+    }
+}
+
+behaviour! {
     /// What becomes of a sleeper's vruntime until it is queued again.
     pub enum SleeperVruntime = "entity.sleeper_vruntime" {
         RelativeOnWakeup = "relative-on-wakeup", since "v2.6.33", commit "88ec22d3edb7",
@@ -179,6 +191,9 @@ behaviour! {
         /// As of v7.2. Who wakes with a slice that is shorter still shortens it (RUN_TO_PARITY).
         ShortestSlice = "shortest-slice", since "v6.17", commit "",
             "for the shortest slice on its queue, without RUN_TO_PARITY for the unscaled base slice; then it is rescheduled";
+        /// Who wakes with a shorter slice counts that slice from the average vruntime, if the running one is ahead of it.
+        UntilIneligible = "until-ineligible", since "v7.3", commit "",
+            "the same, but where somebody asks for less, until it is owed nothing any more (with PREEMPT_SHORT)";
     }
 }
 
@@ -200,6 +215,9 @@ behaviour! {
         Actions = "actions", since "v6.19", commit "",
             "the same, but a new or a sleeping task only by a shorter slice, protection ends only if it preempts, sleepers that \
              would be picked leave, and with NEXT_BUDDY it becomes the next one, without preempting a waker that says it is about to sleep";
+        Shorter = "shorter", since "v7.3", commit "",
+            "the same, but one with a shorter slice even while a reschedule is due, and if it is only eligible: it is the next one then; \
+             whoever does not preempt may shorten the protection";
     }
 }
 
@@ -207,6 +225,7 @@ behaviour! {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct EntityRules {
     pub pick: Pick,
+    pub pick_levels: PickLevels,
     pub sleeper_vruntime: SleeperVruntime,
     pub renormalise: Renormalise,
     pub waking_vruntime: WakingVruntime,
@@ -243,6 +262,7 @@ impl EntityRules {
     /// v4.5-rc1 and v4.5.
     pub const V4_5: EntityRules = EntityRules {
         pick: Pick::Cfs,
+        pick_levels: PickLevels::Each,
         sleeper_vruntime: SleeperVruntime::RelativeOnWakeup,
         renormalise: Renormalise::BeforeUpdateCurr,
         waking_vruntime: WakingVruntime::Relative,
@@ -306,5 +326,12 @@ impl EntityRules {
         reweight: Reweight::LagAndDeadline,
         wakeup_preempt: WakeupPreempt::Actions,
         ..EntityRules::V6_12
+    };
+
+    pub const V7_3: EntityRules = EntityRules {
+        pick_levels: PickLevels::Flat,
+        slice_protection: SliceProtection::UntilIneligible,
+        wakeup_preempt: WakeupPreempt::Shorter,
+        ..EntityRules::V7_2
     };
 }

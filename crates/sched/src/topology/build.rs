@@ -310,7 +310,8 @@ impl<'a> Builder<'a> {
             (sd.newidle_call, sd.newidle_success, sd.newidle_ratio) = (512, 256, 512);
         }
         sd.flags |= self.asym_cpu_capacity_flags(level, span);
-        if let (true, Some(child)) = (sd.flags.has(SdFlags::SD_ASYM_CPUCAPACITY), child) {
+        let unequal = sd.flags.has(SdFlags::SD_ASYM_CPUCAPACITY) && self.rules.asym_siblings == AsymSiblings::Cleared;
+        if let (true, Some(child)) = (unequal, child) {
             self.domains[child].flags -= SdFlags::SD_PREFER_SIBLING;
         }
         let distance = self.domains.numa.sched_domains_numa_distance.get(tl.numa_level).copied();

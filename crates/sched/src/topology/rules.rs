@@ -24,6 +24,7 @@ pub struct DomainRules {
     pub group_cores: GroupCores,
     pub busy_cpus: BusyCpus,
     pub asym_capacity: AsymCapacity,
+    pub asym_siblings: AsymSiblings,
     pub asym_packing: AsymPacking,
     pub sibling_rank: SiblingRank,
     pub imb_numa_nr: ImbNumaNr,
@@ -188,10 +189,18 @@ behaviour! {
     pub enum AsymCapacity = "domains.asym_capacity" {
         Unseen = "unseen", since "v2.6.7", commit "", "no (from v4.10 an architecture may flag a level; none does)";
         FromOneLevel = "from-one-level", since "v4.20", commit "",
-            "SD_ASYM_CPUCAPACITY from the lowest level on where every CPU sees the biggest one, and no SD_PREFER_SIBLING below \
-             (9c63e84db29b)";
+            "SD_ASYM_CPUCAPACITY from the lowest level on where every CPU sees the biggest one";
         Classified = "classified", since "v5.14", commit "c744dc4ab58d",
-            "SD_ASYM_CPUCAPACITY and _FULL of each domain by its CPUs' capacities, and no SD_PREFER_SIBLING below";
+            "SD_ASYM_CPUCAPACITY and _FULL of each domain by its CPUs' capacities";
+    }
+}
+
+behaviour! {
+    /// Whether tasks are spread over groups whose CPUs differ in capacity: what becomes of SD_PREFER_SIBLING in the child of
+    /// a domain with SD_ASYM_CPUCAPACITY.
+    pub enum AsymSiblings = "domains.asym_siblings" {
+        Cleared = "cleared", since "v4.20", commit "9c63e84db29b", "no: the child loses it";
+        Kept = "kept", since "v7.3", commit "", "yes, as over any others: the child keeps it";
     }
 }
 
@@ -302,6 +311,7 @@ impl DomainRules {
         group_cores: GroupCores::Absent,
         busy_cpus: BusyCpus::InGroupOfParent,
         asym_capacity: AsymCapacity::Unseen,
+        asym_siblings: AsymSiblings::Cleared,
         asym_packing: AsymPacking::Never,
         sibling_rank: SiblingRank::Divided,
         imb_numa_nr: ImbNumaNr::Absent,
@@ -382,4 +392,7 @@ impl DomainRules {
         llc_id: LlcId::OfHardware,
         ..DomainRules::V6_12
     };
+
+    /// As in 7.3.4.
+    pub const V7_3: DomainRules = DomainRules { asym_siblings: AsymSiblings::Kept, ..DomainRules::V7_2 };
 }

@@ -241,11 +241,11 @@ behaviours! {
     domains: DomainRules {
         flag_numbering, cluster_level, package_level, node_level, numa_distances, numa_type, reclaim_distance, tuning,
         smt_capacity, degeneration, groups, overlap, overlap_capacity, group_flags, group_cores, busy_cpus,
-        asym_capacity, asym_packing, sibling_rank, imb_numa_nr, highest_flag, relax_domain_level, newidle,
+        asym_capacity, asym_siblings, asym_packing, sibling_rank, imb_numa_nr, highest_flag, relax_domain_level, newidle,
         smt_level, interval_weight, shared, llc_id,
     }
     entity: EntityRules {
-        pick, sleeper_vruntime, renormalise, waking_vruntime, min_vruntime_curr, min_vruntime_dequeue, long_sleeper,
+        pick, pick_levels, sleeper_vruntime, renormalise, waking_vruntime, min_vruntime_curr, min_vruntime_dequeue, long_sleeper,
         exec_start_reset, idle_sleeper, idle_slice, nr_latency, written_tunables, buddies_cleared, idle_left, group_idle, task_list,
         average_weights, lag_limit, delayed_lag, slice_protection, reweight, wakeup_preempt,
     }
@@ -261,12 +261,12 @@ behaviours! {
     balance: BalanceRules {
         mechanism, detach_order, newidle_detach, all_pinned, active_balance, prefer_sibling, asym_packing,
         higher_capacity, force_balance, above_capacity, tickless_load, decayed_queues, sibling_imbalance,
-        prefer_sibling_of, smt_balance, misfit_status, asym_compare, reduced_capacity, empty_queues, busiest_util, detach_bound, active_balance_reason,
+        prefer_sibling_of, smt_balance, misfit_status, misfit_load, asym_compare, sole_task, reduced_capacity, empty_queues, busiest_util, detach_bound, active_balance_reason,
         active_balance_force, active_balance_interval, sibling_hot, hot_statistics, dst_group, imbalance_flag,
         misfit_failures, one_pinned, per_cpu_kthreads, should_we_balance, newidle_bail, newidle_gate, newidle_cost,
         newidle_decay, newidle_due, newidle_stop, newidle_interval, busy_interval, idle_policy_cpu, nohz, nohz_news, new_ilb,
         kick_ilb, delayed_tasks, ineligible_tasks, counted_tasks, energy_overload, serialized, newidle_averages,
-        newidle_odds, nohz_count, cache,
+        newidle_odds, nohz_count, cache, cache_packing,
     }
     numa: NumaRules {
         active_nodes, scan_bounds, scan_adjust, scan_reset, locality_reset, early_migration, placement, preference,

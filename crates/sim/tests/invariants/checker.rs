@@ -5,7 +5,7 @@ use super::case::Case;
 use super::energy;
 use super::pressure::pressure;
 use super::program::Ledger;
-use super::structures::{competition, groups, sorted, task_lists, tasks, unsettle, who_runs};
+use super::structures::{competition, groups, is_competitor, sorted, task_lists, tasks, unsettle, who_runs};
 use machine::hardware::Hardware;
 use sched::core::{ClampId, Sched};
 use sched::fair::bandwidth::Throttle;
@@ -259,14 +259,16 @@ impl Checker {
     /// Each queue holds what it says it holds.
     fn queues<const COSTS: bool>(&mut self, sched: &Sched<Hardware<COSTS>>) {
         let mut held = vec![Held::default(); sched.cfs_rq.len()];
+        let mut waiting = vec![0; sched.cfs_rq.len()];
         for (id, se) in sched.se.iter().filter(|(_, se)| se.on_rq) {
             let held = &mut held[se.cfs_rq.index()];
             held.nr += 1;
             held.weight += se.load.weight;
             held.runnable += se.runnable_weight;
-            let curr = sched.cfs_rq[se.cfs_rq].curr == Some(id);
-            assert_eq!(se.in_timeline, !curr, "{id:?} is on {:?}: in its timeline, or its curr", se.cfs_rq);
-            held.waiting += u32::from(!curr);
+            let competes_on = sched.competes_on(id);
+            let waits = is_competitor(sched, id) && sched.competing_curr(competes_on) != Some(id);
+            assert_eq!(se.in_timeline, waits, "{id:?} is on {competes_on:?}: in its timeline, or its curr");
+            waiting[competes_on.index()] += u32::from(waits);
             match (se.my_q, se.task) {
                 (Some(queue), _) => {
                     let below = &sched.cfs_rq[queue];
@@ -299,7 +301,7 @@ impl Checker {
             if sched.kernel.pelt == sched::pelt::Pelt::Accumulate {
                 assert_eq!(cfs.runnable_weight, held.runnable, "{id:?}.runnable_weight");
             }
-            assert_eq!(cfs.tasks_timeline.len() as u32, held.waiting, "{id:?}.tasks_timeline");
+            assert_eq!(cfs.tasks_timeline.len() as u32, waiting[id.index()], "{id:?}.tasks_timeline");
             let listed = cfs.on_list || cfs.pelt_clock_throttled;
             let by_task = sched.kernel.bandwidth.throttle == Throttle::Task;
             assert!(
@@ -500,7 +502,6 @@ fn patience(nr_cpus: usize, hz: u32) -> Ns {
 #[derive(Clone, Copy, Default)]
 struct Held {
     nr: u32,
-    waiting: u32,
     tasks: u32,
     delayed: u32,
     idle: u32,

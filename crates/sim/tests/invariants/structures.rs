@@ -6,6 +6,7 @@ use sched::core::Sched;
 use sched::deadline::changes::{DlPrioChanged, DlSwitchedTo};
 use sched::deadline::server::ServerCounted;
 use sched::fair::bandwidth::Throttle;
+use sched::fair::group::GroupShares;
 use sched::fair::rules::{LagLimit, Pick};
 use sched::fair::timeline::entity_before;
 use sched::sched::{CfsRqId, OnRq, SchedClass, SchedEntity, SeId, TaskId, TaskState};
@@ -30,6 +31,9 @@ pub fn who_runs<const COSTS: bool>(sched: &Sched<Hardware<COSTS>>, cpu: CpuId) {
     let others = of_rt + of_dl + u32::from(rq.stop_queued);
     assert_eq!(rq.nr_running, root.h_nr_running + others, "nr_running of {cpu}");
     assert!(rq.hotplug.is_online() || rq.curr.is_none() && rq.nr_running == 0, "{cpu} is offline and has tasks");
+    let of_fair = rq.curr.filter(|&curr| sched.task[curr].sched_class == SchedClass::Fair);
+    let flat_curr = of_fair.filter(|_| sched.kernel.picks_flat()).map(|curr| sched.task[curr].se);
+    assert_eq!(root.flat_curr, flat_curr, "who competes while it runs on {cpu}");
     let Some(curr) = rq.curr else {
         assert!(root.curr.is_none(), "{cpu} is idle and its queue has a curr");
         return;
@@ -53,6 +57,11 @@ pub fn who_runs<const COSTS: bool>(sched: &Sched<Hardware<COSTS>>, cpu: CpuId) {
     assert_eq!(queue, rq.cfs, "the walk up from {curr:?} ends at the root queue");
 }
 
+/// Whether the entity competes with others: all do but groups' where all tasks of a CPU have one queue (v7.3).
+pub fn is_competitor<const COSTS: bool>(sched: &Sched<Hardware<COSTS>>, se: SeId) -> bool {
+    sched.se[se].task.is_some() || !sched.kernel.picks_flat()
+}
+
 /// Notes the queues where an entity below [`LEAST_TRUE_WEIGHT`] runs on `cpu`.
 pub fn unsettle<const COSTS: bool>(sched: &Sched<Hardware<COSTS>>, cpu: CpuId, unsettled: &mut Vec<bool>) {
     unsettled.resize(sched.cfs_rq.len(), false);
@@ -60,7 +69,8 @@ pub fn unsettle<const COSTS: bool>(sched: &Sched<Hardware<COSTS>>, cpu: CpuId, u
     let mut level = sched.rq[cpu].curr.filter(fair).map(|curr| sched.task[curr].se);
     while let Some(se) = level {
         let entity = &sched.se[se];
-        unsettled[entity.cfs_rq.index()] |= entity.load.weight < LEAST_TRUE_WEIGHT;
+        unsettled[sched.competes_on(se).index()] |=
+            sched.competing_weight(se) < LEAST_TRUE_WEIGHT && is_competitor(sched, se);
         level = entity.parent;
     }
 }
@@ -70,7 +80,7 @@ pub fn sorted<const COSTS: bool>(sched: &Sched<Hardware<COSTS>>, id: CfsRqId) {
     let mut before: Option<SeId> = None;
     for se in sched.cfs_rq[id].tasks_timeline.iter() {
         let entity = &sched.se[se];
-        assert!(entity.on_rq && entity.in_timeline && entity.cfs_rq == id, "{se:?} waits on {id:?}");
+        assert!(entity.on_rq && entity.in_timeline && sched.competes_on(se) == id, "{se:?} waits on {id:?}");
         if let Some(before) = before {
             let key = |se: &SchedEntity| match sched.kernel.entity.pick {
                 Pick::Cfs => se.vruntime,
@@ -92,18 +102,18 @@ pub fn competition<const COSTS: bool>(
     unsettled: &mut bool,
 ) {
     let cfs = &sched.cfs_rq[id];
-    let shown = |se: SeId| i128::from(sched.kernel.load_resolution.scale_load_down(sched.se[se].load.weight));
-    let weight = |se: SeId| i128::from(sched.avg_vruntime_weight(id, sched.se[se].load.weight));
+    let shown = |se: SeId| i128::from(sched.kernel.load_resolution.scale_load_down(sched.competing_weight(se)));
+    let weight = |se: SeId| i128::from(sched.avg_vruntime_weight(id, sched.competing_weight(se)));
     let key = |se: SeId| i128::from(sched.se[se].vruntime.wrapping_sub(cfs.zero_vruntime) as i64);
     let waiting: Vec<SeId> = cfs.tasks_timeline.iter().collect();
     let sum = |all: &[SeId]| all.iter().map(|&se| weight(se) * key(se)).sum::<i128>();
     let load = |all: &[SeId]| all.iter().map(|&se| weight(se)).sum::<i128>();
     assert_eq!(i128::from(cfs.sum_w_vruntime), sum(&waiting), "{id:?}.sum_w_vruntime");
     assert_eq!(i128::from(cfs.sum_weight), load(&waiting), "{id:?}.sum_weight");
-    let curr = cfs.curr.filter(|&curr| sched.se[curr].on_rq);
+    let curr = sched.competing_curr(id).filter(|&curr| sched.se[curr].on_rq);
     let all: Vec<SeId> = waiting.into_iter().chain(curr).collect();
     let (sum, load) = (sum(&all), load(&all));
-    let light = all.iter().any(|&se| sched.se[se].load.weight < LEAST_TRUE_WEIGHT);
+    let light = all.iter().any(|&se| sched.competing_weight(se) < LEAST_TRUE_WEIGHT);
     let forgotten = all.iter().any(|&se| is_forgotten(sched, se, cfs.rq));
     *unsettled = light || forgotten || *unsettled && all.len() > 1;
     if !lag_is_bounded || *unsettled {
@@ -217,6 +227,8 @@ pub fn groups<const COSTS: bool>(sched: &Sched<Hardware<COSTS>>, limited: bool) 
     for (id, tg) in sched.tg.iter() {
         let parts: u64 = tg.cfs_rq.iter().map(|&cfs| sched.cfs_rq[cfs].tg_load_avg_contrib).sum();
         assert_eq!(tg.load_avg, parts, "{id:?}.load_avg");
+        let parts: u64 = tg.cfs_rq.iter().map(|&cfs| sched.cfs_rq[cfs].tg_runnable_avg_contrib).sum();
+        assert_eq!(tg.runnable_avg, parts, "{id:?}.runnable_avg");
         for (cpu, &se) in tg.se.iter().enumerate() {
             let queue = sched.se[se].my_q.expect("a group's entity has a queue");
             let throttled = sched.cfs_rq_runtime(queue).throttled && sched.kernel.bandwidth.throttle == Throttle::Queue;
@@ -226,8 +238,12 @@ pub fn groups<const COSTS: bool>(sched: &Sched<Hardware<COSTS>>, limited: bool) 
             // quotas, even if that took no time), nor one that is still queued for an empty queue (DELAY_DEQUEUE).
             let weighed = !limited && sched.cfs_rq[queue].nr_running > 0 && sched.se[se].on_rq;
             let least = if weighed { 2 } else { u64::MAX };
+            let times = match sched.kernel.load.group_shares {
+                GroupShares::Concurrent => sched.nr_cpus() as u64,
+                _ => 1,
+            };
             assert!(
-                sched.se[se].load.weight <= tg.shares.max(least),
+                sched.se[se].load.weight <= (tg.shares * times).max(least),
                 "{id:?} weighs more than its shares on CPU {cpu}"
             );
         }

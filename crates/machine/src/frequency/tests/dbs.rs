@@ -233,7 +233,7 @@ fn conservative_makes_up_for_periods_that_were_slept_through_but_not_in_v4_5() {
 }
 
 #[test]
-fn a_sample_that_was_busy_takes_no_deferred_steps_in_late_v6_12() {
+fn a_sample_that_was_busy_takes_no_deferred_steps_in_late_v6_12_and_v7_3() {
     let after_sleep = |rules: FrequencyRules, woken: u64| {
         let mut frequency = governed(Governor::Conservative, rules, |policy| {
             (policy.freq_step, policy.sampling_rate_us) = (20, 10_000);
@@ -245,13 +245,17 @@ fn a_sample_that_was_busy_takes_no_deferred_steps_in_late_v6_12() {
     // Two periods of idle time. Busy for 6 ms of 30 is a fifth, the threshold; 5.9 are less.
     assert_eq!([54_000, 54_100].map(|woken| after_sleep(FrequencyRules::V6_1, woken)), [1_600, 1_600]);
     assert_eq!([54_000, 54_100].map(|woken| after_sleep(FrequencyRules::V6_12, woken)), [2_001, 1_600]);
-    // By ticks: six ticks that found it idle are 24 ms.
-    let mut late = governed(Governor::Conservative, FrequencyRules::V7_2, |policy| {
-        (policy.freq_step, policy.sampling_rate_us) = (20, 10_000);
-    });
-    (1..4).for_each(|number| assert!(sample(&mut late, number * 10_000, &[]) > 1_000));
-    (0..6).for_each(|_| late.account_idle_time(CPU0, false));
-    assert_eq!(sample(&mut late, 60_000, &[]), 1_600);
+    // By ticks: that many which found it idle, of 4 ms each; six of them are all but the fifth.
+    let after_ticks = |rules: FrequencyRules, ticks: u32| {
+        let mut late = governed(Governor::Conservative, rules, |policy| {
+            (policy.freq_step, policy.sampling_rate_us) = (20, 10_000);
+        });
+        (1..4).for_each(|number| assert!(sample(&mut late, number * 10_000, &[]) > 1_000));
+        (0..ticks).for_each(|_| late.account_idle_time(CPU0, false));
+        sample(&mut late, 60_000, &[])
+    };
+    assert_eq!([6, 7].map(|ticks| after_ticks(FrequencyRules::V7_2, ticks)), [1_600, 1_600]);
+    assert_eq!([6, 7].map(|ticks| after_ticks(FrequencyRules::V7_3, ticks)), [2_001, 1_600]);
 }
 
 #[test]

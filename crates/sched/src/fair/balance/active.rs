@@ -6,6 +6,7 @@ use super::{
 };
 use crate::arch::Arch;
 use crate::core::Sched;
+use crate::fair::cache::CachePacking;
 use crate::sched::TaskId;
 use crate::stop_task::StopWork;
 use crate::topology::{CpuIdleType, SdFlags, SdId};
@@ -15,10 +16,16 @@ use units::CpuId;
 impl<A: Arch> Sched<A> {
     /// fair.c: need_active_balance(). Whether to push the running task of `src_cpu`.
     pub(super) fn need_active_balance(&mut self, env: &LbEnv) -> bool {
+        let packing_first = self.kernel.balance.cache_packing == CachePacking::Before;
+        if packing_first && self.asym_active_balance(env) {
+            return true;
+        }
         if self.alb_break_llc(env) {
             return false;
         }
-        self.asym_active_balance(env) || self.imbalanced_active_balance(env) || self.would_be_better_off(env)
+        !packing_first && self.asym_active_balance(env)
+            || self.imbalanced_active_balance(env)
+            || self.would_be_better_off(env)
     }
 
     /// fair.c: voluntary_active_balance(), v5.1 to v5.11. Whether there is reason to push the task however often balancing failed.

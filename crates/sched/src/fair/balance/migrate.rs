@@ -136,10 +136,13 @@ impl<A: Arch> Sched<A> {
         if !self.sched_feat(Feature::PLACE_LAG) {
             return false;
         }
-        let dst_cfs_rq = self.tg[self.task[p].sched_task_group].cfs_rq[dest_cpu.index()];
+        let dst_cfs_rq = match self.picks_flat() {
+            true => self.rq[dest_cpu].cfs,
+            false => self.tg[self.task[p].sched_task_group].cfs_rq[dest_cpu.index()],
+        };
         self.read_cfs_rq(dst_cfs_rq);
         let se = self.task[p].se;
-        self.cfs_rq[dst_cfs_rq].nr_running != 0 && !self.entity_eligible(self.se[se].cfs_rq, se)
+        self.competitors(dst_cfs_rq) != 0 && !self.entity_eligible(self.competes_on(se), se)
     }
 
     /// NUMA balancing's opinion of the move, if it has one.

@@ -8,7 +8,7 @@ pub use groups::*;
 pub use moving::*;
 pub use when::*;
 
-use crate::fair::cache::CacheAware;
+use crate::fair::cache::{CacheAware, CachePacking};
 
 /// How one kernel version balances load. A version is its predecessor with a few fields changed.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -29,7 +29,9 @@ pub struct BalanceRules {
     pub prefer_sibling_of: PreferSiblingOf,
     pub smt_balance: SmtBalance,
     pub misfit_status: MisfitStatus,
+    pub misfit_load: MisfitLoad,
     pub asym_compare: AsymCompare,
+    pub sole_task: SoleTask,
     pub reduced_capacity: ReducedCapacity,
     pub empty_queues: EmptyQueues,
     pub busiest_util: BusiestUtil,
@@ -67,6 +69,7 @@ pub struct BalanceRules {
     pub newidle_odds: NewidleOdds,
     pub nohz_count: NohzCount,
     pub cache: CacheAware,
+    pub cache_packing: CachePacking,
 }
 
 impl BalanceRules {
@@ -88,7 +91,9 @@ impl BalanceRules {
         prefer_sibling_of: PreferSiblingOf::Child,
         smt_balance: SmtBalance::Absent,
         misfit_status: MisfitStatus::WhereHelpful,
+        misfit_load: MisfitLoad::Any,
         asym_compare: AsymCompare::LocalGroup,
+        sole_task: SoleTask::ByCapacity,
         reduced_capacity: ReducedCapacity::Unseen,
         empty_queues: EmptyQueues::Chosen,
         busiest_util: BusiestUtil::Plain,
@@ -126,6 +131,7 @@ impl BalanceRules {
         newidle_odds: NewidleOdds::AsCounted,
         nohz_count: NohzCount::Counted,
         cache: CacheAware::Absent,
+        cache_packing: CachePacking::After,
     };
 
     pub const V4_15: BalanceRules = BalanceRules {
@@ -211,5 +217,19 @@ impl BalanceRules {
         nohz_count: NohzCount::MaskWhenDue,
         cache: CacheAware::PreferredLlc,
         ..BalanceRules::V6_12
+    };
+
+    /// As in 7.3.4.
+    ///
+    /// Differs: what v7.3 rewrote around the end of a search changes nothing here. It begins no active balance while the
+    /// busiest CPU's task is on its way off that CPU, which nobody sees here, because a CPU switches in a single step. And it
+    /// shortens the balance interval after every active balance it begins, where [`ActiveBalanceInterval::Kept`] asks a second
+    /// time whether there is a reason: here nothing happens in between, so there still is one.
+    pub const V7_3: BalanceRules = BalanceRules {
+        misfit_load: MisfitLoad::IfHelpful,
+        sole_task: SoleTask::BySiblingsAndClusters,
+        new_ilb: NewIlb::IdleCoreFirst,
+        cache_packing: CachePacking::Before,
+        ..BalanceRules::V7_2
     };
 }

@@ -1,6 +1,7 @@
 //! fair.c: what load balancing asks cache-aware scheduling: whether a task is to be pulled towards the last level cache (LLC)
 //! that it prefers, or to be left there.
 
+use super::CachePacking;
 use crate::arch::Arch;
 use crate::core::Sched;
 use crate::fair::balance::{LbEnv, MigrationType, SgLbStats};
@@ -93,6 +94,10 @@ impl<A: Arch> Sched<A> {
             && self.task_fits_cpu(p, env.src_cpu)
     }
 
+    fn packs_first(&self) -> bool {
+        self.kernel.balance.cache_packing == CachePacking::Before
+    }
+
     /// fair.c: can_migrate_llc_task().
     fn can_migrate_llc_task(&mut self, env: &LbEnv, p: TaskId) -> LlcMig {
         if self.task_misfits_asym_cpu(env, p) {
@@ -102,6 +107,9 @@ impl<A: Arch> Sched<A> {
         self.read_cache_group(group);
         let Some(cpu) = self.balance.cache.group[group].cpu else { return LlcMig::Unrestricted };
         if self.cpus_share_cache(env.src_cpu, env.dst_cpu) {
+            return LlcMig::Unrestricted;
+        }
+        if self.packs_first() && env.idle != CpuIdleType::NotIdle && self.sched_asym(env.sd, env.dst_cpu, env.src_cpu) {
             return LlcMig::Unrestricted;
         }
         if self.invalid_llc_nr(group, env.dst_cpu) || self.exceed_llc_capacity(group, env.dst_cpu) {
@@ -198,6 +206,7 @@ impl<A: Arch> Sched<A> {
         let flags = self.domains[env.sd].flags;
         if flags.has(SdFlags::SD_SHARE_LLC)
             || flags.has(SdFlags::SD_ASYM_CPUCAPACITY) && sgs.group_misfit_task_load != 0
+            || sgs.group_asym_packing && self.packs_first()
             || self.gives_up_on_llcs(env)
             || sgs.nr_pref_dst_llc == 0
         {

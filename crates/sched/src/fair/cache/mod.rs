@@ -29,7 +29,7 @@ mod tests;
 mod work;
 
 pub use process::{CacheGroupId, SchedCacheGroup, SchedCacheTime};
-pub use rules::CacheAware;
+pub use rules::{CacheAware, CachePacking};
 pub use work::TaskCacheWork;
 
 use crate::arch::Arch;

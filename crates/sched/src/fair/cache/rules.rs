@@ -11,3 +11,12 @@ behaviour! {
              memory fit there, and its threads are pulled towards it and held back from leaving it (CONFIG_SCHED_CACHE)";
     }
 }
+
+behaviour! {
+    /// Whether an idle CPU of higher priority (SD_ASYM_PACKING) takes tasks from the last level cache that they prefer.
+    pub enum CachePacking = "cache.asym_packing" {
+        After = "after", since "v7.2", commit "", "only if no preference is against it";
+        Before = "before", since "v7.3", commit "",
+            "yes; and from a group over which the pulling CPU has priority nothing is pulled because of preferences";
+    }
+}

@@ -7,13 +7,13 @@ use super::*;
 use crate::attr::SchedAttr;
 use crate::core::{Boot, TaskInit};
 use crate::cpu_topology::CpuTopology;
-use crate::fair::balance::{LbEnv, MigrationType};
+use crate::fair::balance::{LbEnv, MigrationType, SgLbStats};
 use crate::sched::{Policy, ROOT_TASK_GROUP, TaskState};
 use crate::scheduler::Scheduler;
 use crate::sysctl::Tunable;
 use crate::testing::{Hand, MS};
 use crate::topology::CpuIdleType;
-use crate::versions::{Kernel, V6_12, V7_2};
+use crate::versions::{Kernel, V6_12, V7_2, V7_3};
 
 type Machine = Sched<Hand>;
 
@@ -422,6 +422,37 @@ fn active_balancing_leaves_alone_whoever_is_where_it_prefers_to_be() {
         assert_eq!(s.alb_break_llc(&env), leaves, "{prefers:?}");
         env.migration_type = MigrationType::Misfit;
         assert!(!s.alb_break_llc(&env), "a task that does not fit goes first");
+    }
+}
+
+#[test]
+fn a_cpu_of_higher_rank_takes_from_a_cache_who_prefers_it_since_v7_3() {
+    // CPUs 4 to 7 have a cache of their own and the higher rank.
+    let mut topology = CpuTopology::symmetric(1, 1, 2, 4, 1);
+    topology.highest_perf = Some(PerCpu::from_fn(8, |cpu| if cpu.0 < 4 { 100 } else { 200 }));
+    for (kernel, packs) in [(V7_2, false), (V7_3, true)] {
+        let mut s = Sched::new(Hand::at(1_000 * MS), Boot::new(kernel, topology.clone(), 250));
+        let p = s.thread(7, 0);
+        s.thread(7, 1);
+        let group = s.balance.cache.task[p].group.expect("its process");
+        s.balance.cache.group[group].cpu = Some(CpuId(0));
+        for cpu in [0, 4].map(CpuId) {
+            let shared = s.domains.sd_llc_shared[cpu].expect("a cache");
+            (s.domains[shared].util_avg, s.domains[shared].capacity) = (100, 4096);
+        }
+        let sd = s.domains[s.domains.sd_llc[CpuId(4)].expect("a cache")].parent.expect("both caches");
+        for (idle, stays) in [(CpuIdleType::Idle, !packs), (CpuIdleType::NotIdle, true)] {
+            let mut env = LbEnv::new(sd, CpuId(4), idle);
+            env.src_cpu = CpuId(0);
+            assert_eq!(s.migrate_degrades_llc(p, &env), stays, "{}", kernel.name);
+        }
+        // And a group that is to be packed is not pulled from because of preferences.
+        let env = LbEnv::new(sd, CpuId(4), CpuIdleType::Idle);
+        let other = s.domains[s.domains[sd].groups].next;
+        for (group_asym_packing, pulled) in [(false, true), (true, !packs)] {
+            let sgs = SgLbStats { nr_pref_dst_llc: 1, group_asym_packing, ..SgLbStats::default() };
+            assert_eq!(s.llc_balance(&env, &sgs, other), pulled, "{}", kernel.name);
+        }
     }
 }
 

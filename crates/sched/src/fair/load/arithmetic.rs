@@ -45,6 +45,7 @@ impl Arithmetic {
         Arithmetic { shares: GroupShares::LoadAverageOfBusy, pick: Pick::Eevdf, ..Arithmetic::V6_1 };
     pub const V7_2: Arithmetic =
         Arithmetic { floor: SumFloor::Whole, resolution: LoadResolution::FineQuotient, ..Arithmetic::V6_12 };
+    pub const V7_3: Arithmetic = Arithmetic { shares: GroupShares::Concurrent, ..Arithmetic::V7_2 };
 
     #[inline]
     pub fn of(kernel: &Kernel) -> Arithmetic {
@@ -89,6 +90,7 @@ pub(crate) enum Released {
     V6_1,
     V6_12,
     V7_2,
+    V7_3,
     Mixed,
 }
 
@@ -101,6 +103,7 @@ impl Released {
             Arithmetic::V6_1 => Released::V6_1,
             Arithmetic::V6_12 => Released::V6_12,
             Arithmetic::V7_2 => Released::V7_2,
+            Arithmetic::V7_3 => Released::V7_3,
             _ => Released::Mixed,
         }
     }
@@ -134,6 +137,10 @@ macro_rules! with_arithmetic {
             }
             Released::V7_2 => {
                 let $arithmetic = Arithmetic::V7_2;
+                $body
+            }
+            Released::V7_3 => {
+                let $arithmetic = Arithmetic::V7_3;
                 $body
             }
             Released::Mixed => {

@@ -176,4 +176,6 @@ impl LoadRules {
         sum_floor: SumFloor::Whole,
         ..LoadRules::V6_12
     };
+
+    pub const V7_3: LoadRules = LoadRules { group_shares: GroupShares::Concurrent, ..LoadRules::V7_2 };
 }

@@ -1,10 +1,12 @@
-//! fair.c: a group's load over all CPUs (`tg->load_avg`), which every queue of the group corrects from time to time.
+//! fair.c: a group's load over all CPUs (`tg->load_avg`), which every queue of the group corrects from time to time; since v7.3 also how
+//! many of its tasks are runnable (`tg->runnable_avg`).
 
 use super::{OfflineLoad, TgLoadAvg};
 use crate::arch::Arch;
 use crate::core::Sched;
+use crate::fair::group::GroupShares;
 use crate::sched::{CfsRqId, ROOT_TASK_GROUP, TgId};
-use units::CpuId;
+use units::{CpuId, unlikely};
 
 /// NSEC_PER_MSEC: a queue corrects its group's sum at most once in this time, in ns.
 const RATE_LIMIT: u64 = 1_000_000;
@@ -34,11 +36,28 @@ impl<A: Arch> Sched<A> {
         self.read_cfs_contrib_apart(cfs);
         let cfs_rq = &mut self.cfs_rq[cfs];
         let delta = cfs_rq.avg.load_avg.wrapping_sub(cfs_rq.tg_load_avg_contrib) as i64;
-        if delta.unsigned_abs() > cfs_rq.tg_load_avg_contrib / 64 {
+        let load_moved = delta.unsigned_abs() > cfs_rq.tg_load_avg_contrib / 64;
+        if unlikely(self.kernel.load.group_shares == GroupShares::Concurrent) {
+            self.update_tg_averages(cfs, delta, load_moved, now);
+        } else if load_moved {
             cfs_rq.tg_load_avg_contrib = cfs_rq.avg.load_avg;
             cfs_rq.last_update_tg_load_avg = now;
             let tg = cfs_rq.tg;
             self.tg_load_avg_add(tg, delta);
+        }
+    }
+
+    /// The end of `update_tg_load_avg()` since v7.3: both sums are corrected, if either is off by more than a 64th.
+    fn update_tg_averages(&mut self, cfs: CfsRqId, load: i64, load_moved: bool, now: u64) {
+        let cfs_rq = &mut self.cfs_rq[cfs];
+        let runnable = cfs_rq.avg.runnable_avg.wrapping_sub(cfs_rq.tg_runnable_avg_contrib) as i64;
+        if load_moved || runnable.unsigned_abs() > cfs_rq.tg_runnable_avg_contrib / 64 {
+            cfs_rq.tg_load_avg_contrib = cfs_rq.avg.load_avg;
+            cfs_rq.tg_runnable_avg_contrib = cfs_rq.avg.runnable_avg;
+            cfs_rq.last_update_tg_load_avg = now;
+            let tg = cfs_rq.tg;
+            self.tg_load_avg_add(tg, load);
+            self.tg_runnable_avg_add(tg, runnable);
         }
     }
 
@@ -58,9 +77,13 @@ impl<A: Arch> Sched<A> {
         let now = self.tg_clock(self.cfs_rq[cfs].rq);
         let cfs_rq = &mut self.cfs_rq[cfs];
         let delta = 0i64.wrapping_sub(cfs_rq.tg_load_avg_contrib as i64);
-        cfs_rq.tg_load_avg_contrib = 0;
+        let runnable = 0i64.wrapping_sub(cfs_rq.tg_runnable_avg_contrib as i64);
+        (cfs_rq.tg_load_avg_contrib, cfs_rq.tg_runnable_avg_contrib) = (0, 0);
         cfs_rq.last_update_tg_load_avg = now;
         self.tg_load_avg_add(tg, delta);
+        if self.kernel.load.group_shares == GroupShares::Concurrent {
+            self.tg_runnable_avg_add(tg, runnable);
+        }
     }
 
     /// fair.c: clear_tg_offline_cfs_rqs(). A CPU goes offline: no group counts its queue there any more. Does nothing

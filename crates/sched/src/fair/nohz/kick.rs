@@ -16,11 +16,13 @@ impl<A: Arch> Sched<A> {
     /// fair.c: find_new_ilb(). The CPU that is to balance for all others.
     fn find_new_ilb(&mut self) -> Option<CpuId> {
         self.read_nohz();
-        if self.tick_nohz_full_enabled() && self.kernel.isolation.ilb == IlbCpus::Housekeeping {
+        let new_ilb = self.kernel.balance.new_ilb;
+        let spares_some = self.tick_nohz_full_enabled() && self.kernel.isolation.ilb == IlbCpus::Housekeeping;
+        if spares_some && new_ilb != NewIlb::IdleCoreFirst {
             let mask = self.nohz.idle_cpus_mask.clone();
             return mask.iter().find(|&cpu| self.may_balance_for_others(cpu) && self.idle_cpu(cpu));
         }
-        match self.kernel.balance.new_ilb {
+        match new_ilb {
             NewIlb::FirstOfMask => {
                 let ilb = self.nohz.idle_cpus_mask.first()?;
                 self.idle_cpu(ilb).then_some(ilb)
@@ -35,7 +37,37 @@ impl<A: Arch> Sched<A> {
                     }
                 }
             }
+            NewIlb::IdleCoreFirst => self.find_new_ilb_idle_core(),
         }
+    }
+
+    /// find_new_ilb() of [`NewIlb::IdleCoreFirst`]. To balance on a core that works on another thread would cost that thread
+    /// capacity. Threads of a core that is known to be busy are not looked at.
+    fn find_new_ilb_idle_core(&mut self) -> Option<CpuId> {
+        let mut left = std::mem::take(&mut self.nohz.ilb_cpus);
+        left.assign_and(&self.nohz.idle_cpus_mask, &self.cpu_online_mask);
+        let (mut ilb_cpu, mut fallback) = (None, None);
+        let mut from = 0;
+        while let Some(cpu) = left.next_from(from) {
+            from = cpu.index() + 1;
+            if !self.may_balance_for_others(cpu) {
+                continue;
+            }
+            let idle = self.idle_cpu(cpu);
+            if idle && (!self.sched_smt_active() || self.is_core_idle(cpu)) {
+                ilb_cpu = Some(cpu);
+                break;
+            }
+            if idle {
+                fallback = fallback.or(Some(cpu));
+            }
+            // Without a fallback an idle thread of this core may still become one.
+            if self.sched_smt_active() && fallback.is_some() {
+                self.topology.smt[cpu].iter().for_each(|sibling| left.clear(sibling));
+            }
+        }
+        self.nohz.ilb_cpus = left;
+        ilb_cpu.or(fallback)
     }
 
     /// fair.c: nohz_balancer_kick() until v4.16. Interrupts an idle CPU, which is to balance for all others.

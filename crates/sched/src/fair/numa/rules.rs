@@ -45,7 +45,7 @@ behaviour! {
     /// What becomes of the count of local, remote and failed faults when the period is only doubled.
     pub enum LocalityReset = "numa.locality_reset" {
         Kept = "kept", since "v3.13", commit "", "it stays: a failed migration doubles every later period";
-        Cleared = "cleared", since "v6.12.y", commit "e81ee0630837", "it is cleared as always (the tree is 6.12.117; 7.2.13 does not have it)";
+        Cleared = "cleared", since "v6.12.y", commit "e81ee0630837", "it is cleared as always (6.12.117 and 7.3.4 have it, 7.2.13 does not)";
     }
 }
 
@@ -262,4 +262,6 @@ impl NumaRules {
         swap_partners: SwapPartners::WithMemory,
         ..NumaRules::V6_12
     };
+
+    pub const V7_3: NumaRules = NumaRules { locality_reset: LocalityReset::Cleared, ..NumaRules::V7_2 };
 }

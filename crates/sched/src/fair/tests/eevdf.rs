@@ -4,7 +4,7 @@ use super::*;
 use crate::features::Feature;
 use units::Prng;
 
-const EEVDF: [Kernel; 2] = [V6_12, V7_2];
+const EEVDF: [Kernel; 3] = [V6_12, V7_2, V7_3];
 
 /// An entity as the reference sees it: numbers of any size, relative to some vruntime.
 #[derive(Clone, Copy, Debug)]
@@ -17,11 +17,12 @@ struct Seen {
 
 fn seen(s: &Sched<Hand>, se: SeId) -> Seen {
     let entity = &s.se[se];
-    let base = s.cfs_rq[entity.cfs_rq].zero_vruntime;
+    let on = s.competes_on(se);
+    let base = s.cfs_rq[on].zero_vruntime;
     let relative = |time: u64| i128::from(time.wrapping_sub(base) as i64);
     Seen {
         se,
-        weight: i128::from(s.avg_vruntime_weight(entity.cfs_rq, entity.load.weight)),
+        weight: i128::from(s.avg_vruntime_weight(on, s.competing_weight(se))),
         vruntime: relative(entity.vruntime),
         deadline: relative(entity.deadline),
     }
@@ -31,7 +32,7 @@ fn seen(s: &Sched<Hand>, se: SeId) -> Seen {
 /// queued.
 fn competitors(s: &Sched<Hand>, cfs: CfsRqId) -> (Vec<Seen>, Option<Seen>) {
     let waiting = s.cfs_rq[cfs].tasks_timeline.iter().map(|se| seen(s, se)).collect();
-    let curr = s.cfs_rq[cfs].curr.filter(|&curr| s.se[curr].on_rq).map(|curr| seen(s, curr));
+    let curr = s.queued_curr(cfs).map(|curr| seen(s, curr));
     (waiting, curr)
 }
 
@@ -80,7 +81,7 @@ pub(super) fn check_queue(s: &Sched<Hand>, cfs: CfsRqId) {
     assert_eq!(s.cfs_rq_min_slice(cfs), slices.clone().min().unwrap_or(u32::MAX), "{cfs:?}: the shortest slice");
     assert_eq!(s.cfs_rq_max_slice(cfs), slices.max().unwrap_or(0), "{cfs:?}: the longest slice");
     for protect in [true, false] {
-        if cfs_rq.nr_running > 0 {
+        if !waiting.is_empty() || curr.is_some() {
             assert_eq!(s.pick_eevdf(cfs, protect), reference_pick(s, cfs, protect), "{cfs:?} {protect}");
         }
     }

@@ -148,7 +148,8 @@ fn a_heavy_entity_takes_the_origin_of_the_sums_along() {
         s.cfs_rq[cfs].nr_running -= 1;
         s.__dequeue_entity(cfs, ses[1]);
         s.se[se].vlag = -300 * US;
-        s.place_entity_eevdf(cfs, se, QueueFlags::default());
+        let others = s.cfs_rq[cfs].nr_running;
+        s.place_entity_eevdf(cfs, se, QueueFlags::default(), others);
         let at_origin = s.se[se].vruntime == s.cfs_rq[cfs].zero_vruntime;
         assert_eq!(at_origin, follows, "nice {nice} joins one of nice 0");
         check_sums(&s, cfs);

@@ -15,12 +15,14 @@ fn check(s: &Sched<Hand>) {
     let mut idle_below = vec![0; s.cfs_rq.len()];
     let mut delayed_below = vec![0; s.cfs_rq.len()];
     for (id, se) in s.se.iter() {
-        let cfs = &s.cfs_rq[se.cfs_rq];
+        let (flat, cfs) = (s.kernel.picks_flat(), &s.cfs_rq[s.competes_on(id)]);
         assert_eq!(se.in_timeline, cfs.tasks_timeline.iter().any(|e| e == id), "{id:?}");
         if !se.on_rq {
             continue;
         }
-        assert_eq!(se.in_timeline, cfs.curr != Some(id), "{id:?} runs or waits");
+        let curr = s.competing_curr(s.competes_on(id));
+        let competes = se.task.is_some() || !flat;
+        assert_eq!(se.in_timeline, competes && curr != Some(id), "{id:?} runs or waits");
         assert_eq!(se.depth, se.parent.map_or(0, |parent| s.se[parent].depth + 1));
         weight[se.cfs_rq.index()] += se.load.weight;
         runnable_weight[se.cfs_rq.index()] += se.runnable_weight;
@@ -59,7 +61,7 @@ fn check(s: &Sched<Hand>) {
         let buddies = [cfs.next, cfs.last, cfs.skip];
         assert_eq!(cfs.buddies, buddies.iter().any(Option::is_some), "{id:?}");
         for buddy in buddies.into_iter().flatten() {
-            assert!(s.se[buddy].on_rq && s.se[buddy].cfs_rq == id, "{id:?} remembers {buddy:?}");
+            assert!(s.se[buddy].on_rq && s.competes_on(buddy) == id, "{id:?} remembers {buddy:?}");
         }
         match s.kernel.entity.pick {
             Pick::Cfs => {

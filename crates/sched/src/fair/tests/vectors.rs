@@ -63,7 +63,7 @@ fn agrees_with_the_kernels_own_arithmetic() {
         let mut seen = vec![from(s.avg_vruntime(cfs)), from(s.se[ses[0]].vprot), expected[2]];
 
         s.se[ses[3]].vlag = expected[2];
-        s.place_entity_eevdf(cfs, ses[3], QueueFlags::default());
+        s.place_entity_eevdf(cfs, ses[3], QueueFlags::default(), 3);
         s.__enqueue_entity(cfs, ses[3]);
         s.se[ses[3]].on_rq = true;
         s.cfs_rq[cfs].nr_running = 4;

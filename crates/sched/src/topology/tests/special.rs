@@ -116,6 +116,11 @@ fn unequal_capacities_are_classified() {
     assert_eq!(flags(0).iter().map(|flags| flags.has(full)).collect::<Vec<_>>(), [false, true]);
     assert_eq!(flags(4).iter().map(|flags| flags.has_all(full)).collect::<Vec<_>>(), [true, true]);
     assert!(!flags(0)[0].has(SdFlags::SD_PREFER_SIBLING), "no spreading over unequal CPUs");
+    for (rules, spread) in [(&DomainRules::V7_2, false), (&DomainRules::V7_3, true)] {
+        let domains = machine.build(rules);
+        let child = domains.sd[CpuId(0)].expect("MC");
+        assert_eq!(domains[child].flags.has(SdFlags::SD_PREFER_SIBLING), spread);
+    }
     assert_eq!(domains.sd_asym_cpucapacity[CpuId(4)], domains.sd[CpuId(4)]);
     assert_eq!(domains.sd_asym_cpucapacity[CpuId(0)], domains.for_each_domain(CpuId(0)).last());
     let die = domains.for_each_domain(CpuId(4)).last().expect("DIE");

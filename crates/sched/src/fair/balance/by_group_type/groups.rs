@@ -4,7 +4,7 @@ use crate::arch::Arch;
 use crate::core::Sched;
 use crate::cpu_topology::SCHED_CAPACITY_SCALE;
 use crate::fair::balance::{
-    AsymCompare, EnergyOverload, LbEnv, MisfitStatus, PreferSiblingOf, ReducedCapacity, SmtBalance,
+    AsymCompare, EnergyOverload, LbEnv, MisfitLoad, MisfitStatus, PreferSiblingOf, ReducedCapacity, SmtBalance,
 };
 use crate::features::Feature;
 use crate::topology::{CpuIdleType, DomainShared, SdFlags, SgId};
@@ -194,9 +194,9 @@ impl<A: Arch> Sched<A> {
             }
             if flags.has(SdFlags::SD_ASYM_CPUCAPACITY) {
                 let misfit = self.rq[cpu].misfit_task_load;
-                if sgs.group_misfit_task_load < misfit {
+                *overloaded |= misfit > 0;
+                if sgs.group_misfit_task_load < misfit && self.helps_misfits(env, group) {
                     sgs.group_misfit_task_load = misfit;
-                    *overloaded = true;
                 }
             } else if env.idle != CpuIdleType::NotIdle && self.sched_reduced_capacity(env, cpu) {
                 sgs.group_misfit_task_load = sgs.group_misfit_task_load.max(load);
@@ -219,6 +219,17 @@ impl<A: Arch> Sched<A> {
             sgs.avg_load = sgs.group_load * SCALE / sgs.group_capacity;
         }
         sgs
+    }
+
+    /// The part of update_sg_lb_stats() for misfit tasks: whether those of the group count, so that it is pulled from for their
+    /// sake alone.
+    fn helps_misfits(&mut self, env: &LbEnv, group: SgId) -> bool {
+        if self.kernel.balance.misfit_load == MisfitLoad::Any {
+            return true;
+        }
+        let sgc = self.domains[group].sgc;
+        self.read_group_capacity(sgc);
+        capacity_greater(self.capacity_of(env.dst_cpu), self.domains[sgc].max_capacity)
     }
 
     /// The part of group_is_overloaded() for energy-aware placement: whether no CPU of the group has more than fits there.

@@ -5,7 +5,7 @@ use crate::arch::Arch;
 use crate::core::Sched;
 use crate::cpu_topology::SCHED_CAPACITY_SCALE;
 use crate::fair::balance::{
-    AsymCompare, BusiestUtil, EmptyQueues, LbEnv, MigrationType, PackingOrder, SiblingImbalance,
+    AsymCompare, BusiestUtil, EmptyQueues, LbEnv, MigrationType, PackingOrder, SiblingImbalance, SoleTask,
 };
 use crate::topology::{CpuIdleType, ImbNumaNr, SdFlags, SgId};
 use fentry::fentry;
@@ -212,6 +212,23 @@ impl<A: Arch> Sched<A> {
         }
     }
 
+    /// The exceptions to the rule of find_busiest_queue() that a CPU keeps its only task if the pulling one has no more capacity:
+    /// busy SMT siblings leave less of its own than it seems to have; and load is to be evened out between clusters of CPUs of
+    /// the same kind.
+    ///
+    /// Differs: get_actual_cpu_capacity() is the capacity of the hardware, as nothing presses on it.
+    fn shares_its_core_or_kind(&mut self, env: &LbEnv, cpu: CpuId) -> bool {
+        match self.kernel.balance.sole_task {
+            SoleTask::ByCapacity => false,
+            SoleTask::BySiblingsAndClusters => {
+                let kind = |cpu| self.domains.arch_scale_cpu_capacity(None, cpu);
+                let alike = self.domains.sched_cluster_active && kind(env.dst_cpu) == kind(cpu);
+                let shares_its_core = self.sched_smt_active() && !self.is_core_idle(cpu);
+                alike || shares_its_core
+            }
+        }
+    }
+
     /// Whether a CPU's only task would be worse off on the pulling CPU.
     fn keeps_its_only_task(&mut self, env: &LbEnv, cpu: CpuId) -> bool {
         let flags = self.domains[env.sd].flags;
@@ -220,7 +237,7 @@ impl<A: Arch> Sched<A> {
             AsymCompare::LocalGroup => here < there,
             AsymCompare::PullingCpu => !capacity_greater(here, there),
         };
-        if flags.has(SdFlags::SD_ASYM_CPUCAPACITY) && no_gain {
+        if flags.has(SdFlags::SD_ASYM_CPUCAPACITY) && !self.shares_its_core_or_kind(env, cpu) && no_gain {
             return true;
         }
         flags.has(SdFlags::SD_ASYM_PACKING)

@@ -48,6 +48,25 @@ behaviour! {
 }
 
 behaviour! {
+    /// Which misfit tasks make a group misfit, where CPUs differ in capacity. Any says that the root domain is overloaded.
+    pub enum MisfitLoad = "balance.misfit_load" {
+        Any = "any", since "v5.5", commit "0b0695f2b34a",
+            "every one: a CPU that is no help to it does not pull from the group at all, whatever else runs there";
+        IfHelpful = "if-helpful", since "v7.3", commit "",
+            "those of a group without a CPU as big as the pulling one; else the group is judged by its other tasks";
+    }
+}
+
+behaviour! {
+    /// When a queue with one task is pulled from, where CPUs differ in capacity and the pulling one has no more of it.
+    pub enum SoleTask = "balance.sole_task" {
+        ByCapacity = "by-capacity", since "v5.5", commit "0b0695f2b34a", "never";
+        BySiblingsAndClusters = "by-siblings-and-clusters", since "v7.3", commit "",
+            "when another thread of its core is busy; and, where there are clusters, when both CPUs are of the same kind";
+    }
+}
+
+behaviour! {
     /// How groups, and queues with one task, are compared where CPUs differ in capacity (SD_ASYM_CPUCAPACITY), under
     /// [`Mechanism::ByGroupType`].
     pub enum AsymCompare = "balance.asym_compare" {

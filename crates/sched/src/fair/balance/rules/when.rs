@@ -112,6 +112,8 @@ behaviour! {
         FirstOfMask = "first-of-mask", since "v3.1", commit "", "the first of the mask, or none if that one does not idle now";
         FirstIdle = "first-idle", since "v5.2", commit "9b019acb72e4",
             "the first of the mask that idles now and is not the kicker (v5.11)";
+        IdleCoreFirst = "idle-core-first", since "v7.3", commit "",
+            "the first of the mask whose core idles; else the first that idles";
     }
 }
 

@@ -1,5 +1,6 @@
 //! Balancing on small machines: hogs are queued by hand, and every step is worked out beside its test.
 
+mod asym;
 mod imbalance;
 mod loads;
 mod moving;

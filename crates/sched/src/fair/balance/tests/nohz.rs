@@ -3,6 +3,7 @@
 use super::*;
 use crate::fair::nohz::NohzFlags;
 use crate::layout::GlobalLine;
+use crate::versions::V7_3;
 
 const CPU2: CpuId = CpuId(2);
 
@@ -236,6 +237,31 @@ fn who_idles_without_ticks_is_counted_beside_when_they_are_due_and_away_from_the
     sched.arch.stored.clear();
     sched.kick_ilb_once();
     assert!(sched.arch.stored.contains(&counts) && sched.arch.touched.contains(&mask));
+}
+
+#[test]
+fn a_cpu_of_an_idle_core_is_kicked_rather_than_the_first_that_idles_since_v7_3() {
+    // Two threads of each core: 0 and 4, 1 and 5, 2 and 6, 3 and 7.
+    let kicked = |kernel, busy: &[u16]| {
+        let mut sched = one_busy_cpu(kernel, CpuTopology::symmetric(1, 1, 1, 4, 2));
+        for &cpu in busy {
+            sched.hogs(CpuId(cpu), 1);
+            sched.run_something(CpuId(cpu));
+        }
+        sched.arch.interrupts.clear();
+        sched.nohz.next_balance = sched.jiffies();
+        sched.on_cpu(CPU0);
+        sched.nohz_balancer_kick(CPU0);
+        sched.arch.interrupts.last().map(|&(_, to)| to)
+    };
+    let both = |busy: &[u16]| [V7_2, V7_3].map(|kernel| kicked(kernel, busy));
+    // The first that idles shares its core with a busy CPU.
+    assert_eq!(both(&[5]), [Some(CPU1), Some(CPU2)]);
+    assert_eq!(both(&[5, 2]), [Some(CPU1), Some(CpuId(3))]);
+    // No core idles: the first CPU that does, whether it or its sibling comes first.
+    assert_eq!(both(&[5, 6, 7]), [Some(CPU1), Some(CPU1)]);
+    assert_eq!(both(&[1, 2, 7]), [Some(CpuId(3)), Some(CpuId(3))]);
+    assert_eq!(both(&[1, 2, 3, 4, 5, 6, 7]), [None, None]);
 }
 
 #[test]

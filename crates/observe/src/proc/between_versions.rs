@@ -1,0 +1,76 @@
+//! What the files of v7.3 say differently from those of v7.2, about the same machine.
+
+use super::{Formats, SchedDebug, TaskSched};
+use sched::arch::Arch;
+use sched::core::{Boot, Sched, TaskInit};
+use sched::cpu_topology::CpuTopology;
+use sched::sched::{ROOT_TASK_GROUP, TaskId};
+use sched::scheduler::Scheduler;
+use sched::sysctl::Sysctl;
+use sched::trace::Ipi;
+use sched::versions::V7_3;
+use units::{CpuId, Ns};
+
+const CPU: CpuId = CpuId(0);
+const VERSIONS: [Formats; 2] = [Formats::V7_2, Formats::V7_3];
+
+/// Time stands still.
+struct Still;
+
+impl Arch for Still {
+    fn sched_clock(&self, _cpu: CpuId) -> Ns {
+        Ns::from_ms(1_000)
+    }
+    fn send_ipi(&mut self, _from: CpuId, _to: CpuId, _ipi: Ipi) {}
+    fn wake_polling_idle(&mut self, _from: CpuId, _to: CpuId) {}
+}
+
+/// A CPU that runs one task, with schedstats.
+fn machine() -> (Sched<Still>, TaskId) {
+    let sysctl = Sysctl { sched_schedstats: 1, ..Sysctl::new(1) };
+    let boot = Boot { sysctl, ..Boot::new(V7_3, CpuTopology::symmetric(1, 1, 1, 1, 1), 250) };
+    let mut sched = Sched::new(Still, boot);
+    let init = TaskInit { comm: String::from("hog"), attr: None, cpus_allowed: None, mm: 0, group: ROOT_TASK_GROUP };
+    let task = sched.fork(CPU, init).expect("an ordinary task");
+    Scheduler::wake_up_new_task(&mut sched, CPU, task);
+    Scheduler::schedule(&mut sched, CPU, false);
+    (sched, task)
+}
+
+/// The lines of the second text that the first has not, and the other way round.
+fn differences([before, after]: [String; 2]) -> [Vec<String>; 2] {
+    let only_in = |text: &str, other: &str| {
+        text.lines().filter(|line| !other.lines().any(|of| of == *line)).map(String::from).collect::<Vec<_>>()
+    };
+    [only_in(&before, &after), only_in(&after, &before)]
+}
+
+#[test]
+fn counters_that_never_counted_are_gone() {
+    let (sched, task) = machine();
+    let text = |formats| TaskSched { sched: &sched, task, threads: 1, formats }.to_string();
+    let [gone, new] = differences(VERSIONS.map(text));
+    let names: Vec<&str> = gone.iter().map(|line| line.split(' ').next().unwrap_or_default()).collect();
+    assert_eq!(names, ["nr_migrations_cold", "nr_wakeups_passive", "nr_wakeups_idle"]);
+    assert!(new.is_empty(), "{new:?}");
+}
+
+#[test]
+fn tasks_have_a_weight_and_queues_the_load_above_them() {
+    let (mut sched, _) = machine();
+    let root = sched.rq[CPU].cfs;
+    sched.cfs_rq[root].h_load = 777;
+    let text = |formats| SchedDebug { sched: &sched, formats, release: "7", now: Ns::ZERO, khz: 0 }.to_string();
+    let [gone, new] = differences(VERSIONS.map(text));
+    let after = |line: &str, name: &str| line.find(name).map(|at| at + name.len()).expect("a column");
+    assert_eq!(new[0], format!("  .{:<30}: 777", "h_load"));
+    let (head, row) = (&new[1], new.iter().find(|line| line.starts_with(">R")).expect("the hog runs"));
+    assert!(head.starts_with(" S            task   PID     weight       vruntime   eligible    deadline  "), "{head}");
+    // A task of nice 0, in the kernel's finer unit.
+    let weight = &row[after(row, "hog")..][6..17];
+    assert_eq!(weight, "    1048576");
+    assert_eq!(gone.len() + 1, new.len(), "but for the queue's line, lines are replaced");
+    for (before, line) in gone.iter().zip(&new[1..]) {
+        assert_eq!(before.len() + 11, line.len(), "{line}");
+    }
+}
