@@ -400,6 +400,10 @@ mod tests {
             ("check_preempt_wakeup_fair", "v7.2", Some("wakeup_preempt_fair")),
             ("wakeup_preempt_fair", "v6.1", Some("check_preempt_wakeup")),
             ("sched_balance_newidle", "v7.2", Some("sched_balance_newidle")),
+            ("update_cfs_group", "v7.2", Some("update_cfs_group")),
+            ("update_cfs_group", "v7.3", Some("calc_concur_shares")),
+            ("calc_concur_shares", "v6.12", Some("update_cfs_group")),
+            ("pipe_read", "v7.3", Some("anon_pipe_read")),
             // A caller has no price, and so no other name.
             ("vfs_read", "v6.12", Some("vfs_read")),
             ("do_softirq_own_stack", "v6.1", None),

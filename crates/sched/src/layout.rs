@@ -256,6 +256,8 @@ pub struct Structures {
     pub statistics: u32,
     /// Bytes of statistics between `block_max` and `exec_max`: eight for `sum_block_runtime` (v5.16).
     pub statistics_behind_block_max: u32,
+    /// Bytes of statistics between `slice_max` and `nr_failed_migrations_affine`: eight for `nr_migrations_cold`, until v7.3.
+    pub statistics_behind_slice_max: u32,
     /// Byte offset of the statistics inside a group's entity; `None`: they are one separate line ([`SeLine::Statistics`]).
     group_statistics: Option<u32>,
     /// Whether `runnable_load_avg` is on the line of `tg_load_avg_contrib`, not on that of the averages before it.
@@ -293,7 +295,7 @@ pub struct Layout {
     runnable_with_contrib: bool,
 }
 
-/// Members of `struct sched_statistics`, by their position: eight bytes each.
+/// Members of `struct sched_statistics`, by their position among those that every version has: eight bytes each.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[repr(u8)]
 pub enum Statistic {
@@ -304,10 +306,20 @@ pub enum Statistic {
     BlockStart = 9,
     ExecMax = 11,
     SliceMax = 12,
-    NrFailedMigrations = 14,
-    NrWakeups = 18,
-    NrWakeupsLocal = 21,
-    NrWakeupsAffine = 23,
+    NrFailedMigrations = 13,
+    NrWakeups = 17,
+    NrWakeupsLocal = 20,
+    NrWakeupsAffine = 22,
+}
+
+impl Structures {
+    /// Byte offset of a member within `struct sched_statistics`.
+    fn within_statistics(&self, statistic: Statistic) -> u32 {
+        let behind = |last: Statistic, bytes: u32| if statistic as u8 > last as u8 { bytes } else { 0 };
+        8 * statistic as u32
+            + behind(Statistic::BlockStart, self.statistics_behind_block_max)
+            + behind(Statistic::SliceMax, self.statistics_behind_slice_max)
+    }
 }
 
 /// From here on the global lines are RCU's leaves, one for so many CPUs each (CONFIG_RCU_FANOUT_LEAF).
@@ -364,8 +376,7 @@ impl Layout {
 
     /// The line of one of a task's statistics.
     pub fn statistic(&self, task: TaskId, statistic: Statistic) -> Line {
-        let gap = if statistic as u8 > Statistic::BlockStart as u8 { self.of.statistics_behind_block_max } else { 0 };
-        let line = (self.of.statistics + 8 * statistic as u32 + gap) / LINE_BYTES;
+        let line = (self.of.statistics + self.of.within_statistics(statistic)) / LINE_BYTES;
         Line { region: Region::Task, index: task.0 * TASK_LINES + TaskLine::Se as u32 + line }
     }
 
@@ -373,7 +384,7 @@ impl Layout {
     pub fn group_statistic(&self, first: u32, statistic: Statistic) -> Line {
         match self.of.group_statistics {
             Some(statistics) => {
-                let line = (statistics + 8 * statistic as u32) / LINE_BYTES;
+                let line = (statistics + self.of.within_statistics(statistic)) / LINE_BYTES;
                 Line { region: Region::Se, index: first + line }
             }
             None => self.line_of_se(first, true, SeLine::Statistics),

@@ -197,4 +197,6 @@ pub(super) const V7_2: &[Row] = &[
     ("", "do_renameat2", "filename_renameat2*"),
 ];
 
-pub(super) const V7_3: &[Row] = &[];
+/// `update_cfs_group()` is part of its callers there: what it calls for the group's weight (`cgroup_mode`) is a function of its
+/// own, and reads `tg->load_avg`.
+pub(super) const V7_3: &[Row] = &[("", "update_cfs_shares", "calc_concur_shares*")];

@@ -14,6 +14,7 @@ impl Structures {
         task_group: TaskGroupStructure::V4_4,
         statistics: 104,
         statistics_behind_block_max: 0,
+        statistics_behind_slice_max: 8,
         group_statistics: Some(104),
         runnable_with_contrib: true,
         // The timeline shares Cfs's line; the last six share those of Clock, CfsContrib, Balance, Lock, Load and WakeList.
@@ -109,12 +110,30 @@ impl Structures {
         rq: [1, 1, 2, 3, 4, 5, 0, 7, 8, 9, 10, 11, 12, 13, 14, 0, 16, 17, 0, 0, 9],
         ..Structures::V6_12
     };
+
+    /// v7.3, from the types (BTF) of Debian's 7.3.4, configured as its 7.2.13. What is told apart here lies as in v7.2 but for statistics and
+    /// `struct task_group`.
+    ///
+    /// Within `struct cfs_rq`, of 512 bytes as before: load 0, nr_queued 16, h_nr_queued 20, sum_w_vruntime 32, zero_vruntime 48; tasks_timeline 64,
+    /// curr 80, next 88, h_curr 96; avg 128; removed 192; last_update_tg_load_avg 256, tg_load_avg_contrib 264, tg_runnable_avg_contrib 272, h_load
+    /// 296; rq 320, tg 352. So `h_curr` is on the line of the timeline, `tg_runnable_avg_contrib` on that of `tg_load_avg_contrib`, and in the root
+    /// queue, at 256 of `struct rq`, likewise (h_curr 352, tg_runnable_avg_contrib 528). Behind the queues `struct rq` grew by four lines (rt 768, dl
+    /// 2440, then 672 bytes of scx): next_balance 3896, clock_task 3968, clock 3984, rd 4040, sd 4048, active_balance 4080, cfs_tasks 4144, avg_rt
+    /// 4160, avg_dl 4224, idle_stamp 4288, hrtick_timer 4384, sched_count 4564, 4736 bytes in all.
+    ///
+    /// Within `struct sched_entity`, of 320 bytes as before: load 0, h_load 16, run_node 32, deadline 56; min_vruntime 64, on_rq 104, exec_start 112,
+    /// sum_exec_runtime 120; prev_sum_exec_runtime 128, vruntime 136, vlag 144, slice 160, depth 176, parent 184; cfs_rq 192, my_q 200; avg 256. So
+    /// `h_load`, the weight in the flat queue, is beside `load`; `SeTimes` is exec_start, from which vruntime and what follows it moved to the next
+    /// line, which ends with parent; `SeLinks` is cfs_rq. `struct sched_statistics` lost nr_migrations_cold, so that nr_wakeups_affine is on the line
+    /// of the other counts of wakeups. The first 448 bytes of `struct task_struct` are those of v7.2.
+    pub const V7_3: Structures =
+        Structures { task_group: TaskGroupStructure::V7_3, statistics_behind_slice_max: 0, ..Structures::V7_2 };
 }
 
 #[cfg(test)]
 mod tests {
     use crate::layout::*;
-    use crate::versions::{KERNELS, V4_5_RC1, V4_15, V6_1, V7_2};
+    use crate::versions::{KERNELS, V4_5_RC1, V4_15, V6_1, V7_2, V7_3};
 
     #[test]
     fn a_groups_entity_is_laid_out_as_a_tasks_is() {
@@ -139,10 +158,28 @@ mod tests {
         for kernel in KERNELS {
             let layout = kernel.layout();
             let with_state = |line| layout.task(TaskId(3), line) == layout.task(TaskId(3), TaskLine::State);
-            let (first, last) = (kernel.name == V4_5_RC1.name, kernel.name == V7_2.name);
+            let (first, last) = (kernel.name == V4_5_RC1.name, [V7_2.name, V7_3.name].contains(&kernel.name));
             let lines = [TaskLine::OnRq, TaskLine::Wakees, TaskLine::ThreadInfo].map(with_state);
             assert_eq!(lines, [last, first, !first], "{}", kernel.name);
         }
+    }
+
+    #[test]
+    fn v7_3_counts_affine_wakeups_where_it_counts_the_others() {
+        for (kernel, together) in [(V7_2, false), (V7_3, true)] {
+            let of = |statistic| kernel.layout().statistic(TaskId(3), statistic);
+            let [first, local, affine] =
+                [Statistic::NrWakeups, Statistic::NrWakeupsLocal, Statistic::NrWakeupsAffine].map(of);
+            assert_eq!((first == local, first == affine), (true, together), "{}", kernel.name);
+            // What stands before the member that is gone is where it was.
+            assert_eq!(of(Statistic::ExecMax), V7_2.layout().statistic(TaskId(3), Statistic::ExecMax));
+        }
+    }
+
+    #[test]
+    fn v7_3_tells_apart_the_lines_that_v7_2_does() {
+        let (before, after) = (Structures::V7_2, Structures::V7_3);
+        assert_eq!((before.rq, before.task, before.cfs_rq, before.se), (after.rq, after.task, after.cfs_rq, after.se));
     }
 
     #[test]

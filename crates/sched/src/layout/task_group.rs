@@ -62,6 +62,10 @@ impl TaskGroupStructure {
     pub const V7_2: TaskGroupStructure =
         TaskGroupStructure { se: 256, cfs_rq: 256, shares: 264, head: 272, behind_load_avg: 48, tail: 296 };
 
+    /// From the types of Debian's 7.3.4: `runnable_avg` right behind `load_avg`, on its line, then `scx` of 48 bytes. `parent`
+    /// and the runtime pool lie 16 bytes further than in v7.2, on the same lines.
+    pub const V7_3: TaskGroupStructure = TaskGroupStructure { behind_load_avg: 64, ..TaskGroupStructure::V7_2 };
+
     /// `se`, `cfs_rq` and `shares` in sequence, nothing between `load_avg` and `rcu`, nothing after the runtime pool.
     const fn beginning_with_se(se: u32, head: u32, cfs_bandwidth: u32) -> TaskGroupStructure {
         TaskGroupStructure { se, cfs_rq: se + 8, shares: se + 16, head, behind_load_avg: 8, tail: cfs_bandwidth }
@@ -177,6 +181,19 @@ mod tests {
         // The pointer to the queues is at 256, load_avg at 320, parent at 400, the pool at 448; 768 bytes in all.
         let lines = [CfsRq, LoadAvg, Parent, CfsBandwidth].map(|field| layout.line(tg, field).index - 3 * 12);
         assert_eq!((layout.stride, lines), (768, [4, 5, 6, 7]));
+    }
+
+    #[test]
+    fn v7_3_keeps_each_member_on_its_line_beside_runnable_avg() {
+        let of = |of| TaskGroupLayout::new(of, TgLoadAvgLine::OwnLine, TaskGroupCache::Aligned);
+        let (before, after) = (of(TaskGroupStructure::V7_2), of(TaskGroupStructure::V7_3));
+        assert_eq!(after.offsets, [256, 256, 264, 320, 416, 464]);
+        assert_eq!(after.stride, 768);
+        for field in [Se, CfsRq, Shares, LoadAvg, Parent, CfsBandwidth] {
+            assert_eq!(after.line(TgId(3), field), before.line(TgId(3), field));
+        }
+        // `runnable_avg`, eight bytes behind.
+        assert_eq!((after.offsets[LoadAvg as usize] + 8) / LINE_BYTES, after.offsets[LoadAvg as usize] / LINE_BYTES);
     }
 
     #[test]

@@ -5,6 +5,7 @@ use crate::fair::balance::BalanceRules;
 use crate::fair::load::LoadRules;
 use crate::fair::numa::NumaRules;
 use crate::fair::rules::EntityRules;
+use crate::layout::Structures;
 use crate::sysctl;
 use crate::topology::DomainRules;
 
@@ -16,5 +17,6 @@ pub const V7_3: Kernel = Kernel {
     balance: BalanceRules::V7_3,
     numa: NumaRules::V7_3,
     tunables: sysctl::V7_3,
+    structures: Structures::V7_3,
     ..V7_2
 };
