@@ -90,13 +90,16 @@ fn the_flat_queue_needs_eevdf_and_throttling_by_task() {
     }
 }
 
-/// What a group's two parts weigh together, in units of nice 0, when it keeps two of four CPUs busy.
-fn weight_of_two_busy_cpus(kernel: Kernel, mode: u64) -> u64 {
-    let mut s = machine(kernel, 4);
+/// What the parts of a group weigh together, in units of nice 0, on a machine of so many CPUs, of which it keeps the first two busy with
+/// `tasks` each.
+fn weight_of_two_busy_cpus(kernel: Kernel, mode: u64, cpus: usize, tasks: [usize; 2]) -> u64 {
+    let mut s = machine(kernel, cpus);
     s.sysctl.cgroup_mode = mode;
     let group = s.sched_create_group(ROOT_TASK_GROUP, "g", 1024);
-    for cpu in [CPU0, CPU1] {
-        s.task_in(group, cpu, 0);
+    for (cpu, tasks) in [CPU0, CPU1].into_iter().zip(tasks) {
+        for _ in 0..tasks {
+            s.task_in(group, cpu, 0);
+        }
         s.reschedule(cpu);
     }
     for _ in 0..500 {
@@ -109,12 +112,20 @@ fn weight_of_two_busy_cpus(kernel: Kernel, mode: u64) -> u64 {
 
 #[test]
 fn a_group_weighs_by_the_cpus_it_keeps_busy() {
-    let near = |weight: u64, expected: u64| assert!(weight.abs_diff(expected) <= expected / 50, "{weight} for {expected}");
-    near(weight_of_two_busy_cpus(V7_2, 2), 1024);
-    // up, smp, concur (two tasks, four CPUs), max, tasks.
+    let near =
+        |weight: u64, expected: u64| assert!(weight.abs_diff(expected) <= expected / 50, "{weight} for {expected}");
+    // Three tasks that always run count as two: the average of runnable ones stays below three.
+    near(weight_of_two_busy_cpus(V7_2, 2, 4, [2, 1]), 1024);
+    // up, smp, concur, max, tasks.
     for (mode, expected) in [(0, 2048), (1, 1024), (2, 2048), (3, 4096), (4, 2048)] {
-        near(weight_of_two_busy_cpus(V7_3, mode), expected);
+        near(weight_of_two_busy_cpus(V7_3, mode, 4, [2, 1]), expected);
     }
+    // Four count as three, for which there are two CPUs.
+    for (mode, expected) in [(2, 2048), (3, 2048), (4, 3072)] {
+        near(weight_of_two_busy_cpus(V7_3, mode, 2, [2, 2]), expected);
+    }
+    // And two as one.
+    near(weight_of_two_busy_cpus(V7_3, 2, 2, [1, 1]), 1024);
 }
 
 #[test]
@@ -149,7 +160,8 @@ fn runnable_after_a_late_sleeper(kernel: Kernel) -> u64 {
         s.reschedule(CPU0);
         s.ticks(CPU0, 1);
     }
-    s.se[s.task[sleeper].se].vruntime += 10 * MS;
+    let se = s.task[sleeper].se;
+    s.se[se].vruntime = s.se[se].vruntime.wrapping_add(10 * MS);
     s.sleep(CPU0);
     assert!(s.se_of(sleeper).sched_delayed);
     let flags = QueueFlags { sleep: true, delayed: true, ..QueueFlags::default() };
@@ -175,7 +187,8 @@ fn protection_against_shorter_slices_ends_where_nothing_is_owed_any_more() {
     let kernel = with(|entity| entity.slice_protection = SliceProtection::UntilIneligible);
     // The one that is picked is 600 us behind the two others, so owed something for 600 us of virtual time; it asks for 2 ms.
     let protected = |other: u64, preempt_short: bool| {
-        let (mut s, cfs, ses) = super::eevdf::queue_of(kernel, 3, |i| (0, if i == 0 { 0 } else { 600 * US as i64 }, 10_000_000));
+        let (mut s, cfs, ses) =
+            super::eevdf::queue_of(kernel, 3, |i| (0, if i == 0 { 0 } else { 600 * US as i64 }, 10_000_000));
         s.features.set(Feature::PREEMPT_SHORT, preempt_short);
         for (&se, slice) in ses.iter().zip([2_000, other]) {
             s.__dequeue_entity(cfs, se);
@@ -219,7 +232,10 @@ fn short_one_preempts(kernel: Kernel, behind: i64, due: bool) -> (bool, bool) {
     s.rq[CPU0].need_resched = due;
     s.check_preempt_wakeup_fair(CPU0, others[0], WakeFlags::NONE);
     let protected = s.protect_slice(se);
-    ((s.rq[CPU0].need_resched || s.is_to_reschedule(CPU0)) && !protected, s.cfs_rq[cfs].next == Some(s.task[others[0]].se))
+    (
+        (s.rq[CPU0].need_resched || s.is_to_reschedule(CPU0)) && !protected,
+        s.cfs_rq[cfs].next == Some(s.task[others[0]].se),
+    )
 }
 
 #[test]
@@ -248,7 +264,8 @@ fn a_waker_of_another_group_is_preempted_as_one_of_the_own() {
             s.ticks(CPU0, 1);
         }
         // The first task of `a` asks for little and is owed much, while its group is ahead of `b`.
-        let (se, pse, group) = (s.task[tasks[2]].se, s.task[tasks[0]].se, s.se[s.task[tasks[0]].se].parent.expect("it is in a group"));
+        let (se, pse, group) =
+            (s.task[tasks[2]].se, s.task[tasks[0]].se, s.se[s.task[tasks[0]].se].parent.expect("it is in a group"));
         let competes = if expected { pse } else { group };
         let on = s.competes_on(pse);
         s.__dequeue_entity(on, pse);
