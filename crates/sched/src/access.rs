@@ -11,6 +11,7 @@ mod glance;
 mod level;
 mod path;
 mod statistics;
+mod task_group;
 
 pub(crate) use glance::Glance;
 pub(crate) use level::LevelLines;
@@ -18,8 +19,8 @@ pub use path::Path;
 
 use crate::arch::Arch;
 use crate::core::Sched;
-use crate::layout::{CfsRqLine, GlobalLine, Line, RqLine, SeLine, Statistic, TaskGroupField, TaskLine};
-use crate::sched::{CfsRqId, SeId, TaskId, TgId};
+use crate::layout::{CfsRqLine, GlobalLine, Line, RqLine, SeLine, Statistic, TaskLine};
+use crate::sched::{CfsRqId, SeId, TaskId};
 use crate::topology::{SdId, SdsId, SgcId};
 use units::CpuId;
 
@@ -460,67 +461,6 @@ impl<A: Arch> Sched<A> {
     #[inline]
     pub(crate) fn read_cfs_contrib(&mut self, cfs_rq: CfsRqId) {
         self.read(self.cfs_line(cfs_rq, CfsRqLine::Contrib));
-    }
-
-    // struct task_group.
-
-    /// Looks at `tg->se`, the array of the group's entities, which is not written once the group exists.
-    #[inline]
-    pub(crate) fn read_tg_se(&mut self, tg: TgId) {
-        self.read(self.layout.task_group(tg, TaskGroupField::Se));
-    }
-
-    /// Looks at `tg->cfs_rq`, the array of its queues.
-    #[inline]
-    pub(crate) fn read_tg_cfs_rq(&mut self, tg: TgId) {
-        self.read(self.layout.task_group(tg, TaskGroupField::CfsRq));
-    }
-
-    /// Looks at `tg->parent`.
-    #[inline]
-    pub(crate) fn read_tg_parent(&mut self, tg: TgId) {
-        self.read(self.layout.task_group(tg, TaskGroupField::Parent));
-    }
-
-    /// `tg->shares`.
-    #[inline]
-    pub(crate) fn tg_shares(&mut self, tg: TgId) -> u64 {
-        self.read(self.layout.task_group(tg, TaskGroupField::Shares));
-        self.tg[tg].shares
-    }
-
-    /// `atomic_long_read(&tg->load_avg)`.
-    #[inline]
-    pub(crate) fn tg_load_avg(&mut self, tg: TgId) -> u64 {
-        self.read(self.layout.task_group(tg, TaskGroupField::LoadAvg));
-        self.tg[tg].load_avg
-    }
-
-    /// `atomic_long_add(delta, &tg->load_avg)`.
-    #[inline]
-    pub(crate) fn tg_load_avg_add(&mut self, tg: TgId, delta: i64) {
-        self.arch.atomic(self.this_cpu, self.layout.task_group(tg, TaskGroupField::LoadAvg));
-        let load_avg = &mut self.tg[tg].load_avg;
-        *load_avg = load_avg.wrapping_add_signed(delta);
-    }
-
-    /// `atomic_long_add(delta, &tg->runnable_avg)`, which lies beside `load_avg`.
-    #[inline]
-    pub(crate) fn tg_runnable_avg_add(&mut self, tg: TgId, delta: i64) {
-        self.arch.atomic(self.this_cpu, self.layout.task_group(tg, TaskGroupField::LoadAvg));
-        let runnable_avg = &mut self.tg[tg].runnable_avg;
-        *runnable_avg = runnable_avg.wrapping_add_signed(delta);
-    }
-
-    /// `raw_spin_lock(&cfs_b->lock)`: a group's bandwidth pool. Every CPU of the group takes this line for every slice.
-    #[inline]
-    pub(crate) fn cfs_b_lock(&mut self, tg: TgId) {
-        self.arch.lock(self.this_cpu, self.layout.task_group(tg, TaskGroupField::CfsBandwidth));
-    }
-
-    #[inline]
-    pub(crate) fn cfs_b_unlock(&mut self, tg: TgId) {
-        self.arch.unlock(self.this_cpu, self.layout.task_group(tg, TaskGroupField::CfsBandwidth));
     }
 
     /// Changes `runtime_remaining`, which lies behind the averages.

@@ -9,7 +9,7 @@ use crate::fair::bandwidth::CfsBandwidth;
 use crate::fair::nohz::NohzFlags;
 use crate::latencytop::{LatencyRecord, WaitChannel};
 pub use crate::list::{Link, Links, ListHead};
-use crate::pelt::{ClockPelt, SchedAvg};
+use crate::pelt::{ClockPelt, Removed, SchedAvg};
 use crate::topology::{RdId, SdId};
 use std::sync::Arc;
 use units::{CpuId, CpuMask};
@@ -422,17 +422,6 @@ pub struct CfsRq {
     pub tg_runnable_avg_contrib: u64,
     /// Neighbours on `rq.leaf_cfs_rq_list`.
     pub leaf_cfs_rq_list: Links,
-}
-
-/// Load that left without the queue's lock. v4.5: `removed_load_avg` and `removed_util_avg` (atomics); v4.15: `removed.*` (under
-/// `removed.lock`).
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub struct Removed {
-    pub nr: u32,
-    pub load_avg: u64,
-    pub util_avg: u64,
-    #[doc(alias = "runnable_avg")]
-    pub runnable_sum: u64,
 }
 
 /// sched.h: struct task_group. `cfs_rq` and `se` hold one id per CPU; the root group has no entities.

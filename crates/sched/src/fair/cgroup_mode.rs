@@ -39,6 +39,7 @@ impl CgroupMode {
 impl<A: Arch> Sched<A> {
     /// fair.c: calc_up_shares(), calc_smp_shares(), calc_concur_shares(), calc_max_shares(), calc_tasks_shares(). The weight of the
     /// entity that represents the queue `group`, in the scale of stored weights.
+    #[doc(alias = "calc_concur_shares")]
     pub(super) fn calc_mode_shares(
         &mut self,
         resolution: LoadResolution,

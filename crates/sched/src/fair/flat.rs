@@ -71,7 +71,7 @@ impl<A: Arch> Sched<A> {
         if self.picks_flat() { self.cfs_rq[cfs].h_nr_running } else { self.cfs_rq[cfs].nr_running }
     }
 
-    /// fair.c: calc_delta_fair(). A time in ns of the entity's own as virtual time of the queue on which it competes.
+    /// A time in ns of the entity's own as virtual time of the queue on which it competes, by calc_delta_fair().
     #[inline]
     pub(super) fn virtual_time(&mut self, se: SeId, delta: u64) -> u64 {
         let (resolution, flat) = (self.kernel.load_resolution, self.picks_flat());
@@ -236,6 +236,7 @@ impl<A: Arch> Sched<A> {
     }
 
     /// fair.c: __dequeue_task().
+    #[doc(alias = "__dequeue_task")]
     #[inline(never)]
     pub(super) fn dequeue_flat(&mut self, cpu: CpuId, se: SeId, flags: QueueFlags) -> Dequeued {
         let Some(p) = self.se[se].task else { unreachable!("only tasks are dequeued from a flat queue") };

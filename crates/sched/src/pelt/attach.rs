@@ -1,11 +1,11 @@
 //! How a queue's averages follow when entities are attached and detached.
 
-use crate::sched::{CfsRq, Removed};
+use crate::sched::CfsRq;
 
 use super::propagate::add_positive_32;
 use super::{
     __update_load_avg_blocked_se, __update_load_avg_cfs_rq, __update_load_avg_se, CfsRqLoad, EntityLoad, LOAD_AVG_MAX,
-    PELT_MIN_DIVIDER, PERIOD, Pelt, SCHED_CAPACITY_SHIFT, Scale, SchedAvg, get_pelt_divider,
+    PELT_MIN_DIVIDER, PERIOD, Pelt, Removed, SCHED_CAPACITY_SHIFT, Scale, SchedAvg, get_pelt_divider,
 };
 use crate::behaviour;
 use units::{Capacity, unlikely};

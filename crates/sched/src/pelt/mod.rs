@@ -112,6 +112,17 @@ pub struct SchedAvg {
     pub util_est: UtilEst,
 }
 
+/// Load that left without the queue's lock. v4.5: `removed_load_avg` and `removed_util_avg` (atomics); v4.15: `removed.*` (under
+/// `removed.lock`).
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Removed {
+    pub nr: u32,
+    pub load_avg: u64,
+    pub util_avg: u64,
+    #[doc(alias = "runnable_avg")]
+    pub runnable_sum: u64,
+}
+
 /// The CPU's speed as contributions see it, 1024 = full. Ignored by [`Pelt::RunnableAvg`], which scales the clock
 /// instead.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
