@@ -42,6 +42,10 @@ pub const NAMES: &[&str] = &[
     "pingpong-8-v6.12-psi=0",
     "pingpong-8-groups-v6.12",
     "pingpong-8-groups-v6.12-psi=0",
+    "pingpong-8-v7.2",
+    "pingpong-8-v7.3",
+    "pingpong-8-groups-v7.2",
+    "pingpong-8-groups-v7.3",
 ];
 
 /// Simulated time before the measurement, by default.
@@ -94,7 +98,9 @@ pub fn case(name: &str) -> Option<Case> {
         return None;
     }
     let (of_kernel, psi) = name.strip_suffix("-psi=0").map_or((name, true), |name| (name, false));
-    let (load_name, kernel) = of_kernel.strip_suffix("-v6.12").map_or((name, "v4.16"), |load| (load, "v6.12"));
+    let others = [("-v6.12", "v6.12"), ("-v7.2", "v7.2"), ("-v7.3", "v7.3")];
+    let other = others.into_iter().find_map(|(suffix, kernel)| Some((of_kernel.strip_suffix(suffix)?, kernel)));
+    let (load_name, kernel) = other.unwrap_or((name, "v4.16"));
     let frequencies = [
         ("-schedutil", Frequencies::Schedutil),
         ("-intel-pstate", Frequencies::IntelPstate),
