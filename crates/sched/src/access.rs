@@ -332,7 +332,7 @@ impl<A: Arch> Sched<A> {
         self.layout.line_of_se(entity.first_line, entity.my_q.is_some(), line)
     }
 
-    /// Changes `load`, `on_rq`, `run_node`.
+    /// Changes `load`, `h_load`, `on_rq` (which is on the next line since v7.2), `run_node`.
     #[inline]
     pub(crate) fn write_se(&mut self, se: SeId) {
         self.write(self.se_line(se, SeLine::Load));

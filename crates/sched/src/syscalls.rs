@@ -519,7 +519,10 @@ impl<A: Arch> Sched<A> {
         let fair = task.sched_class == SchedClass::Fair;
         let attached = fair && (policy != Policy::Idle || idle_too) && state != TaskState::New;
         if attached && self.kernel.core.nice_change == NiceChange::Reweight {
-            // fair.c: reweight_task().
+            // fair.c: reweight_task(); since v7.3, where virtual times follow at the next enqueue, a weight that stays moves nothing.
+            if self.picks_flat() && self.se[se].load.weight == load.weight {
+                return;
+            }
             self.write_se(se);
             self.reweight_entity(self.any_arithmetic(), se, load, load.weight, self.se[se].on_rq);
         } else {

@@ -40,18 +40,16 @@ impl<A: Arch> Sched<A> {
     /// fair.c: calc_up_shares(), calc_smp_shares(), calc_concur_shares(), calc_max_shares(), calc_tasks_shares(). The weight of the
     /// entity that represents the queue `group`, in the scale of stored weights.
     #[doc(alias = "calc_concur_shares")]
-    pub(super) fn calc_mode_shares(
-        &mut self,
-        resolution: LoadResolution,
-        group: CfsRqId,
-        shares: u64,
-        tg_load: u64,
-    ) -> u64 {
+    pub(super) fn calc_mode_shares(&mut self, resolution: LoadResolution, group: CfsRqId, shares: u64) -> u64 {
+        let mode = CgroupMode::of(self.sysctl.cgroup_mode);
+        if mode == CgroupMode::Up {
+            return shares;
+        }
         let tg = self.cfs_rq[group].tg;
+        let tg_load = self.tg_load_avg(tg);
         let (cpus, tasks) = (self.tg_cpus(), self.tg_tasks(tg));
-        let (divided, most) = match CgroupMode::of(self.sysctl.cgroup_mode) {
-            CgroupMode::Up => return shares,
-            CgroupMode::Smp => (shares, shares),
+        let (divided, most) = match mode {
+            CgroupMode::Up | CgroupMode::Smp => (shares, shares),
             CgroupMode::Concur => (shares * tasks.min(cpus), shares * tasks.min(cpus)),
             CgroupMode::Max => (shares * cpus, resolution.scale_load(sched_prio_to_weight[0].into())),
             CgroupMode::Tasks => (shares * tasks, shares * tasks),

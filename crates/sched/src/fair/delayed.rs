@@ -2,7 +2,7 @@
 //! competing. It leaves when it is picked, which shows that its lag is made up for, or goes on when it is woken.
 //!
 //! A task whose dequeue is delayed keeps its sleeping state and `on_rq`; a group's entity is delayed when its last task
-//! has left. Neither counts as runnable.
+//! has left (until v7.2). Neither counts as runnable.
 
 use super::load::UpdateLoad;
 use super::rules::DelayedLag;
@@ -105,7 +105,7 @@ impl<A: Arch> Sched<A> {
         }
     }
 
-    /// The part of task_dead_fair() and unregister_fair_sched_group() that dequeues a delayed entity which goes for
+    /// The part of task_dead_fair() and unregister_fair_sched_group(), until v7.2, that dequeues a delayed entity which goes for
     /// good.
     pub(super) fn end_delayed_dequeue(&mut self, cpu: CpuId, se: SeId) {
         if !self.se[se].sched_delayed {

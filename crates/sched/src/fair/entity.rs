@@ -1,6 +1,7 @@
 //! fair.c, "Scheduling class queueing methods": how an entity is queued, runs, and leaves.
 //!
-//! An entity is a task's, or a group's on one CPU. The running one is `curr` of its queue and is not in the timeline. [`super::cfs`] and
+//! An entity is a task's, or a group's on one CPU. The running one is `curr` of its queue and is not in the timeline (where [`super::flat`]
+//! is not in force). [`super::cfs`] and
 //! [`super::eevdf`] explain the use of virtual time; [`Pick`] chooses between them.
 
 use super::eevdf::Weighing;
@@ -66,11 +67,11 @@ impl<A: Arch> Sched<A> {
     #[fentry(update_curr)]
     fn update_curr_by_in(&mut self, step: Step, cfs: CfsRqId, curr: SeId, delta_exec: u64) {
         self.write_se_times(curr);
-        self.write_cfs_rq(cfs);
         let pick = self.arithmetic_of(step).pick;
         if pick == Pick::Eevdf && self.picks_flat() {
             return self.charge_curr_flat(cfs, curr, delta_exec);
         }
+        self.write_cfs_rq(cfs);
         let (se, cfs_rq) = (&mut self.se[curr], &mut self.cfs_rq[cfs]);
         se.exec_start = se.exec_start.wrapping_add(delta_exec);
         se.sum_exec_runtime += delta_exec;
@@ -494,7 +495,9 @@ impl<A: Arch> Sched<A> {
         }
         if self.se[se].on_rq {
             self.update_stats_wait_end(cfs, se);
-            self.write_se_at(at);
+            if self.has_node(se) {
+                self.write_se_at(at);
+            }
             let entity = &mut self.se[se];
             entity.in_timeline = false;
             match self.kernel.entity.pick {

@@ -1,8 +1,8 @@
 //! fair.c: one pick for all tasks of a CPU, whatever their groups (v7.3; [`PickLevels::Flat`]).
 //!
 //! Every task competes on its CPU's root queue, with the weight that is left of its own when each group on the way up has weighed what
-//! is below it (`h_load`, [`Sched::calc_prop_weight`]). That product is taken when a task is queued, when it is picked, and at its
-//! ticks: a task that waits keeps the weight it was queued with. Groups' entities are queued as before, for load averages, shares and
+//! is below it (`h_load`, [`Sched::calc_prop_weight`]). That product is taken when a task is queued, when it is picked or
+//! becomes the running one again after a change, and at its ticks: a task that waits keeps the weight that it had last. Groups' entities are queued as before, for load averages, shares and
 //! quotas, but nobody picks them: they have no virtual time, no slice, and never fall asleep late.
 //!
 //! ```text
@@ -79,6 +79,22 @@ impl<A: Arch> Sched<A> {
         calc_delta_fair(resolution, delta, if flat { &mut se.h_load } else { &mut se.load })
     }
 
+    // Lines.
+
+    /// Whether an entity changes the line of its `run_node` when it is queued, dequeued or picked: groups' entities do not, where no
+    /// timeline has them.
+    #[inline]
+    pub(super) fn has_node(&self, se: SeId) -> bool {
+        self.se[se].task.is_some() || !self.picks_flat()
+    }
+
+    /// Changes the counts and sums of the root queue for a task of a group; one of the root group has changed them with its own queue's.
+    fn write_root_of_group(&mut self, root: CfsRqId, se: SeId) {
+        if self.se[se].cfs_rq != root {
+            self.write_cfs_rq(root);
+        }
+    }
+
     // Weights.
 
     /// fair.c: __calc_prop_weight(). What an entity's part of its queue makes of `weight`, in the scale of stored weights.
@@ -128,11 +144,15 @@ impl<A: Arch> Sched<A> {
             return;
         }
         let root = self.rq[cpu].cfs;
+        self.read_cfs_rq(root);
         let vdelta = self.virtual_time(curr, delta_exec);
         let entity = &mut self.se[curr];
         entity.vruntime = entity.vruntime.wrapping_add(vdelta);
         self.charge_curr(cfs, curr, delta_exec);
         let slice_ended = self.update_deadline(root, curr);
+        if slice_ended {
+            self.write_cfs_rq(root);
+        }
         self.resched_after_update(root, curr, slice_ended);
     }
 
@@ -173,6 +193,7 @@ impl<A: Arch> Sched<A> {
             self.reweight_eevdf(root, se, weight, false);
             let others = self.cfs_rq[root].h_nr_running - 1;
             self.place_entity_eevdf(root, se, flags, others);
+            self.write_root_of_group(root, se);
             self.write_cfs_timeline(root);
             self.__enqueue_entity(root, se);
         }
@@ -213,7 +234,9 @@ impl<A: Arch> Sched<A> {
     fn enqueue_entity_flat(&mut self, cfs: CfsRqId, se: SeId, flags: QueueFlags) {
         let at = self.level_lines(cfs, se, Step::Any);
         self.write_cfs_rq_at(at);
-        self.write_se_at(at);
+        if self.has_node(se) {
+            self.write_se_at(at);
+        }
         self.write_se_times_at(at);
         self.enqueue_averages(cfs, se, Step::Any, at);
         self.enqueue_weight(cfs, se, Step::Any);
@@ -252,6 +275,7 @@ impl<A: Arch> Sched<A> {
             return Dequeued::Delayed;
         }
         self.dequeue_hierarchy(p, flags);
+        self.write_root_of_group(root, se);
         if self.competing_curr(root) != Some(se) {
             self.write_cfs_timeline(root);
             self.__dequeue_entity(root, se);
@@ -301,7 +325,10 @@ impl<A: Arch> Sched<A> {
     fn dequeue_entity_flat(&mut self, cfs: CfsRqId, se: SeId, flags: QueueFlags) {
         let at = self.level_lines(cfs, se, Step::Any);
         self.write_cfs_rq_at(at);
-        self.write_se_at(at);
+        if self.has_node(se) {
+            self.write_se_at(at);
+        }
+        self.write_se_times_at(at);
         self.dequeue_averages(cfs, se, Step::Any, at);
         self.estimate_sleepers_util(se, flags);
         self.update_stats_dequeue(cfs, se, flags);

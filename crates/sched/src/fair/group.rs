@@ -154,13 +154,16 @@ impl<A: Arch> Sched<A> {
             return;
         }
         let tg = self.cfs_rq[group].tg;
-        let (shares, tg_load) = (self.tg_shares(tg), self.tg_load_avg(tg));
+        let shares = self.tg_shares(tg);
         let (weight, runnable) = match arithmetic.shares {
             GroupShares::Concurrent => {
-                let weight = self.calc_mode_shares(arithmetic.resolution, group, shares, tg_load);
+                let weight = self.calc_mode_shares(arithmetic.resolution, group, shares);
                 (weight, weight)
             }
-            _ => calc_group_weights(arithmetic, &self.cfs_rq[group], shares, tg_load),
+            _ => {
+                let tg_load = self.tg_load_avg(tg);
+                calc_group_weights(arithmetic, &self.cfs_rq[group], shares, tg_load)
+            }
         };
         if !of_busy || self.se[se].load.weight != weight {
             let load = LoadWeight { weight, inv_weight: 0 };

@@ -3,7 +3,7 @@
 //! An entity's lag is the queue's virtual time V minus its vruntime. It joins a queue with the lag with which it left.
 
 use super::eevdf::Weighing;
-use super::rules::{AverageWeights, DelayedLag, LagLimit, Reweight, SliceProtection};
+use super::rules::{AverageWeights, DelayedLag, LagLimit, PlacedLag, Reweight, SliceProtection};
 use crate::access::Path;
 use crate::arch::Arch;
 use crate::core::Sched;
@@ -83,7 +83,11 @@ impl<A: Arch> Sched<A> {
         let load = self.zero_lag(cfs).load;
         let (cfs_rq, entity) = (&mut self.cfs_rq[cfs], &self.se[se]);
         let weight = weighing.weight_of(cfs_rq, entity) as i64;
-        let lag = entity.vlag.wrapping_mul(load + weight) / load.max(1);
+        let (vlag, all) = (entity.vlag, load.max(1));
+        let lag = match self.kernel.entity.placed_lag {
+            PlacedLag::Product => vlag.wrapping_mul(load + weight) / all,
+            PlacedLag::Sum => vlag + vlag.wrapping_mul(weight) / all,
+        };
         if weight > load && entity.vlag != 0 && self.kernel.entity.average_weights == AverageWeights::Kept {
             cfs_rq.update_zero_vruntime(lag.wrapping_neg());
         }
@@ -102,7 +106,7 @@ impl<A: Arch> Sched<A> {
 
     // Another weight.
 
-    /// The first part of `reweight_entity()`, for a queued entity: it leaves the sums and becomes relative to V. Its queue's
+    /// The first part of `reweight_entity()` (`reweight_eevdf()` since v7.3), for a queued entity: it leaves the sums and becomes relative to V. Its queue's
     /// running entity has been charged.
     pub(super) fn begin_reweight(&mut self, cfs: CfsRqId, se: SeId) -> Relative {
         let avruntime = self.avg_vruntime(cfs);

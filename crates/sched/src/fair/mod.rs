@@ -316,7 +316,7 @@ impl<A: Arch> Sched<A> {
     }
 
     /// fair.c: pick_task_fair() (v5.14; before, a part of `pick_next_task_fair()`). Picks the next task level by level,
-    /// including the running one. `None`: none is left, or (until v6.5) a group was throttled on the way.
+    /// including the running one; since v7.3 among all at once. `None`: none is left, or (until v6.5) a group was throttled on the way.
     fn pick_task_fair(&mut self, cpu: CpuId) -> Option<TaskId> {
         let cfs_picks = self.kernel.entity.pick == Pick::Cfs;
         if !cfs_picks && self.picks_flat() {

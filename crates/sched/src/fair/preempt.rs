@@ -23,7 +23,7 @@ enum Buddy {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum PreemptWakeup {
     None,
-    /// Preempt it if the woken task would be picked when the running one is not protected.
+    /// Preempt it if the woken task would be picked when the running one is not protected, or (v7.3) is only eligible.
     Short,
     /// Preempt it if the woken task would be picked in spite of the protection.
     Pick,

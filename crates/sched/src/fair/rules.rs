@@ -148,7 +148,7 @@ behaviour! {
     /// Whether a group can be idle as a whole (`cpu.idle`).
     pub enum GroupIdle = "entity.group_idle" {
         Absent = "absent", since "v2.6.24", commit "", "no";
-        Settable = "settable", since "v5.15", commit "304000390f88", "yes: it weighs 3, and what is in it preempts nobody outside";
+        Settable = "settable", since "v5.15", commit "304000390f88", "yes: it weighs 3, and what is in it preempts nobody outside, as long as groups are picked at each level";
     }
 }
 
@@ -191,7 +191,7 @@ behaviour! {
         /// As of v7.2. Who wakes with a slice that is shorter still shortens it (RUN_TO_PARITY).
         ShortestSlice = "shortest-slice", since "v6.17", commit "",
             "for the shortest slice on its queue, without RUN_TO_PARITY for the unscaled base slice; then it is rescheduled";
-        /// Who wakes with a shorter slice counts that slice from the average vruntime, if the running one is ahead of it.
+        /// A wakeup that does not preempt counts the shortest slice from the average vruntime, if the running one is ahead of it.
         UntilIneligible = "until-ineligible", since "v7.3", commit "",
             "the same, but where somebody asks for less, until it is owed nothing any more (with PREEMPT_SHORT)";
     }
@@ -207,6 +207,15 @@ behaviour! {
 }
 
 behaviour! {
+    /// How the lag is reckoned with which an entity has to join others, so that it has its own lag when it is among them.
+    pub enum PlacedLag = "entity.placed_lag" {
+        Product = "product", since "v6.6", commit "",
+            "as a product with the weight of all, which wraps where weights are far apart: then a light entity is owed much that owed it";
+        Sum = "sum", since "v7.3", commit "", "as a sum of two parts, each of which fits";
+    }
+}
+
+behaviour! {
     /// Whether a woken task preempts under EEVDF.
     pub enum WakeupPreempt = "entity.wakeup_preempt" {
         Pick = "pick", since "v6.6", commit "",
@@ -216,8 +225,8 @@ behaviour! {
             "the same, but a new or a sleeping task only by a shorter slice, protection ends only if it preempts, sleepers that \
              would be picked leave, and with NEXT_BUDDY it becomes the next one, without preempting a waker that says it is about to sleep";
         Shorter = "shorter", since "v7.3", commit "",
-            "the same, but one with a shorter slice even while a reschedule is due, and if it is only eligible: it is the next one then; \
-             whoever does not preempt may shorten the protection";
+            "the same, but even while a reschedule is due (with PREEMPT_SHORT); one with a shorter slice if it is only eligible: it is the \
+             next one then; who preempts ends the protection, who does not may shorten it";
     }
 }
 
@@ -246,6 +255,7 @@ pub struct EntityRules {
     pub delayed_lag: DelayedLag,
     pub slice_protection: SliceProtection,
     pub reweight: Reweight,
+    pub placed_lag: PlacedLag,
     pub wakeup_preempt: WakeupPreempt,
 }
 
@@ -283,6 +293,7 @@ impl EntityRules {
         delayed_lag: DelayedLag::AtEnd,
         slice_protection: SliceProtection::Deadline,
         reweight: Reweight::Lag,
+        placed_lag: PlacedLag::Product,
         wakeup_preempt: WakeupPreempt::Pick,
     };
 
@@ -331,6 +342,7 @@ impl EntityRules {
     pub const V7_3: EntityRules = EntityRules {
         pick_levels: PickLevels::Flat,
         slice_protection: SliceProtection::UntilIneligible,
+        placed_lag: PlacedLag::Sum,
         wakeup_preempt: WakeupPreempt::Shorter,
         ..EntityRules::V7_2
     };

@@ -247,7 +247,7 @@ behaviours! {
     entity: EntityRules {
         pick, pick_levels, sleeper_vruntime, renormalise, waking_vruntime, min_vruntime_curr, min_vruntime_dequeue, long_sleeper,
         exec_start_reset, idle_sleeper, idle_slice, nr_latency, written_tunables, buddies_cleared, idle_left, group_idle, task_list,
-        average_weights, lag_limit, delayed_lag, slice_protection, reweight, wakeup_preempt,
+        average_weights, lag_limit, delayed_lag, slice_protection, reweight, placed_lag, wakeup_preempt,
     }
     load: LoadRules {
         group_shares, leaf_list, migration_detach, util_est, new_task_attach, new_task_util, migrate_lag, tg_load_avg, sum_floor, offline, blocked_news, other_classes,

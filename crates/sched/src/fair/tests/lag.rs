@@ -203,3 +203,24 @@ fn what_runs_keeps_its_lag_its_slice_and_its_protection_with_a_new_weight() {
         }
     }
 }
+
+#[test]
+fn a_light_entity_keeps_its_debt_among_heavy_ones_where_lag_is_reckoned_as_a_sum() {
+    // Two of nice -20, of 88761 * 2^10 each; one of weight 44 that owes 95 s of virtual time. The product with the weight of all is
+    // 1.9 * 2^63; by parts it is 95 s and 44 parts of 181782528 of them, 23.1 us.
+    let debt: i64 = -95_300_000_000;
+    for (kernel, owes) in [(V7_2, false), (V7_3, true)] {
+        let mut s = machine(kernel, 1);
+        s.task(CPU0, -20);
+        s.task(CPU0, -20);
+        let light = s.task(CPU0, 0);
+        let (cfs, se) = (s.rq[CPU0].cfs, s.task[light].se);
+        s.__dequeue_entity(cfs, se);
+        s.se[se].load.update_load_set(44);
+        s.se[se].h_load.update_load_set(44);
+        s.se[se].vlag = debt;
+        s.place_entity_eevdf(cfs, se, QueueFlags::default(), 2);
+        let ahead = s.se[se].vruntime.wrapping_sub(s.cfs_rq[cfs].zero_vruntime) as i64;
+        assert_eq!(ahead == -debt + 23_067, owes, "{}: {ahead}", kernel.name);
+    }
+}
