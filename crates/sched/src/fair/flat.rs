@@ -1,9 +1,10 @@
 //! fair.c: one pick for all tasks of a CPU, whatever their groups (v7.3; [`PickLevels::Flat`]).
 //!
 //! Every task competes on its CPU's root queue, with the weight that is left of its own when each group on the way up has weighed what
-//! is below it (`h_load`, [`Sched::calc_prop_weight`]). That product is taken when a task is queued, when it is picked or
-//! becomes the running one again after a change, and at its ticks: a task that waits keeps the weight that it had last. Groups' entities are queued as before, for load averages, shares and
-//! quotas, but nobody picks them: they have no virtual time, no slice, and never fall asleep late.
+//! is below it (`h_load`, [`Sched::calc_prop_weight`]). That product is taken when a task is queued, when it is picked or becomes the
+//! running one again after a change, and at its ticks: a task that waits keeps the weight that it had last. Groups' entities are queued
+//! as before, for load averages, shares and quotas, but nobody picks them: they have no virtual time, no slice, and never fall asleep
+//! late.
 //!
 //! ```text
 //! h_curr (curr)  the entity of each level that contains the running task: averages, time, quotas
