@@ -220,6 +220,11 @@ pub fn kernel(build: &Build) -> String {
     for (name, tunable) in build.sched.tunables {
         let row = tunable.row();
         let default = defaults.get(*tunable);
+        if let Some(words) = tunable.words() {
+            let (default, all) = (words[default as usize], words.join("|"));
+            let _ = writeln!(text, "{name:<width$}  {default} ({all}): {}", row.doc);
+            continue;
+        }
         let scaling = if row.scaling == Scaling::Cpus { ", times 1 + log2 of up to 8 CPUs" } else { "" };
         let (low, high) = row.range;
         let _ = writeln!(text, "{name:<width$}  {default} {} ({low} to {high}{scaling}): {}", row.unit, row.doc);

@@ -4,6 +4,8 @@
 //!
 //! Absent: `sched_tunable_scaling`; the factor stays the logarithmic one.
 
+use crate::fair::cgroup_mode::CgroupMode;
+
 macro_rules! tunables {
     ($( $field:ident: default $default:literal, $low:literal..=$high:literal $unit:literal, $scaling:ident, $doc:literal; )+) => {
         /// The values of the tunables.
@@ -44,6 +46,13 @@ macro_rules! tunables {
             }
         }
     };
+}
+
+impl Tunable {
+    /// The words that stand for the values from 0 on, in the file of a tunable that takes no numbers.
+    pub fn words(self) -> Option<&'static [&'static str]> {
+        (self == Tunable::cgroup_mode).then_some(&CgroupMode::NAMES)
+    }
 }
 
 /// Whether a default grows with the number of CPUs.
@@ -98,7 +107,7 @@ tunables! {
     llc_epoch_affinity_timeout: default 5, 0..=4294967295 "epochs", None, "a process that has not looked for so long prefers no cache any more";
     llc_overaggr_pct: default 50, 0..=4294967295 "%", None, "use of a cache's CPUs from which on it is too much; half as much again where cores have one thread";
     llc_imb_pct: default 20, 0..=4294967295 "%", None, "by how much more a preferred cache may be used than another";
-    cgroup_mode: default 2, 0..=4 "mode", None, "what a group weighs: 0 up: each CPU's part its shares; 1 smp: all together; 2 concur: times the CPUs it keeps busy; 3 max: times all CPUs, at most nice -20; 4 tasks: times its tasks";
+    cgroup_mode: default 2, 0..=4 "mode", None, "what a group weighs: its shares on each CPU (up) or together (smp), times the CPUs it keeps busy (concur), times all CPUs up to nice -20 (max), times its tasks (tasks)";
     sched_uclamp_util_min_rt_default: default 1024, 0..=1024 "capacity", None, "a real-time task's lower clamp if it asks for none";
 }
 

@@ -12,7 +12,6 @@ use crate::setup::{ChangeSetup, KernelSetup};
 use machine::description::nearest_name;
 use machine::idle::Governor;
 use os::preempt::Preempt;
-use sched::fair::cgroup_mode::CgroupMode;
 use sched::features::{Feature, Features};
 use sched::stats::Schedstats;
 use sched::sysctl::{RUNTIME_UNLIMITED, Sysctl, Tunable, short_name};
@@ -355,14 +354,13 @@ impl Arm {
     ) -> Result<(&'static str, Tunable, u64), Mistake> {
         let Some((name, tunable)) = self.build.sched.tunable(&key.text) else { return Err(self.unknown_tunable(key)) };
         let (low, high) = tunable.row().range;
-        let number = match value.text.as_str() {
-            "-1" if tunable == Tunable::sched_rt_runtime => RUNTIME_UNLIMITED,
-            // Its file takes words only.
-            word if tunable == Tunable::cgroup_mode => match CgroupMode::NAMES.iter().position(|name| *name == word) {
-                Some(mode) => mode as u64,
-                None => return Err(value.unknown("mode", CgroupMode::NAMES)),
+        let number = match (value.text.as_str(), tunable.words()) {
+            ("-1", _) if tunable == Tunable::sched_rt_runtime => RUNTIME_UNLIMITED,
+            (word, Some(words)) => match words.iter().position(|known| *known == word) {
+                Some(at) => at as u64,
+                None => return Err(value.unknown(tunable.row().unit, words.iter().copied())),
             },
-            _ => value.whole(name, low, high)?,
+            (_, None) => value.whole(name, low, high)?,
         };
         if tunable == Tunable::sched_schedstats {
             self.needs_schedstats_switch(key)?;

@@ -198,5 +198,5 @@ pub(super) const V7_2: &[Row] = &[
 ];
 
 /// `update_cfs_group()` is part of its callers there: what it calls for the group's weight (`cgroup_mode`) is a function of its
-/// own, and reads `tg->load_avg`.
+/// own, and reads `tg->load_avg`. That is the default mode's; the others' have other names.
 pub(super) const V7_3: &[Row] = &[("", "update_cfs_shares", "calc_concur_shares*")];

@@ -350,11 +350,6 @@ impl<A: Arch> SchedDebug<'_, A> {
         tasks.into_iter().map(|(.., p)| p).collect()
     }
 
-    /// `se.h_load.weight`: what the task weighs among all tasks of its CPU, whose groups share one timeline since v7.3.
-    fn weight_in_timeline(&self, p: TaskId) -> u64 {
-        self.sched.competing_weight(self.sched.task[p].se)
-    }
-
     /// debug.c: print_task().
     fn print_task(&self, out: &mut Block, cpu: CpuId, p: TaskId) {
         let (task, cold) = (&self.sched.task[p], &self.sched.task_cold[p]);
@@ -369,7 +364,7 @@ impl<A: Arch> SchedDebug<'_, A> {
         let gap = if self.formats >= Formats::V5_10 { " " } else { "" };
         let (comm, pid, prio, switches) = (cut_comm(&cold.comm), cold.pid, task.prio, task.nvcsw + task.nivcsw);
         let weight = match self.formats {
-            Formats::V7_3 => format!(" {:>10}", self.weight_in_timeline(p)),
+            Formats::V7_3 => format!(" {:>10}", self.sched.competing_weight(task.se)),
             _ => String::new(),
         };
         let head = format!("{state}{gap}{comm:>15} {pid:>5}{weight} {:9}", split_ns(se.vruntime));

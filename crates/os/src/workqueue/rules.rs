@@ -26,7 +26,7 @@ behaviour! {
 behaviour! {
     /// Whether who leaves work, or takes it, holds the pool's lock while it wakes a worker.
     pub enum WorkerWakeup = "workqueue.wakeup" {
-        Locked = "locked", since "v2.6.36", commit "e22bee782b3b", "it does: who wants the lock waits for the wakeup too";
+        Locked = "locked", since "v2.6.36", commit "", "it does: who wants the lock waits for the wakeup too";
         Unlocked = "unlocked", since "v7.3", commit "",
             "it picks the worker under the lock, and wakes it when it has let go of that; only who sleeps in the middle of its work still holds it";
     }

@@ -15,7 +15,7 @@
 
 use super::Dequeued;
 use super::load::{Step, UpdateLoad};
-use super::rules::{ExecStartReset, IdleLeft, PickLevels};
+use super::rules::{ExecStartReset, PickLevels};
 use crate::arch::Arch;
 use crate::core::Sched;
 use crate::fair::bandwidth::Throttle;
@@ -157,7 +157,7 @@ impl<A: Arch> Sched<A> {
         self.resched_after_update(root, curr, slice_ended);
     }
 
-    /// fair.c: update_curr_fair(). Charges what runs on `cpu`, at each level.
+    /// fair.c: update_curr_fair(). Charges the running task, since v7.3 at each level.
     pub(crate) fn update_curr_fair(&mut self, curr: TaskId) {
         let se = self.task[curr].se;
         if !self.picks_flat() {
@@ -180,9 +180,9 @@ impl<A: Arch> Sched<A> {
     // The queue.
 
     /// The part of `enqueue_task_fair()` between the estimated utilization and the counts of the CPU: queues the task and every group
-    /// that was empty, and places the task among all others. All levels count it: true.
+    /// that was empty, and places the task among all others.
     #[inline(never)]
-    pub(super) fn enqueue_flat(&mut self, cpu: CpuId, p: TaskId, flags: QueueFlags) -> bool {
+    pub(super) fn enqueue_flat(&mut self, cpu: CpuId, p: TaskId, flags: QueueFlags) {
         let (root, se) = (self.rq[cpu].cfs, self.task[p].se);
         let is_curr = self.cfs_rq[root].flat_curr == Some(se);
         if is_curr {
@@ -198,7 +198,6 @@ impl<A: Arch> Sched<A> {
             self.write_cfs_timeline(root);
             self.__enqueue_entity(root, se);
         }
-        true
     }
 
     /// fair.c: enqueue_hierarchy(). Returns the task's weight among all of its CPU.
@@ -259,13 +258,12 @@ impl<A: Arch> Sched<A> {
         self.update_shares(cfs, se);
     }
 
-    /// fair.c: __dequeue_task().
+    /// fair.c: __dequeue_task(), up to the counts of the CPU.
     #[doc(alias = "__dequeue_task")]
     #[inline(never)]
     pub(super) fn dequeue_flat(&mut self, cpu: CpuId, se: SeId, flags: QueueFlags) -> Dequeued {
         let Some(p) = self.se[se].task else { unreachable!("only tasks are dequeued from a flat queue") };
         let root = self.rq[cpu].cfs;
-        let was_sched_idle = self.sched_idle_rq(cpu);
         self.clear_buddies(root, se);
         self.update_curr_eevdf(root);
         self.update_entity_lag(root, se);
@@ -282,16 +280,8 @@ impl<A: Arch> Sched<A> {
             self.__dequeue_entity(root, se);
         }
         self.keep_relative_deadline(se, flags);
-        self.sub_nr_running(cpu, 1);
-        if unlikely(!was_sched_idle && self.sched_idle_rq(cpu)) && self.kernel.entity.idle_left == IdleLeft::BalanceSoon
-        {
-            self.write_rq_curr(cpu);
-            self.rq[cpu].next_balance = self.jiffies();
-        }
         if flags.delayed {
             self.finish_delayed_dequeue_entity(se);
-            self.hrtick_dequeued(cpu);
-            self.__block_task(cpu, p);
         }
         Dequeued::Whole
     }

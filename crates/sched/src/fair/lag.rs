@@ -106,8 +106,8 @@ impl<A: Arch> Sched<A> {
 
     // Another weight.
 
-    /// The first part of `reweight_entity()` (`reweight_eevdf()` since v7.3), for a queued entity: it leaves the sums and becomes relative to V. Its queue's
-    /// running entity has been charged.
+    /// The first part of `reweight_entity()` (`reweight_eevdf()` since v7.3), for a queued entity: it leaves the sums and becomes
+    /// relative to V. Its queue's running entity has been charged.
     pub(super) fn begin_reweight(&mut self, cfs: CfsRqId, se: SeId) -> Relative {
         let avruntime = self.avg_vruntime(cfs);
         let curr = self.competing_curr(cfs) == Some(se);
@@ -132,9 +132,8 @@ impl<A: Arch> Sched<A> {
     #[doc(alias = "reweight_eevdf")]
     pub(super) fn rescale_entity(&mut self, se: SeId, weight: u64, relative: Option<Relative>) {
         let with_deadline = self.kernel.entity.reweight == Reweight::LagAndDeadline;
-        let flat = self.picks_flat();
+        let old_weight = self.competing_weight(se) as i64;
         let se = &mut self.se[se];
-        let old_weight = if flat { se.h_load.weight } else { se.load.weight } as i64;
         let rescale = |virtual_time: i64| virtual_time.wrapping_mul(old_weight) / weight as i64;
         se.vlag = rescale(se.vlag);
         if relative.is_some() || with_deadline && se.rel_deadline {

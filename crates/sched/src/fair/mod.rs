@@ -120,8 +120,11 @@ impl<A: Arch> Sched<A> {
             self.cpufreq_update_util(cpu, UpdateFlags::IOWAIT);
         }
         let first = unlikely(self.has_fair_server()) && self.cfs_rq[self.rq[cpu].cfs].h_nr_running == 0;
-        let counted = if flat { self.enqueue_flat(cpu, p, flags) } else { self.enqueue_levels(p, flags) };
-        if counted {
+        // On one queue all levels count the task.
+        if flat {
+            self.enqueue_flat(cpu, p, flags);
+        }
+        if flat || self.enqueue_levels(p, flags) {
             if unlikely(first) {
                 self.fair_server_wakes(cpu);
             }
@@ -169,12 +172,12 @@ impl<A: Arch> Sched<A> {
     #[doc(alias = "dequeue_task_fair")]
     #[inline(always)]
     pub(crate) fn dequeue_entities(&mut self, cpu: CpuId, se: SeId, flags: QueueFlags) -> Dequeued {
-        if self.picks_flat() {
-            return self.dequeue_flat(cpu, se, flags);
-        }
         let was_sched_idle = self.sched_idle_rq(cpu);
         let p = self.se[se].task;
-        let dequeued = self.dequeue_levels(se, flags);
+        let dequeued = match self.picks_flat() {
+            true => self.dequeue_flat(cpu, se, flags),
+            false => self.dequeue_levels(se, flags),
+        };
         match dequeued {
             Dequeued::Delayed => return dequeued,
             Dequeued::Throttled => {}

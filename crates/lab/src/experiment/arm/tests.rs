@@ -130,6 +130,8 @@ fn wrong_settings_are_named() {
         ("a=v6.12,preempt=lazy", "preempt = `lazy`, which v6.12 does not have; expected none, voluntary or full: lazy"),
         ("a=v7.2,preempt=voluntary", "preempt = `voluntary`, which v7.2 does not have; expected full or lazy: x86"),
         ("a=v7.2,preempt=lazi", "found the unknown value of preempt `lazi`; expected `lazy`, perhaps"),
+        ("a=v7.3,cgroup_mode=2", "found the unknown mode `2`; expected one of up, smp, concur, max, tasks"),
+        ("a=v7.3,cgroup_mode=smpp", "found the unknown mode `smpp`; expected `smp`, perhaps"),
         (
             "a=v7.2,CONFIG_PREEMPT_NONE=y",
             "found `CONFIG_PREEMPT_NONE`, which v7.2 does not have; expected one of CONFIG_PREEMPT, CONFIG_PREEMPT_LAZY",
