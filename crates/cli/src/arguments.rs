@@ -6,7 +6,7 @@ use clap_complete::Shell;
 
 /// A wind tunnel for the Linux CPU scheduler: simulates benchmarks on machines you need not own, and compares kernels.
 #[derive(Parser, Debug)]
-#[command(name = "fairground", version, propagate_version = true, disable_help_subcommand = true)]
+#[command(name = "fairground", version, propagate_version = true)]
 pub struct Arguments {
     #[command(subcommand)]
     pub command: Command,
