@@ -131,6 +131,9 @@ pub(super) const V5_10: &[Row] = &[
     ("", "rcu_process_callbacks", "rcu_core_si rcu_core*"),
 ];
 
+/// Nothing new was seen.
+pub(super) const V5_15: &[Row] = &[];
+
 pub(super) const V6_1: &[Row] = &[
     ("", "idle_balance", "newidle_balance*"),
     ("", "cpumask_next_wrap", "_find_next_bit*"),
@@ -158,6 +161,9 @@ pub(super) const V6_1: &[Row] = &[
     ("smp_apic_timer_interrupt", "__do_softirq", "irq_exit_rcu __do_softirq*"),
     ("smp_reschedule_interrupt", "__do_softirq", "irq_exit_rcu __do_softirq*"),
 ];
+
+/// Nothing new was seen.
+pub(super) const V6_6: &[Row] = &[];
 
 pub(super) const V6_12: &[Row] = &[
     ("", "alloc_page", "alloc_pages_noprof __alloc_pages_noprof*"),
