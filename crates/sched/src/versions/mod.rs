@@ -259,16 +259,17 @@ behaviours! {
     }
     wake: WakeRules {
         record_wakee, wake_cap, sync_exit, wake_affine, idle_waker, idle_previous, cpu_load, equal_weight, affine_count,
-        idle_sibling, scan_budget, cluster_scan, asym_idle, sched_idle_cpu, kthread_stacking, energy, recent_used_cpu, idlest_group,
-        idlest_measure, spare_capacity, disallowed_local_group, slow_path_start, slow_path_util, single_cpu_group, empty_scan,
+        idle_sibling, scan_budget, cluster_scan, asym_idle, sched_idle_cpu, kthread_stacking, energy, recent_used_cpu,
+        isolated_waker, core_threads, idlest_group, idlest_stats, idlest_measure, spare_capacity, disallowed_local_group, slow_path_start, slow_path_util, single_cpu_group, empty_scan,
     }
     balance: BalanceRules {
         mechanism, detach_order, newidle_detach, all_pinned, active_balance, prefer_sibling, asym_packing,
         higher_capacity, force_balance, above_capacity, tickless_load, decayed_queues, sibling_imbalance,
-        prefer_sibling_of, smt_balance, misfit_status, misfit_load, asym_compare, sole_task, reduced_capacity, empty_queues, busiest_util, detach_bound, active_balance_reason,
+        prefer_sibling_of, smt_balance, misfit_status, misfit_load, asym_compare, sole_task, reduced_capacity, empty_queues, busiest_util, detach_bound, util_bound,
+        active_balance_reason,
         active_balance_force, active_balance_interval, sibling_hot, hot_statistics, dst_group, imbalance_flag,
         misfit_failures, one_pinned, per_cpu_kthreads, should_we_balance, newidle_bail, newidle_gate, newidle_cost,
-        newidle_decay, newidle_due, newidle_stop, newidle_interval, busy_interval, idle_policy_cpu, nohz, nohz_news, new_ilb,
+        newidle_decay, newidle_due, newidle_stop, newidle_interval, busy_interval, idle_policy_cpu, nohz, nohz_news, kicked_resched, new_ilb,
         kick_ilb, delayed_tasks, ineligible_tasks, counted_tasks, energy_overload, serialized, newidle_averages,
         newidle_odds, nohz_count, cache, cache_packing,
     }

@@ -151,14 +151,21 @@ impl LoadRules {
         ..LoadRules::V4_15
     };
 
-    pub const V6_1: LoadRules = LoadRules {
+    /// As in 5.15.135.
+    pub const V5_15: LoadRules = LoadRules {
         frequency: FrequencyInvariance::Told,
+        sum_floor: SumFloor::RecomputedAlways,
+        leaf_list: LeafList::PropagatedKept,
+        ..LoadRules::V5_10
+    };
+
+    pub const V6_1: LoadRules = LoadRules {
         sum_floor: SumFloor::Cut,
         leaf_list: LeafList::Connected,
         migration_detach: MigrationDetach::AtDequeue,
         new_task_attach: NewTaskAttach::Deferred,
         migrate_lag: MigrateLag::Estimated,
-        ..LoadRules::V5_10
+        ..LoadRules::V5_15
     };
 
     pub const V6_12: LoadRules = LoadRules {

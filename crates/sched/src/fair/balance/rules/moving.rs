@@ -13,7 +13,7 @@ behaviour! {
 
 behaviour! {
     /// How many tasks a CPU that is about to idle takes from one queue. A matter of the build, not of the version: a kernel with PREEMPT_DYNAMIC,
-    /// as those here are from v6.1 on, is built for preemption (CONFIG_PREEMPTION), whatever model it is booted with.
+    /// as those here are from v5.15 on, is built for preemption (CONFIG_PREEMPTION), whatever model it is booted with.
     pub enum NewidleDetach = "balance.newidle_detach" {
         Imbalance = "imbalance", since "before v4.5", commit "", "as the imbalance asks (built without preemption)";
         One = "one", since "before v4.5", commit "", "one, to keep the latency low (built for preemption)";
@@ -43,6 +43,15 @@ behaviour! {
         Half = "half", since "v2.6.23", commit "", "half of it must fit; a load of 0 counts as 0";
         Relaxed = "relaxed", since "v5.10", commit "5a7f55590467",
             "the whole must fit, half of it after one failure, a quarter after two ...; a load of 0 counts as 1";
+    }
+}
+
+behaviour! {
+    /// How much more utilization than the imbalance a task may have and still move.
+    pub enum UtilBound = "balance.util_bound" {
+        Whole = "whole", since "v5.5", commit "0b0695f2b34a", "none, however often balancing failed";
+        Relaxed = "relaxed", since "v6.8", commit "3af7524b1419",
+            "after one failure half of it must fit, after two a quarter ...; also in late releases of v5.10.y and v6.1.y";
     }
 }
 
