@@ -38,14 +38,17 @@ const ELSEWHERE: &[(&str, OsRules, IdleRules, IrqRules, FsRules, FrequencyRules,
     ("v4.15", OsRules::V4_15, IdleRules::V4_15, IrqRules::V4_15, FsRules::V4_5, FrequencyRules::V4_15, Formats::V4_15),
     ("v4.16", OsRules::V4_16, IdleRules::V4_15, IrqRules::V4_16, FsRules::V4_16, FrequencyRules::V4_16, Formats::V4_15),
     ("v5.10", OsRules::V5_10, IdleRules::V5_10, IrqRules::V5_10, FsRules::V5_10, FrequencyRules::V5_10, Formats::V5_10),
+    ("v5.15", OsRules::V5_15, IdleRules::V5_15, IrqRules::V5_10, FsRules::V5_10, FrequencyRules::V5_15, Formats::V5_15),
     ("v6.1", OsRules::V6_1, IdleRules::V6_1, IrqRules::V6_1, FsRules::V5_10, FrequencyRules::V6_1, Formats::V6_1),
+    ("v6.6", OsRules::V6_1, IdleRules::V6_1, IrqRules::V6_1, FsRules::V5_10, FrequencyRules::V6_1, Formats::V6_1),
     ("v6.12", OsRules::V6_12, IdleRules::V6_12, IrqRules::V6_12, FsRules::V5_10, FrequencyRules::V6_12, Formats::V6_12),
     ("v7.2", OsRules::V7_2, IdleRules::V7_2, IrqRules::V7_2, FsRules::V5_10, FrequencyRules::V7_2, Formats::V7_2),
     ("v7.3", OsRules::V7_3, IdleRules::V7_2, IrqRules::V7_2, FsRules::V5_10, FrequencyRules::V7_3, Formats::V7_3),
 ];
 
-/// Kernels from before PREEMPT_DYNAMIC.
-const WITHOUT_PREEMPT_DYNAMIC: &[&str] = &["v4.5-rc1", "v4.15", "v4.16", "v5.10"];
+/// Kernels without PREEMPT_DYNAMIC. v5.15 knows it (since v5.12), but only a build with PREEMPT has it: `preempt=` could
+/// choose there, and not in the VOLUNTARY one that distributions made. So here the model is that of the build.
+const WITHOUT_PREEMPT_DYNAMIC: &[&str] = &["v4.5-rc1", "v4.15", "v4.16", "v5.10", "v5.15"];
 
 /// kernel/Kconfig.preempt: the choices before there was lazy preemption (v6.13), and those that x86 still has since
 /// v7.0.
@@ -181,8 +184,12 @@ mod tests {
                 "entity.leaf_list",
                 "load.util_est",
                 "load.blocked_news",
+                "load.lost_idle",
+                "wake.idlest_stats",
+                "balance.util_bound",
                 "balance.dst_group",
                 "balance.per_cpu_kthreads",
+                "balance.kicked_resched",
                 "idle.menu_rejected",
                 "idle.tick_unchosen",
                 "tcp.full_segment",
@@ -190,6 +197,17 @@ mod tests {
                 "epoll.wakeup",
                 "frequency.at_limit",
                 "frequency.acpi_boost",
+            ],
+        ),
+        (
+            "v5.15",
+            &[
+                "core.wake_queue",
+                "entity.long_sleeper",
+                "entity.exec_start_reset",
+                "wake.affine_count",
+                "tcp.full_segment",
+                "tcp.quick_ack",
             ],
         ),
         (
@@ -201,9 +219,15 @@ mod tests {
                 "domains.newidle_history",
                 "entity.long_sleeper",
                 "entity.exec_start_reset",
+                "load.lost_idle",
                 "wake.affine_count",
+                "wake.recent_used_cpu",
+                "wake.core_threads",
+                "wake.idlest_stats",
+                "balance.util_bound",
                 "balance.hot_statistics",
                 "balance.dst_group",
+                "balance.kicked_resched",
                 "idle.menu_rejected",
                 "timer.slack",
                 "tcp.full_segment",
@@ -215,7 +239,10 @@ mod tests {
             "v6.12",
             &[
                 "domains.newidle_history",
+                "load.lost_idle",
+                "wake.idlest_stats",
                 "balance.hot_statistics",
+                "balance.kicked_resched",
                 "idle.menu_rejected",
                 "epoll.wakeup",
                 "frequency.deferred_steps",
@@ -226,6 +253,7 @@ mod tests {
     /// (`numa.locality_reset`), or the kernel is built so.
     const AS_BEFORE: &[(&str, &[&str])] = &[
         ("v5.10", &["wake.wake_cap", "idle.governor"]),
+        ("v5.15", &["wake.wake_cap", "autogroup.default", "idle.governor"]),
         ("v6.1", &["wake.wake_cap", "idle.governor"]),
         ("v6.12", &["wake.wake_cap", "autogroup.default", "idle.governor"]),
         ("v7.2", &["wake.wake_cap", "numa.locality_reset", "autogroup.default", "idle.governor"]),

@@ -90,7 +90,7 @@ const FILES: &[Row] = &[
     // The file moved there in v5.13.
     Row {
         name: "/sys/kernel/debug/sched/debug",
-        kernels: Formats::V6_1..=Formats::V7_3,
+        kernels: Formats::V5_15..=Formats::V7_3,
         file: |_| ProcFile::SchedDebug,
     },
     Row {
@@ -355,10 +355,10 @@ mod tests {
         for of_v5_10 in ["/proc/sched_debug", "/proc/pressure/cpu"] {
             assert!(ProcFile::parse(&Written::option("--file", of_v5_10), &built("v5.10")).is_ok(), "{of_v5_10}");
         }
-        let error = ProcFile::parse(&Written::option("--file", "/proc/sched_debug"), &built("v6.1")).unwrap_err();
+        let error = ProcFile::parse(&Written::option("--file", "/proc/sched_debug"), &built("v5.15")).unwrap_err();
         let error = error.to_string();
         assert!(
-            error.contains("which v6.1 does not have") && error.contains("/sys/kernel/debug/sched/debug"),
+            error.contains("which v5.15 does not have") && error.contains("/sys/kernel/debug/sched/debug"),
             "{error}"
         );
         let mode = Written::option("--file", "/sys/kernel/debug/sched/cgroup_mode");

@@ -173,7 +173,16 @@ impl IdleRules {
         poll: PollLimit::FirstState,
         ..Self::V4_15
     };
-    pub const V6_1: IdleRules = IdleRules { teo: TeoRule::Recent, poll: PollLimit::Residency, ..Self::V5_10 };
+    /// As in 5.15.135, which is older in `menu_rejected` and `tick_unchosen` than 5.10.262.
+    pub const V5_15: IdleRules = IdleRules {
+        menu_rejected: MenuRejected::Nothing,
+        teo: TeoRule::Recent,
+        tick_unchosen: TickUnchosen::Stops,
+        poll: PollLimit::Residency,
+        ..Self::V5_10
+    };
+    pub const V6_1: IdleRules =
+        IdleRules { menu_rejected: MenuRejected::Forgets, tick_unchosen: TickUnchosen::AfterTick, ..Self::V5_15 };
     pub const V6_12: IdleRules = IdleRules {
         menu: MenuRule::TypicalFirst,
         menu_iowait: MenuIowait::Ignored,

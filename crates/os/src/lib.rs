@@ -88,7 +88,8 @@ impl OsRules {
         counts: workqueue::WorkerCounts::Running,
         ..OsRules::V4_16
     };
-    pub const V6_1: OsRules = OsRules { net: NetRules::V6_1, pi: PiRules::V6_1, ..OsRules::V5_10 };
+    pub const V5_15: OsRules = OsRules { net: NetRules::V5_15, pi: PiRules::V5_15, ..OsRules::V5_10 };
+    pub const V6_1: OsRules = OsRules { net: NetRules::V6_1, ..OsRules::V5_15 };
     pub const V6_12: OsRules = OsRules {
         slots: PipeSlots::MutexAgain,
         net: NetRules::V6_12,

@@ -25,9 +25,10 @@ behaviour! {
         ByFrequency = "by-frequency", since "v5.10", commit "",
             "all classes' and interrupts', within clamps, and a quarter more; waits for devices boost it, in shares of a CPU and whatever the \
              clamps (after v4.16, by v5.10)";
-        EffectiveUtil = "effective-util", since "v6.1", commit "938e5e4b0d15",
-            "the same, with the boost within the clamps; drivers that set performance are told it instead of a frequency (v5.12), and a busy \
-             CPU that is clamped may slow down (after v5.10, by v6.1)";
+        PerfTold = "perf-told", since "v5.12", commit "",
+            "the same, with the boost within the clamps (after v5.10, by v5.15); drivers that set performance are told it instead of a frequency";
+        EffectiveUtil = "effective-util", since "v6.1", commit "",
+            "the same, and a busy CPU that is clamped, or whose limits have changed, may slow down (after v5.15, by v6.1)";
         EffectivePerf = "effective-perf", since "v6.8", commit "9c0b4bb7f630",
             "the same and what tasks wait for, with a quarter more before the clamps, which then bound it";
     }
@@ -146,14 +147,16 @@ impl<A: Arch> Sched<A> {
                 let sg_cpu = &mut sugov.cpus[cpu];
                 self.sugov_update_single_by_flags(policy, sg_cpu, cpu, time, flags, idle_calls[cpu]);
             }
-            Schedutil::ByFrequency | Schedutil::EffectiveUtil | Schedutil::EffectivePerf if shared => {
+            Schedutil::ByFrequency | Schedutil::PerfTold | Schedutil::EffectiveUtil | Schedutil::EffectivePerf
+                if shared =>
+            {
                 self.sugov_update_shared(policy, &mut sugov.cpus, cpu, time, flags);
             }
             Schedutil::ByFrequency => {
                 let sg_cpu = &mut sugov.cpus[cpu];
                 self.sugov_update_single_freq(policy, sg_cpu, cpu, time, flags, idle_calls[cpu]);
             }
-            Schedutil::EffectiveUtil | Schedutil::EffectivePerf => {
+            Schedutil::PerfTold | Schedutil::EffectiveUtil | Schedutil::EffectivePerf => {
                 let sg_cpu = &mut sugov.cpus[cpu];
                 if policy.policy.fast_switch && policy.policy.adjust_perf && self.arch_scale_freq_invariant() {
                     self.sugov_update_single_perf(policy, sg_cpu, cpu, time, flags, idle_calls[cpu]);
@@ -196,7 +199,7 @@ impl<A: Arch> Sched<A> {
         let base = u64::from(if invariant { policy.cpuinfo_max_freq } else { policy.cur });
         let freq = match self.kernel.cpufreq.schedutil {
             Schedutil::RtDlMax | Schedutil::RtMax | Schedutil::ByFrequency => (base + (base >> 2)) * util / max,
-            Schedutil::EffectiveUtil => base * map_util_perf(util) / max,
+            Schedutil::PerfTold | Schedutil::EffectiveUtil => base * map_util_perf(util) / max,
             // The utilization contains the quarter of headroom; if it is relative to the current frequency, another is
             // added.
             Schedutil::EffectivePerf if invariant => base * util / max,
@@ -250,9 +253,7 @@ impl<A: Arch> Sched<A> {
         sg_cpu.util = self.cfs_rq[self.rq[cpu].cfs].avg.util_avg;
         sg_cpu.util_dl = match self.kernel.cpufreq.schedutil {
             Schedutil::RtDlMax => 0,
-            Schedutil::RtMax | Schedutil::ByFrequency | Schedutil::EffectiveUtil | Schedutil::EffectivePerf => {
-                self.cpu_bw_dl(cpu)
-            }
+            _ => self.cpu_bw_dl(cpu),
         };
     }
 
@@ -420,7 +421,11 @@ impl<A: Arch> Sched<A> {
         self.path(Path::sugov_get_util);
         let max_cap = self.capacity_orig_of(cpu);
         match self.kernel.cpufreq.schedutil {
-            Schedutil::RtDlMax | Schedutil::RtMax | Schedutil::ByFrequency | Schedutil::EffectiveUtil => {
+            Schedutil::RtDlMax
+            | Schedutil::RtMax
+            | Schedutil::ByFrequency
+            | Schedutil::PerfTold
+            | Schedutil::EffectiveUtil => {
                 sg_cpu.bw_min = self.cpu_bw_dl(cpu);
                 let util = self.frequency_util(cpu, self.cpu_util_cfs(cpu), None);
                 sg_cpu.util = (util + sg_cpu.bw_min).min(max_cap);
@@ -465,6 +470,11 @@ impl<A: Arch> Sched<A> {
         }
     }
 
+    /// Whether a busy CPU keeps its frequency whatever clamps and limits say.
+    fn holds_always(&self) -> bool {
+        matches!(self.kernel.cpufreq.schedutil, Schedutil::ByFrequency | Schedutil::PerfTold)
+    }
+
     /// cpufreq_schedutil.c: sugov_update_single_freq().
     fn sugov_update_single_freq(
         &mut self,
@@ -480,7 +490,7 @@ impl<A: Arch> Sched<A> {
             return;
         }
         let mut next = self.get_next_freq(sg_policy, sg_cpu.util, self.capacity_orig_of(cpu));
-        let always = self.kernel.cpufreq.schedutil == Schedutil::ByFrequency;
+        let always = self.holds_always();
         let holds = (always || !self.uclamp_rq_is_capped(cpu)) && Self::sugov_hold_freq(sg_cpu, idle_calls);
         let chosen = sg_policy.next_freq != NO_FREQ;
         if holds && chosen && next < sg_policy.next_freq && (always || !sg_policy.need_freq_update) {
@@ -504,14 +514,13 @@ impl<A: Arch> Sched<A> {
         if !self.sugov_update_single_common(sg_policy, sg_cpu, cpu, time, flags) {
             return;
         }
-        if !self.uclamp_rq_is_capped(cpu) && Self::sugov_hold_freq(sg_cpu, idle_calls) {
+        let clamps = !self.holds_always() && self.uclamp_rq_is_capped(cpu);
+        if !clamps && Self::sugov_hold_freq(sg_cpu, idle_calls) {
             sg_cpu.util = sg_cpu.util.max(prev_util);
         }
         let perf = |util: u64| match self.kernel.cpufreq.schedutil {
             Schedutil::EffectivePerf => util,
-            Schedutil::RtDlMax | Schedutil::RtMax | Schedutil::ByFrequency | Schedutil::EffectiveUtil => {
-                map_util_perf(util)
-            }
+            _ => map_util_perf(util),
         };
         let (min, target, max_cap) = (perf(sg_cpu.bw_min), perf(sg_cpu.util), self.capacity_orig_of(cpu));
         self.arch.cpufreq_driver_adjust_perf(self.this_cpu, cpu, min, target, max_cap);

@@ -131,7 +131,9 @@ impl IsolationRules {
         ..IsolationRules::V4_15
     };
 
-    pub const V6_1: IsolationRules = IsolationRules { idle_exit: IdleExit::StaysStopped, ..IsolationRules::V5_10 };
+    pub const V5_15: IsolationRules = IsolationRules { idle_exit: IdleExit::StaysStopped, ..IsolationRules::V5_10 };
+
+    pub const V6_1: IsolationRules = IsolationRules::V5_15;
 
     pub const V6_12: IsolationRules = IsolationRules { can_stop: CanStopTick::AndBandwidth, ..IsolationRules::V6_1 };
 

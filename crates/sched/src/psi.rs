@@ -36,10 +36,12 @@ behaviour! {
         AtDequeue = "at-dequeue", since "v4.20", commit "eb414681d5a0",
             "time some tasks wait for CPUs, and some and all for devices; each group of a task reads the clock, when the task leaves its \
              queue, and again at the switch that follows";
-        /// The variant is v6.1's.
-        PerGroupClock = "per-group-clock", since "v5.13", commit "",
+        /// The variant is v5.15's.
+        AtSwitch = "at-switch", since "v5.13", commit "",
             "the same, and all for CPUs (not of the whole system); a sleep is accounted for by the switch, where both tasks' groups \
-             are alike once";
+             are alike once; the clock is read once for all groups";
+        PerGroupClock = "per-group-clock", since "v6.1", commit "",
+            "the same, but each group reads the clock, and whoever is moved leaves nothing behind (after v5.15, by v6.1)";
         PerChangeClock = "per-change-clock", since "v6.12.y", commit "570c8efd5eb7", "the clock is read once for all groups";
     }
 }
@@ -349,7 +351,7 @@ impl<A: Arch> Sched<A> {
         }
     }
 
-    /// psi.c: psi_group_change(). `now` is that of [`Psi::PerChangeClock`].
+    /// psi.c: psi_group_change(). `now` is that of [`Psi::AtSwitch`] and [`Psi::PerChangeClock`].
     #[fentry]
     fn psi_group_change(&mut self, group: TgId, cpu: CpuId, clear: u8, set: u8, now: Option<u64>) {
         self.write_psi_group(group, cpu);
@@ -383,7 +385,7 @@ impl<A: Arch> Sched<A> {
     }
 
     fn psi_clock(&mut self) -> Option<u64> {
-        (self.kernel.psi == Psi::PerChangeClock).then(|| self.local_clock())
+        matches!(self.kernel.psi, Psi::AtSwitch | Psi::PerChangeClock).then(|| self.local_clock())
     }
 
     /// psi.c: psi_task_change(), in the task's group and all above.
@@ -480,17 +482,18 @@ impl<A: Arch> Sched<A> {
         if unlikely(self.psi.enabled) && !flags.save_restore {
             let at_dequeue = self.kernel.psi == Psi::AtDequeue;
             if at_dequeue || !flags.sleep {
-                self.count_psi_dequeue(p, flags.sleep, at_dequeue);
+                self.count_psi_dequeue(p, flags.sleep);
             }
         }
     }
 
     #[inline(never)]
-    fn count_psi_dequeue(&mut self, p: TaskId, sleep: bool, at_dequeue: bool) {
+    fn count_psi_dequeue(&mut self, p: TaskId, sleep: bool) {
         let task = &self.task[p];
         let waits = if sleep && task.in_iowait { TSK_IOWAIT } else { 0 };
-        // In v5.10 a running task that is only moved keeps its CPU until the switch.
-        let gone = if at_dequeue && !sleep { task.psi_flags & !TSK_ONCPU } else { task.psi_flags };
+        // Until v5.15 a running task that is only moved keeps its CPU until the switch.
+        let keeps = !sleep && matches!(self.kernel.psi, Psi::AtDequeue | Psi::AtSwitch);
+        let gone = if keeps { task.psi_flags & !TSK_ONCPU } else { task.psi_flags };
         self.psi_task_change(p, gone, waits);
     }
 

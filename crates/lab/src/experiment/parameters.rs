@@ -50,9 +50,8 @@ impl Arm {
         }
         if value.text == "sleep" && self.build.sched.sleep_profile == SleepProfile::Absent {
             let found = format!("profile=sleep, which does nothing in {}", self.kernel);
-            return Err(
-                value.mistake(found, "schedule, or a kernel that profiles sleeps (v4.5-rc1, v4.15, v4.16, v5.10)")
-            );
+            return Err(value
+                .mistake(found, "schedule, or a kernel that profiles sleeps (v4.5-rc1, v4.15, v4.16, v5.10, v5.15)"));
         }
         self.parameters.insert(parameter.name.to_string(), value.text.clone());
         Ok(())

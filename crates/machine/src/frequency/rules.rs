@@ -72,6 +72,7 @@ behaviour! {
     pub enum StepFloor = "frequency.step_floor" {
         Zero = "zero", since "v2.6.12", commit "",
             "below the lowest frequency, as long as it is above zero: the step up after it begins there";
+        /// 5.15.135 lets a step of its own go below, which the driver and the next sample undo.
         Lowest = "lowest", since "v5.10", commit "", "to the lowest frequency (after v4.16, by v5.10)";
     }
 }
@@ -107,8 +108,8 @@ behaviour! {
     /// What acpi-cpufreq takes for the highest frequency, and load tracking under it for full speed.
     pub enum AcpiBoost = "frequency.acpi_boost" {
         Entry = "entry", since "v2.6.20", commit "", "the table's last entry, one MHz above the base frequency; the vendor's full speed";
-        Told = "told", since "v6.1", commit "",
-            "the highest that firmware tells of (_CPC); where it tells nothing the entry, and full speed is the base (after v4.16, by v6.1)";
+        Told = "told", since "v5.15", commit "",
+            "the highest that firmware tells of (_CPC); where it tells nothing the entry, and full speed is the base (after v4.16, by v5.15)";
     }
 }
 
@@ -241,7 +242,11 @@ impl FrequencyRules {
         ..FrequencyRules::V4_16
     };
 
+    /// As in 5.15.135, which is older in `at_limit` than 5.10.262.
+    pub const V5_15: FrequencyRules = FrequencyRules { at_limit: AtLimit::Nothing, ..FrequencyRules::V5_10 };
+
     pub const V6_1: FrequencyRules = FrequencyRules {
+        at_limit: AtLimit::Asks,
         cppc_switch: CppcSwitch::Fast,
         drivers: &[
             Driver::AcpiCpufreq,
@@ -252,7 +257,7 @@ impl FrequencyRules {
             Driver::Scmi,
             Driver::CpufreqDt,
         ],
-        ..FrequencyRules::V5_10
+        ..FrequencyRules::V5_15
     };
 
     /// As in 6.12.117, which is newer in `deferred_steps` than v6.12 itself.

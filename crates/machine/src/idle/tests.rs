@@ -280,12 +280,12 @@ fn idler_after(lengths: &[u64], rounds: usize) -> Idler {
 
 #[test]
 fn the_polling_state_ends_with_the_next_ones_residency_in_v5_10() {
-    let limits = [IdleRules::V4_15, IdleRules::V5_10, IdleRules::V6_1].map(|rules| {
+    let limits = [IdleRules::V4_15, IdleRules::V5_10, IdleRules::V5_15, IdleRules::V6_1].map(|rules| {
         let idler = Idler::new(rules);
         idler.cpuidle.cpuidle_poll_time(&idler.device)
     });
     // C1's 2 us, and C1E's 20.
-    assert_eq!(limits, [None, Some(2_000), Some(20_000)]);
+    assert_eq!(limits, [None, Some(2_000), Some(20_000), Some(20_000)]);
 }
 
 #[test]

@@ -32,7 +32,10 @@ pub enum Formats {
     V4_15,
     /// v5.10: `runnable_avg`, `util_est`; no `cpu_load[]`; CPU pressure has no line `full`.
     V5_10,
-    /// v6.1: `sum_block_runtime`, `h_nr_running`.
+    /// v5.15: `h_nr_running`, `idle_h_nr_running`; names of statistics without their place (5.15.y: the tree is 5.15.135); CPU pressure
+    /// has a line `full`.
+    V5_15,
+    /// v6.1: `sum_block_runtime`, `idle_nr_running`.
     V6_1,
     /// v6.12: EEVDF's lag, deadline and slice; `/proc/schedstat` version 16.
     V6_12,

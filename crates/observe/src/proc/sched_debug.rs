@@ -148,7 +148,7 @@ impl<A: Arch> SchedDebug<'_, A> {
         let runnable = q.h_nr_running - q.h_nr_delayed;
         match self.formats {
             Formats::V4_5 | Formats::V4_15 | Formats::V5_10 => {}
-            Formats::V6_1 => out.field("h_nr_running", q.h_nr_running),
+            Formats::V5_15 | Formats::V6_1 => out.field("h_nr_running", q.h_nr_running),
             Formats::V6_12 => {
                 out.field("h_nr_runnable", runnable);
                 out.field("h_nr_queued", q.h_nr_running);
@@ -162,6 +162,8 @@ impl<A: Arch> SchedDebug<'_, A> {
         }
         if matches!(self.formats, Formats::V6_1 | Formats::V6_12) {
             out.field("idle_nr_running", q.idle_nr_running);
+        }
+        if matches!(self.formats, Formats::V5_15 | Formats::V6_1 | Formats::V6_12) {
             out.field("idle_h_nr_running", q.idle_h_nr_running);
         }
         out.field("load", q.load.weight);
@@ -225,13 +227,13 @@ impl<A: Arch> SchedDebug<'_, A> {
         let enqueued = q.avg.util_est.enqueued & !UTIL_AVG_UNCHANGED;
         match self.formats {
             Formats::V4_5 | Formats::V4_15 => {}
-            Formats::V5_10 | Formats::V6_1 => out.field("util_est_enqueued", enqueued),
+            Formats::V5_10 | Formats::V5_15 | Formats::V6_1 => out.field("util_est_enqueued", enqueued),
             Formats::V6_12 | Formats::V7_2 | Formats::V7_3 => out.field("util_est", enqueued),
         }
         let (sign, runnable) = match self.formats {
             Formats::V4_5 => ("removed_", None),
             Formats::V4_15 => ("removed.", Some("removed.runnable_sum")),
-            Formats::V5_10 | Formats::V6_1 | Formats::V6_12 | Formats::V7_2 | Formats::V7_3 => {
+            Formats::V5_10 | Formats::V5_15 | Formats::V6_1 | Formats::V6_12 | Formats::V7_2 | Formats::V7_3 => {
                 ("removed.", Some("removed.runnable_avg"))
             }
         };
@@ -251,8 +253,8 @@ impl<A: Arch> SchedDebug<'_, A> {
         out.field("se->sum_exec_runtime", split_ns(entity.sum_exec_runtime));
         if self.formats == Formats::V4_5 || self.sched.schedstat_enabled() {
             let of = self.sched.group_statistics.get(se.index()).copied().unwrap_or_default();
-            // Their place is shown until v5.15.
-            let at = if self.formats < Formats::V6_1 { "se->statistics." } else { "" };
+            // Their place is shown until v5.15 (not in late releases of v5.15.y).
+            let at = if self.formats < Formats::V5_15 { "se->statistics." } else { "" };
             for (name, value) in waits_and_sleeps(&of) {
                 out.field(&format!("{at}{name}"), split_ns(value));
             }
@@ -267,7 +269,7 @@ impl<A: Arch> SchedDebug<'_, A> {
         match self.formats {
             Formats::V4_5 => {}
             Formats::V4_15 => out.field("se->avg.runnable_load_avg", entity.avg.runnable_avg),
-            Formats::V5_10 | Formats::V6_1 | Formats::V6_12 | Formats::V7_2 | Formats::V7_3 => {
+            Formats::V5_10 | Formats::V5_15 | Formats::V6_1 | Formats::V6_12 | Formats::V7_2 | Formats::V7_3 => {
                 out.field("se->avg.runnable_avg", entity.avg.runnable_avg)
             }
         }
@@ -310,7 +312,7 @@ impl<A: Arch> SchedDebug<'_, A> {
         let tag = match self.formats {
             Formats::V4_5 => "",
             Formats::V4_15 => " S",
-            Formats::V5_10 | Formats::V6_1 | Formats::V6_12 | Formats::V7_2 | Formats::V7_3 => " S ",
+            Formats::V5_10 | Formats::V5_15 | Formats::V6_1 | Formats::V6_12 | Formats::V7_2 | Formats::V7_3 => " S ",
         };
         out.line("\nrunnable tasks:");
         if self.formats >= Formats::V6_12 {
@@ -327,7 +329,7 @@ impl<A: Arch> SchedDebug<'_, A> {
         let dashes = match self.formats {
             Formats::V4_5 => 106,
             Formats::V4_15 => 107,
-            Formats::V5_10 | Formats::V6_1 => 109,
+            Formats::V5_10 | Formats::V5_15 | Formats::V6_1 => 109,
             Formats::V6_12 | Formats::V7_2 | Formats::V7_3 => 191,
         };
         out.line("-".repeat(dashes));
@@ -376,7 +378,7 @@ impl<A: Arch> SchedDebug<'_, A> {
         let (node, group) = (self.sched.topology.node[cpu], self.sched.task_numa_group_id(p));
         let path = self.sched.task_group_path(task.sched_task_group);
         out.line(match self.formats {
-            Formats::V4_5 | Formats::V4_15 | Formats::V5_10 => {
+            Formats::V4_5 | Formats::V4_15 | Formats::V5_10 | Formats::V5_15 => {
                 format!("{head} {switches:>9} {prio:>5} {waited:9} {ran:9} {slept:9} {node} {group} {path}")
             }
             Formats::V6_1 => {

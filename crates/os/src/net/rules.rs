@@ -37,7 +37,7 @@ behaviour! {
     /// What a segment as long as the longest so far, with which a send ends, means to its reader.
     pub enum FullSegment = "tcp.full_segment" {
         Plain = "plain", since "v2.6", commit "", "nothing: every second one is acknowledged";
-        /// v6.1.y has it too.
+        /// v5.10.y, v5.15.y and v6.1.y have it too.
         Pushes = "pushes", since "v6.6", commit "4720852ed9af",
             "what a shorter one does: an acknowledgement once all has been read, unless the reader answers";
     }
@@ -47,7 +47,7 @@ behaviour! {
     /// Which segments use up those acknowledgements that a connection sends at once in its beginning.
     pub enum QuickAck = "tcp.quick_ack" {
         Segments = "segments", since "v2.6", commit "", "all that leave";
-        /// v6.1.y has it too.
+        /// v5.10.y, v5.15.y and v6.1.y have it too.
         Acknowledging = "acknowledging", since "v6.6", commit "059217c18be6", "those with an acknowledgement that was due";
     }
 }
@@ -209,7 +209,10 @@ impl NetRules {
         ..NetRules::V4_16
     };
 
-    pub const V6_1: NetRules = NetRules { defer_free: DeferFree::Allocator, ..NetRules::V5_10 };
+    /// As in 5.15.135, which is older in `epoll_wakeup` than 5.10.262.
+    pub const V5_15: NetRules = NetRules { epoll_wakeup: EpollWakeup::Plain, ..NetRules::V5_10 };
+    pub const V6_1: NetRules =
+        NetRules { epoll_wakeup: EpollWakeup::Sync, defer_free: DeferFree::Allocator, ..NetRules::V5_15 };
     pub const V6_12: NetRules =
         NetRules { payload: Payload::SmallHeads, window_share: WindowShare::Measured, ..NetRules::V6_1 };
     pub const V7_2: NetRules = NetRules {

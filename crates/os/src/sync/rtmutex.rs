@@ -46,7 +46,7 @@ pub struct PiRules {
 impl PiRules {
     pub const V4_5: PiRules = PiRules { deboost: Deboost::WakeFirst, waiters: WaiterOrder::ByPrio };
     pub const V4_15: PiRules = PiRules { deboost: Deboost::DeboostFirst, ..PiRules::V4_5 };
-    pub const V6_1: PiRules = PiRules { waiters: WaiterOrder::RealTimeFirst, ..PiRules::V4_15 };
+    pub const V5_15: PiRules = PiRules { waiters: WaiterOrder::RealTimeFirst, ..PiRules::V4_15 };
 
     /// Every behaviour, as this kernel has it.
     pub fn settings(&self) -> [sched::versions::Setting; 2] {

@@ -4,7 +4,7 @@ use super::Sched;
 use super::cgroup::{Hierarchy, QuotaAbove};
 use crate::arch::Arch;
 use crate::errno::{Answer, Errno, Refusal};
-use crate::fair::bandwidth::{RUNTIME_INF, Refill, Throttle};
+use crate::fair::bandwidth::{RUNTIME_INF, Throttle};
 use crate::sched::*;
 use units::CpuId;
 
@@ -94,7 +94,7 @@ impl<A: Arch> Sched<A> {
         let cfs_b = &mut self.tg[tg].cfs_bandwidth;
         cfs_b.period = limits.period;
         cfs_b.quota = limits.quota;
-        cfs_b.burst = if self.kernel.bandwidth.refill == Refill::Burst { limits.burst } else { 0 };
+        cfs_b.burst = if self.kernel.bandwidth.refill.bursts() { limits.burst } else { 0 };
         self.__refill_cfs_bandwidth_runtime(tg);
         if runtime_enabled {
             self.start_cfs_bandwidth(tg);

@@ -173,7 +173,7 @@ impl<A: Arch> Sched<A> {
         let version = match file {
             GroupFile::Weight | GroupFile::WeightNice | GroupFile::Max => kernel.cgroup.files == CgroupFiles::Unified,
             GroupFile::Idle => kernel.entity.group_idle == GroupIdle::Settable,
-            GroupFile::MaxBurst | GroupFile::CfsBurstUs => kernel.bandwidth.refill == Refill::Burst,
+            GroupFile::MaxBurst | GroupFile::CfsBurstUs => kernel.bandwidth.refill.bursts(),
             GroupFile::UclampMin | GroupFile::UclampMax => kernel.core.uclamp != UtilClamp::Absent,
             GroupFile::StatLocal => kernel.bandwidth.throttled_time == ThrottledTime::WhileQueued,
             GroupFile::Shares | GroupFile::CfsQuotaUs | GroupFile::CfsPeriodUs | GroupFile::Stat => true,
@@ -324,11 +324,12 @@ impl<A: Arch> Sched<A> {
             "nr_periods {}\nnr_throttled {}\nthrottled_time {}\n",
             cfs_b.nr_periods, cfs_b.nr_throttled, cfs_b.throttled_time
         );
-        if self.kernel.bandwidth.refill == Refill::Burst {
-            if self.schedstat_enabled() && tg != ROOT_TASK_GROUP {
-                let waited: u64 = self.tg[tg].se.iter().map(|&se| self.group_wait_sum(se)).sum();
-                let _ = writeln!(out, "wait_sum {waited}");
-            }
+        let rule = self.kernel.bandwidth.refill;
+        if rule.bursts() && self.schedstat_enabled() && tg != ROOT_TASK_GROUP {
+            let waited: u64 = self.tg[tg].se.iter().map(|&se| self.group_wait_sum(se)).sum();
+            let _ = writeln!(out, "wait_sum {waited}");
+        }
+        if rule == Refill::Burst {
             let _ = write!(out, "nr_bursts {}\nburst_time {}\n", cfs_b.nr_burst, cfs_b.burst_time);
         }
         out

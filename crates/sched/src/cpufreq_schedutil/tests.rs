@@ -5,7 +5,7 @@ use crate::core::TaskInit;
 use crate::sched::ROOT_TASK_GROUP;
 use crate::scheduler::Scheduler;
 use crate::testing::{Hand, MS, machine, policy_of, task_in};
-use crate::versions::{Kernel, V4_15, V4_16, V6_1, V6_12};
+use crate::versions::{Kernel, V4_15, V4_16, V5_10, V5_15, V6_1, V6_12};
 use units::CpuMask;
 
 mod chosen;
@@ -43,7 +43,7 @@ fn charges(kernel: Kernel, policies: Option<&[&[CpuId]]>) -> [usize; 4] {
 
 #[test]
 fn it_takes_time_where_it_governs_and_none_elsewhere() {
-    for kernel in [V4_15, V4_16, V6_1, V6_12] {
+    for kernel in [V4_15, V4_16, V5_15, V6_1, V6_12] {
         assert_eq!(charges(kernel, None), [0; 4], "{}", kernel.name);
         let [updates, utils, lookups, changes] = charges(kernel, Some(&[&CPUS[..1], &CPUS[1..]]));
         let falling = updates >= utils && utils >= lookups && lookups >= changes && changes > 0;

@@ -115,7 +115,8 @@ impl DlRules {
         ..DlRules::V4_16
     };
 
-    pub const V6_1: DlRules = DlRules { cpus_of_rt: DlCpus::Higher, ..DlRules::V5_10 };
+    pub const V5_15: DlRules = DlRules { cpus_of_rt: DlCpus::Higher, ..DlRules::V5_10 };
+    pub const V6_1: DlRules = DlRules::V5_15;
     pub const V6_12: DlRules = DlRules {
         new_limit: NewLimit::Recounts,
         reclaim: Reclaim::OfDeadlineShare,

@@ -50,12 +50,19 @@ behaviour! {
         BeforeParent = "before-parent", since "v4.10", commit "9c2791f936ef",
             "a queue always stands before its parent, whole branches included";
         Propagated = "propagated", since "v5.13", commit "",
-            "the same, and load that comes or goes without being queued lists its queue, and those above up to a connected one (as in \
-             5.10.262)";
-        /// Grown in steps: who leaves the list moves the place where the branch goes on (v5.1), attaching and detaching lists
-        /// (v5.13), and a queue stays while a child stands before it (v5.14). The variant is all of them.
-        Connected = "connected", since "v5.14", commit "0258bdfaff5b",
-            "the same, and load that comes or goes without being queued lists its queue and all above it as well";
+            "the same, and load that comes or goes without being queued lists its queue and those above, from a throttled one on only up \
+             to a connected one (as in 5.10.262)";
+        PropagatedKept = "propagated-kept", since "v5.14", commit "0258bdfaff5b",
+            "the same, and a queue stays while a child stands before it";
+        Connected = "connected", since "v6.0", commit "51bf903b64bd",
+            "the same, but a queue that is throttled, or below one that is, is not listed by load that comes or goes";
+    }
+}
+
+impl LeafList {
+    /// Whether a queue stays on the list for a child before it.
+    fn keeps_parents(self) -> bool {
+        matches!(self, LeafList::PropagatedKept | LeafList::Connected)
     }
 }
 
@@ -249,16 +256,16 @@ impl<A: Arch> Sched<A> {
             (LeafList::HeadOrTail, Some(_)) => list.list_add(&mut self.cfs_rq, cfs),
             (LeafList::HeadOrTail, None) => list.list_add_tail(&mut self.cfs_rq, cfs),
             // The branch is connected, so the next one begins at the head of the list again.
-            (LeafList::BeforeParent | LeafList::Propagated | LeafList::Connected, Some(listed)) => {
+            (_, Some(listed)) => {
                 list.list_add_before(&mut self.cfs_rq, cfs, listed);
                 rq.tmp_alone_branch = None;
             }
-            (LeafList::BeforeParent | LeafList::Propagated | LeafList::Connected, None) if parent.is_none() => {
+            (_, None) if parent.is_none() => {
                 list.list_add_tail(&mut self.cfs_rq, cfs);
                 rq.tmp_alone_branch = None;
             }
             // The parent is added later in this enqueue, and must find its place behind this queue.
-            (LeafList::BeforeParent | LeafList::Propagated | LeafList::Connected, None) => {
+            (_, None) => {
                 match rq.tmp_alone_branch {
                     None => list.list_add(&mut self.cfs_rq, cfs),
                     Some(branch) => list.list_add_behind(&mut self.cfs_rq, cfs, branch),
@@ -299,7 +306,7 @@ impl<A: Arch> Sched<A> {
         let queue = &self.cfs_rq[cfs];
         queue.load.weight == 0
             && load_avg_is_decayed(&queue.avg)
-            && (self.kernel.load.leaf_list != LeafList::Connected || !self.child_cfs_rq_on_list(cfs))
+            && !(self.kernel.load.leaf_list.keeps_parents() && self.child_cfs_rq_on_list(cfs))
             && (self.kernel.load.tg_load_avg == TgLoadAvg::EveryChange || queue.tg_load_avg_contrib == 0)
     }
 

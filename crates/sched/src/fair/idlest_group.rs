@@ -1,7 +1,8 @@
 //! fair.c: find_idlest_group() since v5.5, which classifies groups by the group types of load balancing.
 
-use super::balance::{GroupType, SgLbStats, adjust_numa_imbalance, group_classify};
+use super::balance::{GroupType, SgLbStats, adjust_numa_imbalance, allow_numa_imbalance, group_classify};
 use super::numa::NewThreads;
+use super::wake::IdlestStats;
 use crate::arch::Arch;
 use crate::core::Sched;
 use crate::cpu_topology::SCHED_CAPACITY_SCALE;
@@ -82,20 +83,25 @@ impl<A: Arch> Sched<A> {
                 if numa && let Some(leaves) = self.leaves_for_memory(p, this_cpu, idlest) {
                     return leaves;
                 }
-                let rule = self.kernel.domains.imb_numa_nr;
-                if numa && rule == ImbNumaNr::Pair && local_sgs.idle_cpus > 0 {
-                    return false;
-                }
-                if numa && rule != ImbNumaNr::Pair {
-                    let span = self.domains.sched_group_span(local);
-                    let usable = span.iter().filter(|&cpu| self.task[p].cpus_allowed.contains(cpu)).count();
-                    let allowed = self.domains[sd].imb_numa_nr.min(usable as u32);
-                    let imbalance = i64::from(local_sgs.idle_cpus.abs_diff(idlest_sgs.idle_cpus));
-                    if adjust_numa_imbalance(rule, imbalance, local_sgs.sum_nr_running + 1, allowed) == 0 {
-                        return false;
-                    }
-                }
-                local_sgs.idle_cpus < idlest_sgs.idle_cpus
+                !(numa && self.keeps_near(sd, p, (local, local_sgs), idlest_sgs))
+                    && local_sgs.idle_cpus < idlest_sgs.idle_cpus
+            }
+        }
+    }
+
+    /// The part of `find_idlest_group()` that keeps a task on its creator's node, although another one has more idle CPUs.
+    fn keeps_near(&self, sd: SdId, p: TaskId, (local, local_sgs): (SgId, &SgLbStats), idlest_sgs: &SgLbStats) -> bool {
+        let rule = self.kernel.domains.imb_numa_nr;
+        let running = local_sgs.sum_nr_running + 1;
+        match rule {
+            ImbNumaNr::Pair => local_sgs.idle_cpus > 0,
+            ImbNumaNr::Quarter => allow_numa_imbalance(running, local_sgs.group_weight),
+            ImbNumaNr::Absent | ImbNumaNr::ByLlcs => {
+                let span = self.domains.sched_group_span(local);
+                let usable = span.iter().filter(|&cpu| self.task[p].cpus_allowed.contains(cpu)).count();
+                let allowed = self.domains[sd].imb_numa_nr.min(usable as u32);
+                let imbalance = i64::from(local_sgs.idle_cpus.abs_diff(idlest_sgs.idle_cpus));
+                adjust_numa_imbalance(rule, imbalance, running, allowed) == 0
             }
         }
     }
@@ -123,10 +129,11 @@ impl<A: Arch> Sched<A> {
         let asym = self.domains[sd].flags.has(SdFlags::SD_ASYM_CPUCAPACITY);
         // The task fits nowhere until a CPU is found on which it does.
         let mut sgs = SgLbStats { group_misfit_task_load: u64::from(asym), ..SgLbStats::default() };
+        let allowed_only = self.kernel.wake.idlest_stats == IdlestStats::AllowedCpus;
         let mut next = self.domains.sched_group_span(group).first();
         while let Some(i) = next {
             next = self.domains.sched_group_span(group).next_from(i.index() + 1);
-            if !self.cpumask_test(i, p) {
+            if allowed_only && !self.cpumask_test(i, p) {
                 continue;
             }
             self.read_cpu_load(i, 0);

@@ -35,7 +35,7 @@ pub struct Nohz {
     pub has_blocked: bool,
     /// When to age that load next, in jiffies.
     pub next_blocked: u64,
-    /// Whether a CPU has entered the mask since `next_balance` was computed (v5.15).
+    /// Whether a CPU has entered the mask since `next_balance` was computed (v5.16).
     pub needs_update: bool,
     /// `select_rq_mask`, as find_new_ilb() uses it (v7.3). All CPUs share one, because the search is a single step here.
     ilb_cpus: CpuMask,

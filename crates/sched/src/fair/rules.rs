@@ -317,14 +317,19 @@ impl EntityRules {
         ..EntityRules::V4_15
     };
 
-    pub const V6_1: EntityRules = EntityRules {
-        idle_sleeper: IdleSleeper::MinGranularity,
-        idle_slice: IdleSlice::IdleMinGranularity,
+    /// As in 5.15.135.
+    pub const V5_15: EntityRules = EntityRules {
         nr_latency: NrLatency::Eight,
         written_tunables: WrittenTunables::Lost,
         buddies_cleared: BuddiesCleared::WhenSet,
         group_idle: GroupIdle::Settable,
         ..EntityRules::V5_10
+    };
+
+    pub const V6_1: EntityRules = EntityRules {
+        idle_sleeper: IdleSleeper::MinGranularity,
+        idle_slice: IdleSlice::IdleMinGranularity,
+        ..EntityRules::V5_15
     };
 
     pub const V6_12: EntityRules = EntityRules { pick: Pick::Eevdf, ..EntityRules::V6_1 };

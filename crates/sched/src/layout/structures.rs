@@ -66,21 +66,32 @@ impl Structures {
         ..Structures::V4_15
     };
 
-    /// v6.1. Within `struct cfs_rq`: tasks_timeline 64, avg 128, removed 192, tg_load_avg_contrib 256. Within `struct sched_entity`,
-    /// which has no statistics any more: exec_start 64, parent 112, cfs_rq 120, avg 192. Within `struct rq`: clock_task 2496, rd
-    /// 2560, cpu_capacity 2576, cfs_tasks 2680, idle_stamp 2944. Within `struct task_struct`: __state 24, on_cpu 52, wakee_flips 72,
-    /// recent_used_cpu 96, wake_cpu 100, on_rq 104, se 128.
-    pub const V6_1: Structures = Structures {
-        task_group: TaskGroupStructure::V6_1,
+    /// v5.15, from the types (DWARF) of 5.15.135 as the recorder builds old kernels: with `SCHED_CORE`, without clamps, steal time and real-time
+    /// groups. Within `struct cfs_rq` (448 bytes): tasks_timeline 64, curr 80, avg 128, removed 192, tg_load_avg_contrib 256. Within `struct
+    /// sched_entity` (256 bytes), which has no statistics any more (5.15.y; v5.15 itself is as v5.10): on_rq 56, exec_start 64, vruntime 80, depth
+    /// 104, parent 112, cfs_rq 120, my_q 128, avg 192; `struct sched_statistics`, aligned to a line: block_max 80, exec_max 88, nr_wakeups 144,
+    /// nr_wakeups_affine 184, 256 bytes in all. Within `struct rq` (3200 bytes): nr_running 4, nohz_csd 64, ttwu_pending 104, nr_switches 112, cfs
+    /// 128, rt 576, dl 2272, curr 2400, next_balance 2424, clock 2448, clock_task 2496, rd 2544, sd 2552, cpu_capacity 2560, active_balance 2608,
+    /// cfs_tasks 2672, avg_rt 2688, avg_dl 2752, idle_stamp 2816, rq_sched_info 2984, rq_cpu_time 3016, ttwu_count 3036. Within `struct
+    /// task_struct`: __state 24, on_cpu 52, wakee_flips 76, last_wakee 88, recent_used_cpu 96, wake_cpu 100, on_rq 104, sched_class 128, se 192,
+    /// stats 768. `Capacity` is cpu_capacity, as rd and sd are still on the line of clock_task.
+    pub const V5_15: Structures = Structures {
+        task_group: TaskGroupStructure::V5_15,
         statistics: 128,
-        statistics_behind_block_max: 8,
         group_statistics: None,
         rq: [0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 0, 1, 9],
         task: [0, 1, 2, 3, 4, 5, 2, 7, 8, 9, 10, 0, 6, 12, 12],
         se: [0, 1, 2, 3, 1],
         se_lines: 5,
-        ..Structures::V4_15
+        ..Structures::V5_10
     };
+
+    /// v6.1. Within `struct cfs_rq`: tasks_timeline 64, avg 128, removed 192, tg_load_avg_contrib 256. Within `struct sched_entity`:
+    /// exec_start 64, parent 112, cfs_rq 120, avg 192. Within `struct rq`: clock_task 2496, rd
+    /// 2560, cpu_capacity 2576, cfs_tasks 2680, idle_stamp 2944. Within `struct task_struct`: __state 24, on_cpu 52, wakee_flips 72,
+    /// recent_used_cpu 96, wake_cpu 100, on_rq 104, se 128.
+    pub const V6_1: Structures =
+        Structures { task_group: TaskGroupStructure::V6_1, statistics_behind_block_max: 8, ..Structures::V5_15 };
 
     /// v6.12. Within `struct sched_entity`: deadline 40, on_rq 80, exec_start 88, vruntime 112, slice 128, parent 152, cfs_rq 160, avg 192. The lines
     /// of the other structures are those of v6.1.
@@ -133,7 +144,7 @@ impl Structures {
 #[cfg(test)]
 mod tests {
     use crate::layout::*;
-    use crate::versions::{KERNELS, V4_5_RC1, V4_15, V6_1, V7_2, V7_3};
+    use crate::versions::{KERNELS, Kernel, V4_5_RC1, V4_15, V5_10, V5_15, V6_1, V7_2, V7_3};
 
     #[test]
     fn a_groups_entity_is_laid_out_as_a_tasks_is() {
@@ -162,6 +173,30 @@ mod tests {
             let lines = [TaskLine::OnRq, TaskLine::Wakees, TaskLine::ThreadInfo].map(with_state);
             assert_eq!(lines, [last, first, !first], "{}", kernel.name);
         }
+    }
+
+    #[test]
+    fn v5_15_has_statistics_apart_and_counts_affine_wakeups_where_it_counts_the_others() {
+        let apart = |kernel: Kernel| {
+            let layout = kernel.layout();
+            layout.statistic(TaskId(3), Statistic::WaitStart) != layout.task(TaskId(3), TaskLine::SeTimes)
+        };
+        assert_eq!([V5_10, V5_15, V6_1].map(apart), [false, true, true]);
+        let together = |kernel: Kernel| {
+            let of = |statistic| kernel.layout().statistic(TaskId(3), statistic);
+            of(Statistic::NrWakeups) == of(Statistic::NrWakeupsAffine)
+        };
+        // What v6.1 has between them moves the last one to the next line (sum_block_runtime).
+        assert_eq!([V5_15, V6_1].map(together), [true, false]);
+    }
+
+    #[test]
+    fn v5_15_keeps_capacities_apart_from_clocks() {
+        let with_clock = |kernel: Kernel| {
+            let layout = kernel.layout();
+            layout.rq(CpuId(3), RqLine::Capacity) == layout.rq(CpuId(3), RqLine::Clock)
+        };
+        assert_eq!([V5_10, V5_15, V6_1].map(with_clock), [true, false, false]);
     }
 
     #[test]

@@ -50,7 +50,10 @@ impl TaskGroupStructure {
     /// From Debian's 5.10.262.
     pub const V5_10: TaskGroupStructure = TaskGroupStructure::beginning_with_se(200, 224, 208);
 
-    /// `idle` after `shares`; `burst` and its statistics in the runtime pool.
+    /// From 5.15.135: `idle` after `shares`; `burst` in the runtime pool.
+    pub const V5_15: TaskGroupStructure = TaskGroupStructure::beginning_with_se(200, 232, 216);
+
+    /// The statistics of bursts in the runtime pool, too.
     pub const V6_1: TaskGroupStructure = TaskGroupStructure::beginning_with_se(200, 232, 240);
 
     /// `idle` before `se`.
@@ -170,6 +173,14 @@ mod tests {
         assert_eq!(stride(TgLoadAvgLine::OwnLine, TaskGroupCache::Kmalloc), 1024);
         assert_eq!(stride(TgLoadAvgLine::OwnLine, TaskGroupCache::Aligned), 576);
         assert_eq!(stride(TgLoadAvgLine::OwnLine, TaskGroupCache::Packed), 560);
+    }
+
+    #[test]
+    fn v5_15_has_a_line_less_than_v6_1() {
+        let of = |of| TaskGroupLayout::new(of, TgLoadAvgLine::OwnLine, TaskGroupCache::Aligned);
+        let (before, after) = (of(TaskGroupStructure::V5_15), of(TaskGroupStructure::V6_1));
+        assert_eq!((before.offsets, before.stride), ([200, 208, 216, 256, 296, 344], 576));
+        assert_eq!((after.offsets, after.stride), (before.offsets, 640));
     }
 
     #[test]

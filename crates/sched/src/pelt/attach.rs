@@ -17,6 +17,10 @@ behaviour! {
         /// [`SumFloor::Cut`] (98b0d890220d, which 5.10.y has for this alone).
         Recomputed = "recomputed", since "v5.7", commit "9f68395333ad",
             "by the averages, from which they are computed anew where load leaves for good or is propagated up (as in 5.10.262)";
+        /// Removed utilization is lowered and held as before. A group's entity whose average does not change leaves its queue alone
+        /// (in 5.15.135).
+        RecomputedAlways = "recomputed-always", since "v5.14", commit "1c35b07e6d39",
+            "by the averages, from which they are computed anew where load leaves in any way or is propagated up";
         /// A comparison of 32 bits (`max_t(u32, ...)`) takes the upper half from sums of 64: of the load of 90 tasks of nice 0 next to
         /// nothing is left when one leaves.
         Cut = "cut", since "v5.17", commit "98b0d890220d", "where load leaves or is propagated up, and then cut to 32 bits";
@@ -32,7 +36,7 @@ impl SumFloor {
     #[inline]
     pub(super) fn hold(self, sum: u64, avg: u64) -> u64 {
         match self {
-            SumFloor::Recomputed => sum,
+            SumFloor::Recomputed | SumFloor::RecomputedAlways => sum,
             SumFloor::Cut => u64::from((sum as u32).max(avg.wrapping_mul(PELT_MIN_DIVIDER) as u32)),
             SumFloor::Whole => sum.max(avg.wrapping_mul(PELT_MIN_DIVIDER)),
         }
@@ -48,7 +52,7 @@ impl SumFloor {
     #[inline]
     fn less(self, sum: u64, gone: u64, avg: u64, divider: u64) -> u64 {
         match self {
-            SumFloor::Recomputed => avg.wrapping_mul(divider),
+            SumFloor::Recomputed | SumFloor::RecomputedAlways => avg.wrapping_mul(divider),
             SumFloor::Cut | SumFloor::Whole => self.hold(sum.saturating_sub(gone), avg),
         }
     }
@@ -57,7 +61,7 @@ impl SumFloor {
     #[inline]
     fn less_32(self, sum: u32, gone: u32, avg: u64) -> u32 {
         let left = match self {
-            SumFloor::Recomputed | SumFloor::Cut => sum.saturating_sub(gone),
+            SumFloor::Recomputed | SumFloor::RecomputedAlways | SumFloor::Cut => sum.saturating_sub(gone),
             // The difference is signed and has 32 bits.
             SumFloor::Whole => add_positive_32(sum, (gone as i32).wrapping_neg().into()),
         };
@@ -181,7 +185,10 @@ pub fn dequeue_load_avg(pelt: Pelt, floor: SumFloor, cfs_rq: &mut SchedAvg, se: 
     cfs_rq.load_avg = cfs_rq.load_avg.saturating_sub(se.load_avg);
     cfs_rq.load_sum = cfs_rq.load_sum.saturating_sub(weight.wrapping_mul(se.load_sum));
     if pelt == Pelt::RunnableAvg {
-        cfs_rq.load_sum = floor.hold(cfs_rq.load_sum, cfs_rq.load_avg);
+        cfs_rq.load_sum = match floor {
+            SumFloor::RecomputedAlways => cfs_rq.load_avg.wrapping_mul(get_pelt_divider(se)),
+            _ => floor.hold(cfs_rq.load_sum, cfs_rq.load_avg),
+        };
     }
 }
 
@@ -333,7 +340,7 @@ pub fn detach_entity_load_avg(
             } else {
                 let divider = get_pelt_divider(sa);
                 sa.util_sum = match floor {
-                    SumFloor::Recomputed => sa.util_avg.wrapping_mul(divider) as u32,
+                    SumFloor::Recomputed | SumFloor::RecomputedAlways => sa.util_avg.wrapping_mul(divider) as u32,
                     SumFloor::Cut | SumFloor::Whole => floor.less_32(sa.util_sum, se.util_sum, sa.util_avg),
                 };
                 sa.runnable_avg = sa.runnable_avg.saturating_sub(se.runnable_avg);
@@ -542,6 +549,17 @@ mod tests {
         let se = SchedAvg { load_avg: 100, load_sum: 40_000_000, ..SchedAvg::default() };
         dequeue_load_avg(Pelt::RunnableAvg, floor, &mut cfs_rq.avg, &se, 1);
         assert_eq!((cfs_rq.avg.load_avg, cfs_rq.avg.load_sum), (400, 0));
+    }
+
+    #[test]
+    fn v5_15_computes_sums_anew_in_a_dequeue_as_well() {
+        for (floor, left) in [(SumFloor::Recomputed, 0), (SumFloor::RecomputedAlways, 400 * (46_718 + 100))] {
+            let mut queue = SchedAvg { load_avg: 500, load_sum: 7, ..SchedAvg::default() };
+            // The place in the period is the entity's.
+            let se = SchedAvg { load_avg: 100, load_sum: 40_000_000, period_contrib: 100, ..SchedAvg::default() };
+            dequeue_load_avg(Pelt::RunnableAvg, floor, &mut queue, &se, 1);
+            assert_eq!((queue.load_avg, queue.load_sum), (400, left), "{floor:?}");
+        }
     }
 
     #[test]

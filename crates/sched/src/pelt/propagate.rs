@@ -86,7 +86,7 @@ fn update_tg_cfs_util(floor: SumFloor, cfs_rq: &mut SchedAvg, se: &mut SchedAvg,
 
     cfs_rq.util_avg = add_positive(cfs_rq.util_avg, delta_avg);
     let delta_sum = match floor {
-        SumFloor::Recomputed => {
+        SumFloor::Recomputed | SumFloor::RecomputedAlways => {
             cfs_rq.util_sum = cfs_rq.util_avg.wrapping_mul(divider) as u32;
             return;
         }
@@ -133,6 +133,9 @@ fn update_tg_cfs_load(floor: SumFloor, cfs_rq: &mut SchedAvg, se: &mut SchedAvg,
     let load_avg = load_sum / divider;
     let delta_avg = load_avg.wrapping_sub(se.load_avg) as i64;
     if delta_avg == 0 && floor != SumFloor::Recomputed {
+        if floor == SumFloor::RecomputedAlways {
+            se.load_sum = runnable_sum as u64;
+        }
         return;
     }
     let delta_sum = load_sum.wrapping_sub(load.weight.wrapping_mul(se.load_sum)) as i64;
@@ -147,7 +150,7 @@ impl SumFloor {
     #[inline]
     fn moved(self, sum: u64, delta: i64, avg: u64, divider: u64) -> u64 {
         match self {
-            SumFloor::Recomputed => avg.wrapping_mul(divider),
+            SumFloor::Recomputed | SumFloor::RecomputedAlways => avg.wrapping_mul(divider),
             SumFloor::Cut | SumFloor::Whole => self.hold(add_positive(sum, delta), avg),
         }
     }
@@ -249,6 +252,27 @@ mod tests {
         let (cfs_rq, se) = propagate(Pelt::ByPeriod, 20_000, 300);
         assert_eq!((cfs_rq.avg, se), (SchedAvg::default(), SchedAvg::default()));
         assert!(!cfs_rq.propagate);
+    }
+
+    #[test]
+    fn what_changes_no_average_leaves_the_queue_alone_since_v5_15() {
+        // 512 * 20000 / 46718 = 219.18; one unit more gives 219.20.
+        let rules = [
+            (SumFloor::Recomputed, 20_001, 219 * PELT_MIN_DIVIDER),
+            (SumFloor::RecomputedAlways, 20_001, 5),
+            (SumFloor::Cut, 20_000, 5),
+        ];
+        for (floor, of_entity, of_queue) in rules {
+            let mut group = CfsRq::default();
+            add_tg_cfs_propagate(&mut group, 1);
+            let news = GroupNews::take(&mut group, 1024).expect("there are news");
+            let queue = SchedAvg { load_avg: 219, load_sum: 5, ..SchedAvg::default() };
+            let mut cfs_rq = CfsRq { avg: queue, ..CfsRq::default() };
+            let mut se = SchedAvg { load_avg: 219, load_sum: 20_000, ..SchedAvg::default() };
+            propagate_entity_load_avg(Pelt::RunnableAvg, floor, Scale::FULL, &mut cfs_rq, &mut se, LOAD, &news);
+            assert_eq!((se.load_sum, cfs_rq.avg.load_sum), (of_entity, of_queue), "{floor:?}");
+            assert_eq!((se.load_avg, cfs_rq.avg.load_avg), (219, 219), "{floor:?}");
+        }
     }
 
     #[test]

@@ -50,11 +50,11 @@ fn v5_10_accounts_for_a_sleep_and_for_the_switch_after_it_apart() {
     use crate::layout::Region;
     use crate::scheduler::Scheduler;
     use crate::testing::{machine_of, task_in};
-    use crate::versions::{V5_10, V6_1};
+    use crate::versions::{V5_10, V5_15, V6_1};
     use units::CpuMask;
 
     // Two tasks on CPU 0, in no cgroup: one falls asleep, and the other runs.
-    for (kernel, changes, shows_full) in [(V5_10, 2, false), (V6_1, 1, true)] {
+    for (kernel, changes, shows_full) in [(V5_10, 2, false), (V5_15, 1, true), (V6_1, 1, true)] {
         let mut s = machine_of(kernel, CpuTopology::symmetric(1, 1, 1, 1, 1));
         let cpu = CpuId(0);
         for _ in 0..2 {
@@ -77,22 +77,30 @@ fn v5_10_accounts_for_a_sleep_and_for_the_switch_after_it_apart() {
 }
 
 #[test]
-fn who_is_moved_in_v5_10_leaves_nothing_behind_but_its_cpu() {
+fn who_is_moved_until_v5_15_leaves_nothing_behind_but_its_cpu() {
     use crate::core::TaskInit;
     use crate::cpu_topology::CpuTopology;
     use crate::scheduler::Scheduler;
     use crate::testing::{machine_of, task_in};
-    use crate::versions::V5_10;
+    use crate::versions::{V5_10, V5_15, V6_1};
     use units::CpuMask;
 
-    let mut s = machine_of(V5_10, CpuTopology::symmetric(1, 1, 1, 1, 1));
-    let cpu = CpuId(0);
-    let init = TaskInit { cpus_allowed: Some(CpuMask::single(cpu)), ..task_in(ROOT_TASK_GROUP, "test") };
-    let p = s.fork(cpu, init).expect("a fair task");
-    Scheduler::wake_up_new_task(&mut s, cpu, p);
-    assert_eq!(Scheduler::schedule(&mut s, cpu, true), Some(p));
-    s.psi_dequeue(p, QueueFlags::default());
-    assert_eq!((s.task[p].psi_flags, s.psi_counts(ROOT_TASK_GROUP, cpu)), (TSK_ONCPU, Some((0, 0, true))));
+    let moved = |kernel| {
+        let mut s = machine_of(kernel, CpuTopology::symmetric(1, 1, 1, 1, 1));
+        let cpu = CpuId(0);
+        let init = TaskInit { cpus_allowed: Some(CpuMask::single(cpu)), ..task_in(ROOT_TASK_GROUP, "test") };
+        let p = s.fork(cpu, init).expect("a fair task");
+        Scheduler::wake_up_new_task(&mut s, cpu, p);
+        assert_eq!(Scheduler::schedule(&mut s, cpu, true), Some(p));
+        s.psi_dequeue(p, QueueFlags::default());
+        (s, p, cpu)
+    };
+    for (kernel, left, runs) in [(V5_10, TSK_ONCPU, true), (V5_15, TSK_ONCPU, true), (V6_1, 0, false)] {
+        let (s, p, cpu) = moved(kernel);
+        let found = (s.task[p].psi_flags, s.psi_counts(ROOT_TASK_GROUP, cpu));
+        assert_eq!(found, (left, Some((0, 0, runs))), "{}", kernel.name);
+    }
+    let (mut s, p, cpu) = moved(V5_10);
     // With kernels whose sleepers leave their queue late: one that waits for a device is moved while it is there.
     s.psi_task_change(p, TSK_ONCPU, TSK_IOWAIT);
     s.psi_dequeue(p, QueueFlags::default());

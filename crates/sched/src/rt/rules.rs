@@ -101,8 +101,11 @@ impl RtRules {
         ..RtRules::V4_15
     };
 
+    /// As in 5.15.135, which is older in `push_ipi` than 5.10.262.
+    pub const V5_15: RtRules =
+        RtRules { push_ipi: PushIpi::ByRootDomain, lowest_choice: LowestChoice::Distributed, ..RtRules::V5_10 };
     pub const V6_1: RtRules =
-        RtRules { lowest_choice: LowestChoice::Distributed, statistics: RtStatistics::Told, ..RtRules::V5_10 };
+        RtRules { push_ipi: PushIpi::NotToSelf, statistics: RtStatistics::Told, ..RtRules::V5_15 };
     pub const V6_12: RtRules = RtRules {
         bandwidth: RtBandwidth::FairServer,
         overload: OverloadRule::Pushable,

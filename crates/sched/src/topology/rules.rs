@@ -219,6 +219,8 @@ behaviour! {
         Absent = "absent", since "v2.6.7", commit "", "none";
         Pair = "pair", since "v5.10", commit "",
             "any while two tasks run; and a new task stays on its node while a CPU idles there (after v4.16, by v5.10)";
+        Quarter = "quarter", since "v5.11", commit "7d2b5dd0bcc4",
+            "two tasks more than elsewhere while less than a quarter of a node's CPUs is busy, and just as long a new task stays";
         ByLlcs = "by-llcs", since "v6.0", commit "026b98a93bbd",
             "one task for each last level cache of a node, or 12.5% of the node's CPUs where it has one \
              (v5.18: e496132ebedd)";
@@ -241,8 +243,9 @@ behaviour! {
     pub enum RelaxDomainLevel = "domains.relax_domain_level" {
         SwitchesBothWays = "switches-both-ways", since "v2.6.26", commit "",
             "SD_BALANCE_WAKE and SD_BALANCE_NEWIDLE on up to that level, off above";
+        SwitchesOffAbove = "switches-off-above", since "v5.4", commit "9ae7ab20b483", "both off above that level, never on";
         SwitchesOff = "switches-off", since "v6.10", commit "a1fd0b9d751f",
-            "both off from that level on (never on: v5.4, 9ae7ab20b483); in v6.1.y since 6.1.93";
+            "both off from that level on; in v6.1.y since 6.1.93";
     }
 }
 
@@ -353,18 +356,26 @@ impl DomainRules {
         ..DomainRules::V4_16
     };
 
+    /// As in 5.15.135, which is older in `relax_domain_level` than 5.10.262.
+    pub const V5_15: DomainRules = DomainRules {
+        flag_numbering: FlagNumbering::Listed,
+        overlap: OverlapGroups::Descended,
+        asym_capacity: AsymCapacity::Classified,
+        imb_numa_nr: ImbNumaNr::Quarter,
+        relax_domain_level: RelaxDomainLevel::SwitchesOffAbove,
+        ..DomainRules::V5_10
+    };
+
     /// As in the long-term release 6.1.192, which is newer in `relax_domain_level` and `newidle` than v6.1 itself.
     pub const V6_1: DomainRules = DomainRules {
         cluster_level: ClusterLevel::NotOnHybrid,
         numa_distances: NumaDistances::BetweenCpuNodes,
-        flag_numbering: FlagNumbering::Listed,
-        overlap: OverlapGroups::Descended,
         group_flags: GroupFlags::OfChild,
-        asym_capacity: AsymCapacity::Classified,
         sibling_rank: SiblingRank::DividedBySquare,
         imb_numa_nr: ImbNumaNr::ByLlcs,
+        relax_domain_level: RelaxDomainLevel::SwitchesOff,
         newidle: NewidleHistory::HalfAtFirst,
-        ..DomainRules::V5_10
+        ..DomainRules::V5_15
     };
 
     /// As in the long-term release 6.12.117, which is newer in `newidle` than v6.12 itself.

@@ -1,10 +1,9 @@
 //! v6.1 (December 2022), as Debian 12 builds it: load balancing by group types, a search for idle CPUs that is bounded
 //! by utilization, load tracking with `runnable_avg` and estimated utilization.
 
-use super::{CoreRules, Kernel, V5_10};
-use crate::core::{Hotplug, RqOffline, WakeQueue};
+use super::{CoreRules, Kernel, V5_15};
+use crate::autogroup::AutogroupRules;
 use crate::cpufreq::CpufreqRules;
-use crate::deadline::DlRules;
 use crate::fair::balance::BalanceRules;
 use crate::fair::bandwidth::BandwidthRules;
 use crate::fair::load::LoadRules;
@@ -12,23 +11,17 @@ use crate::fair::numa::NumaRules;
 use crate::fair::rules::EntityRules;
 use crate::fair::wake::WakeRules;
 use crate::features::{Feature, Features};
-use crate::isolation::IsolationRules;
 use crate::layout::Structures;
 use crate::profile::SleepProfile;
 use crate::psi::Psi;
 use crate::rt::RtRules;
-use crate::stats::UnseenWait;
+use crate::syscalls::IdleWeight;
 use crate::sysctl;
 use crate::topology::DomainRules;
 
 pub const V6_1: Kernel = Kernel {
     name: "v6.1",
-    core: CoreRules {
-        wake_queue: WakeQueue::OrIdle,
-        hotplug: Hotplug::BalancePush,
-        rq_offline: RqOffline::Inactive,
-        ..V5_10.core
-    },
+    core: CoreRules { idle_weight: IdleWeight::Reweight, ..V5_15.core },
     cpufreq: CpufreqRules::V6_1,
     domains: DomainRules::V6_1,
     entity: EntityRules::V6_1,
@@ -37,17 +30,15 @@ pub const V6_1: Kernel = Kernel {
     balance: BalanceRules::V6_1,
     numa: NumaRules::V6_1,
     bandwidth: BandwidthRules::V6_1,
+    autogroup: AutogroupRules::V6_1,
     rt: RtRules::V6_1,
-    dl: DlRules::V6_1,
     sleep_profile: SleepProfile::Absent,
     psi: Psi::PerGroupClock,
-    isolation: IsolationRules::V6_1,
-    unseen_wait: UnseenWait::Ignored,
     features: Features::new(FEATURES),
     feature_table: FEATURES,
     structures: Structures::V6_1,
     tunables: sysctl::V6_1,
-    ..V5_10
+    ..V5_15
 };
 
 /// kernel/sched/features.h of v6.1.

@@ -229,7 +229,7 @@ impl Scenario {
             pi: match &self.kernel[..] {
                 "v4.5-rc1" => PiRules::V4_5,
                 "v4.15" | "v4.16" => PiRules::V4_15,
-                _ => PiRules::V6_1,
+                _ => PiRules::V5_15,
             },
             ..OsRules::V4_5
         };

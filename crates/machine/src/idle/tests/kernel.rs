@@ -3,7 +3,7 @@
 //! Each digest is of the answers of drivers/cpuidle/governors/*.c in the named tree. The files were compiled unchanged,
 //! with stubs for what they call (timers, the tick, tasks in iowait, the allowed latency, the clock). They were asked
 //! the same questions, and began with a memory of 10 ms idles where they remember some. v4.16.13's governors are
-//! identical to v4.15's.
+//! identical to v4.15's, and teo and ladder of 5.15.135 to those of 6.1.192, haltpoll but for tracepoints.
 
 use super::*;
 use units::Prng;
@@ -154,6 +154,9 @@ fn governors_answer_as_the_kernels_own_do() {
         (Teo, IdleRules::V6_1, "v6.1.192", 0x3683_cc71_29dc_ca6c),
         (Teo, IdleRules::V6_12, "v6.12.117", 0xa049_47e4_b8d2_3e26),
         (Teo, IdleRules::V7_2, "v7.2.13", 0x2a5e_b526_4daa_b68a),
+        (Teo, IdleRules::V5_15, "v5.15.135", 0x3683_cc71_29dc_ca6c),
+        (Ladder, IdleRules::V5_15, "v5.15.135", 0xfb10_5f83_109e_bed7),
+        (Haltpoll, IdleRules::V5_15, "v5.15.135", 0xbda3_19b3_0fcf_ee0d),
         (Ladder, IdleRules::V4_5, "v4.5", 0xfb10_5f83_109e_bed7),
         (Ladder, IdleRules::V4_15, "v4.15", 0xfb10_5f83_109e_bed7),
         (Ladder, IdleRules::V6_1, "v6.1.192", 0xfb10_5f83_109e_bed7),

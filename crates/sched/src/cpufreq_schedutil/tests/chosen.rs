@@ -45,7 +45,7 @@ impl Governed {
 
 #[test]
 fn a_quarter_more_than_is_used_of_the_highest_or_of_what_it_runs_at() {
-    for (kernel, mhz) in [(V4_15, 1_250), (V4_16, 1_250), (V6_1, 1_875), (V6_12, 1_875)] {
+    for (kernel, mhz) in [(V4_15, 1_250), (V4_16, 1_250), (V5_15, 1_875), (V6_1, 1_875), (V6_12, 1_875)] {
         let mut cpu = governed(kernel, 2_000_000, 0);
         cpu.uses(512);
         assert_eq!(cpu.told(0, UpdateFlags::NONE), [mhz], "{}", kernel.name);
@@ -116,6 +116,20 @@ fn a_cpu_that_has_not_idled_does_not_slow_down() {
         assert_eq!(cpu.told(1, UpdateFlags::NONE).len(), 1, "{}", kernel.name);
         cpu.sched.count_idle_call(CPU0);
         assert_eq!(cpu.told(2, UpdateFlags::NONE).len(), 2, "{}", kernel.name);
+    }
+}
+
+#[test]
+fn a_busy_cpu_slows_down_where_limits_changed_since_v6_1() {
+    for (kernel, slows) in [(V5_10, false), (V5_15, false), (V6_1, true)] {
+        let mut cpu = governed(kernel, MAX, 0);
+        cpu.sched.count_idle_call(CPU0);
+        cpu.uses(700);
+        assert_eq!(cpu.told(0, UpdateFlags::NONE).len(), 1);
+        cpu.uses(300);
+        // What counts as a change of limits is a deadline task that needs more.
+        cpu.reserves(10);
+        assert_eq!(cpu.told(1, UpdateFlags::DL).len(), if slows { 2 } else { 1 }, "{}", kernel.name);
     }
 }
 

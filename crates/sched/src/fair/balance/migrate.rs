@@ -2,7 +2,7 @@
 
 use super::{
     DelayedTasks, DetachBound, DetachOrder, HotStatistics, IneligibleTasks, LbEnv, MigrationType, NewidleDetach,
-    OnePinned, PerCpuKthreads, SCHED_NR_MIGRATE_BREAK, SiblingHot,
+    OnePinned, PerCpuKthreads, SCHED_NR_MIGRATE_BREAK, SiblingHot, UtilBound,
 };
 use crate::arch::Arch;
 use crate::core::Sched;
@@ -279,8 +279,11 @@ impl<A: Arch> Sched<A> {
             MigrationType::Load => self.load_to_detach(p, env),
             MigrationType::Util => {
                 let util = self.task_util_est(p) as i64;
-                let failures = self.domains[env.sd].nr_balance_failed;
-                (shr_bound(util, failures) <= env.imbalance).then_some(util)
+                let bound = match self.kernel.balance.util_bound {
+                    UtilBound::Whole => util,
+                    UtilBound::Relaxed => shr_bound(util, self.domains[env.sd].nr_balance_failed),
+                };
+                (bound <= env.imbalance).then_some(util)
             }
             MigrationType::Task | MigrationType::LlcTask => Some(1),
             MigrationType::Misfit => (!self.task_fits_cpu(p, env.src_cpu)).then_some(env.imbalance),

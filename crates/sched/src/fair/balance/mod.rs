@@ -36,7 +36,7 @@ mod rules;
 mod tests;
 
 pub(super) use by_group_type::groups::{GroupType, SgLbStats, group_classify};
-pub(super) use by_group_type::imbalance::adjust_numa_imbalance;
+pub(super) use by_group_type::imbalance::{adjust_numa_imbalance, allow_numa_imbalance};
 pub use rules::*;
 
 use super::numa::FbqType;

@@ -36,6 +36,7 @@ pub struct BalanceRules {
     pub empty_queues: EmptyQueues,
     pub busiest_util: BusiestUtil,
     pub detach_bound: DetachBound,
+    pub util_bound: UtilBound,
     pub active_balance_reason: ActiveBalanceReason,
     pub active_balance_force: ActiveBalanceForce,
     pub active_balance_interval: ActiveBalanceInterval,
@@ -58,6 +59,7 @@ pub struct BalanceRules {
     pub idle_policy_cpu: IdlePolicyCpu,
     pub nohz: NohzBalance,
     pub nohz_news: NohzNews,
+    pub kicked_resched: KickedResched,
     pub new_ilb: NewIlb,
     pub kick_ilb: KickIlb,
     pub delayed_tasks: DelayedTasks,
@@ -98,6 +100,7 @@ impl BalanceRules {
         empty_queues: EmptyQueues::Chosen,
         busiest_util: BusiestUtil::Plain,
         detach_bound: DetachBound::Half,
+        util_bound: UtilBound::Whole,
         active_balance_reason: ActiveBalanceReason::AnyFailure,
         active_balance_force: ActiveBalanceForce::ByFailures,
         active_balance_interval: ActiveBalanceInterval::Doubled,
@@ -120,6 +123,7 @@ impl BalanceRules {
         idle_policy_cpu: IdlePolicyCpu::Busy,
         nohz: NohzBalance::OneKick,
         nohz_news: NohzNews::Untold,
+        kicked_resched: KickedResched::Stops,
         new_ilb: NewIlb::FirstOfMask,
         kick_ilb: KickIlb::Always,
         delayed_tasks: DelayedTasks::Moved,
@@ -151,7 +155,8 @@ impl BalanceRules {
     /// v4.16 balances as v4.15 does.
     pub const V4_16: BalanceRules = BalanceRules::V4_15;
 
-    /// As in 5.10.262, which is newer in `dst_group`, `per_cpu_kthreads` and who ages the load of idle CPUs than v5.10 itself.
+    /// As in 5.10.262, which is newer in `dst_group`, `per_cpu_kthreads`, `util_bound`, `kicked_resched` and who ages the load of idle CPUs
+    /// than v5.10 itself.
     pub const V5_10: BalanceRules = BalanceRules {
         active_balance_interval: ActiveBalanceInterval::DoubledUnlessVoluntary,
         dst_group: DstGroup::BalanceMask,
@@ -159,6 +164,8 @@ impl BalanceRules {
         nohz: NohzBalance::Flags,
         mechanism: Mechanism::ByGroupType,
         detach_bound: DetachBound::Relaxed,
+        util_bound: UtilBound::Relaxed,
+        kicked_resched: KickedResched::StopsIfBusy,
         sibling_hot: SiblingHot::Cold,
         imbalance_flag: ImbalanceFlag::KeptIfPinned,
         newidle_interval: NewidleInterval::Kept,
@@ -169,15 +176,29 @@ impl BalanceRules {
         ..BalanceRules::V4_16
     };
 
+    /// As in 5.15.135, which is older than 5.10.262 in `dst_group`, `util_bound` and `kicked_resched`.
+    pub const V5_15: BalanceRules = BalanceRules {
+        active_balance_reason: ActiveBalanceReason::TaskImbalance,
+        active_balance_force: ActiveBalanceForce::ByFlag,
+        active_balance_interval: ActiveBalanceInterval::Kept,
+        dst_group: DstGroup::Span,
+        util_bound: UtilBound::Whole,
+        kicked_resched: KickedResched::Stops,
+        one_pinned: OnePinned::AsFound,
+        newidle_bail: NewidleBail::ForWakeups,
+        asym_compare: AsymCompare::PullingCpuWithinType,
+        empty_queues: EmptyQueues::Skipped,
+        ..BalanceRules::V5_10
+    };
+
     /// As in 6.1.192.
     pub const V6_1: BalanceRules = BalanceRules {
         newidle_detach: NewidleDetach::One,
         asym_packing: PackingOrder::PriorityAndSiblings,
-        active_balance_reason: ActiveBalanceReason::TaskImbalance,
-        active_balance_force: ActiveBalanceForce::ByFlag,
-        active_balance_interval: ActiveBalanceInterval::Kept,
         hot_statistics: HotStatistics::Detached,
-        one_pinned: OnePinned::AsFound,
+        dst_group: DstGroup::BalanceMask,
+        util_bound: UtilBound::Relaxed,
+        kicked_resched: KickedResched::StopsIfBusy,
         newidle_bail: NewidleBail::BeforeEachSearch,
         newidle_gate: NewidleGate::DomainCost,
         newidle_cost: NewidleCost::WithAveraging,
@@ -186,8 +207,7 @@ impl BalanceRules {
         nohz_news: NohzNews::Told,
         asym_compare: AsymCompare::PullingCpu,
         reduced_capacity: ReducedCapacity::Misfit,
-        empty_queues: EmptyQueues::Skipped,
-        ..BalanceRules::V5_10
+        ..BalanceRules::V5_15
     };
 
     /// As in 6.12.117.

@@ -15,8 +15,16 @@ behaviour! {
     /// What a new period brings.
     pub enum Refill = "bandwidth.refill" {
         Quota = "quota", since "v3.2", commit "", "the quota, whatever was left of the last one; none if the group was idle";
-        Burst = "burst", since "v5.14", commit "f4183717b370",
+        BurstUncounted = "burst-uncounted", since "v5.14", commit "f4183717b370",
             "the quota on top of what was left, up to quota and burst together (cpu.max.burst); an idle group's as well";
+        Burst = "burst", since "v5.16", commit "bcb1704a1ed2", "the same, and cpu.stat tells how often and how much more than the quota was used";
+    }
+}
+
+impl Refill {
+    /// Whether a group may save a burst.
+    pub fn bursts(self) -> bool {
+        self != Refill::Quota
     }
 }
 
@@ -209,8 +217,14 @@ impl BandwidthRules {
         ..BandwidthRules::V4_15
     };
 
-    pub const V6_1: BandwidthRules =
-        BandwidthRules { refill: Refill::Burst, throttled_leaf: ThrottledLeaf::Unlisted, ..BandwidthRules::V5_10 };
+    /// As in 5.15.135.
+    pub const V5_15: BandwidthRules = BandwidthRules {
+        refill: Refill::BurstUncounted,
+        throttled_leaf: ThrottledLeaf::Unlisted,
+        ..BandwidthRules::V5_10
+    };
+
+    pub const V6_1: BandwidthRules = BandwidthRules { refill: Refill::Burst, ..BandwidthRules::V5_15 };
 
     pub const V6_12: BandwidthRules = BandwidthRules {
         distribute: Distribute::OwnCpu,

@@ -29,7 +29,7 @@ impl<A: Arch> Sched<A> {
         }
         match refill {
             Refill::Quota => cfs_b.runtime = cfs_b.quota,
-            Refill::Burst => {
+            Refill::BurstUncounted | Refill::Burst => {
                 cfs_b.runtime += cfs_b.quota;
                 // What was used beyond the quota since the last refill.
                 let burst = cfs_b.runtime_snap.wrapping_sub(cfs_b.runtime) as i64;
@@ -136,7 +136,7 @@ impl<A: Arch> Sched<A> {
         let mut throttled = !cfs_b.throttled_cfs_rq.is_empty();
         cfs_b.nr_periods += overrun;
         let rest = cfs_b.idle && !throttled;
-        if self.kernel.bandwidth.refill == Refill::Burst || !rest {
+        if self.kernel.bandwidth.refill.bursts() || !rest {
             self.__refill_cfs_bandwidth_runtime(tg);
         }
         if rest {

@@ -40,6 +40,7 @@ impl Arithmetic {
         shares: GroupShares::LoadAverageAlone,
         ..Arithmetic::V4_15
     };
+    pub const V5_15: Arithmetic = Arithmetic { floor: SumFloor::RecomputedAlways, ..Arithmetic::V5_10 };
     pub const V6_1: Arithmetic = Arithmetic { floor: SumFloor::Cut, ..Arithmetic::V5_10 };
     pub const V6_12: Arithmetic =
         Arithmetic { shares: GroupShares::LoadAverageOfBusy, pick: Pick::Eevdf, ..Arithmetic::V6_1 };
@@ -87,6 +88,7 @@ pub(crate) enum Released {
     V4_5,
     V4_15,
     V5_10,
+    V5_15,
     V6_1,
     V6_12,
     V7_2,
@@ -100,6 +102,7 @@ impl Released {
             Arithmetic::V4_5 => Released::V4_5,
             Arithmetic::V4_15 => Released::V4_15,
             Arithmetic::V5_10 => Released::V5_10,
+            Arithmetic::V5_15 => Released::V5_15,
             Arithmetic::V6_1 => Released::V6_1,
             Arithmetic::V6_12 => Released::V6_12,
             Arithmetic::V7_2 => Released::V7_2,
@@ -125,6 +128,10 @@ macro_rules! with_arithmetic {
             }
             Released::V5_10 => {
                 let $arithmetic = Arithmetic::V5_10;
+                $body
+            }
+            Released::V5_15 => {
+                let $arithmetic = Arithmetic::V5_15;
                 $body
             }
             Released::V4_5 => {

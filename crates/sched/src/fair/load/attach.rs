@@ -68,7 +68,7 @@ impl<A: Arch> Sched<A> {
     /// fair.c: propagate_entity_cfs_rq(). Propagates what was attached or detached to every level above.
     fn propagate_entity_cfs_rq(&mut self, se: SeId) {
         let rule = self.kernel.load.leaf_list;
-        if rule == LeafList::Propagated {
+        if matches!(rule, LeafList::Propagated | LeafList::PropagatedKept) {
             return self.propagate_and_list(se);
         }
         let listed = rule == LeafList::Connected;
@@ -97,7 +97,7 @@ impl<A: Arch> Sched<A> {
         }
     }
 
-    /// The same under [`LeafList::Propagated`]: above a throttled queue it only lists, until the branch is connected.
+    /// The same under [`LeafList::Propagated`] and [`LeafList::PropagatedKept`]: above a throttled queue it only lists, until the branch is connected.
     fn propagate_and_list(&mut self, se: SeId) {
         self.list_add_leaf_cfs_rq(self.se[se].cfs_rq);
         let mut level = self.se[se].parent;

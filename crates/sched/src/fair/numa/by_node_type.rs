@@ -7,6 +7,7 @@ use crate::core::Sched;
 use crate::fair::balance::adjust_numa_imbalance;
 use crate::fair::idle_scan::Wrap;
 use crate::sched::TaskId;
+use crate::topology::ImbNumaNr;
 use fentry::fentry;
 use units::CpuId;
 
@@ -86,7 +87,8 @@ impl<A: Arch> Sched<A> {
             let dst_running = env.dst_stats.nr_running + 1;
             let imbalance = (i64::from(dst_running) - src_running).max(0);
             let rule = self.kernel.domains.imb_numa_nr;
-            maymove = adjust_numa_imbalance(rule, imbalance, dst_running, env.imb_numa_nr) == 0;
+            let allowed = if rule == ImbNumaNr::Quarter { env.dst_stats.weight } else { env.imb_numa_nr };
+            maymove = adjust_numa_imbalance(rule, imbalance, dst_running, allowed) == 0;
             if maymove && let Some(idle) = env.dst_stats.idle_cpu {
                 env.dst_cpu = idle;
                 return self.task_numa_assign(env, None, 0);

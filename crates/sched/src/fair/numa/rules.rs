@@ -127,7 +127,7 @@ behaviour! {
     /// When a new task may first try to migrate to its memory.
     pub enum FirstMigration = "numa.first_migration" {
         WithCreator = "with-creator", since "v3.13", commit "", "when its creator may, whose time it is born with";
-        AtOnce = "at-once", since "v6.1", commit "", "at once (after v5.10, by v6.1)";
+        AtOnce = "at-once", since "v6.1", commit "", "at once (after v5.15, by v6.1)";
     }
 }
 
@@ -169,7 +169,7 @@ behaviour! {
     pub enum SwapPartners = "numa.swap_partners" {
         AnyTask = "any-task", since "v3.13", commit "", "any that runs and does not end";
         OtherGroups = "other-groups", since "v6.1", commit "",
-            "the same, but none of its own group while the node has spare capacity (after v5.10, by v6.1)";
+            "the same, but none of its own group while the node has spare capacity (after v5.15, by v6.1)";
         WithMemory = "with-memory", since "v7.2", commit "",
             "of these those with memory of their own: in place of a kernel thread it moves alone (after v6.12, by v7.2)";
     }
@@ -245,6 +245,9 @@ impl NumaRules {
         first_scan: FirstScan::Staggered,
         ..NumaRules::V4_15
     };
+
+    /// v5.15, as 5.15.135, balances as 5.10.262 does.
+    pub const V5_15: NumaRules = NumaRules::V5_10;
 
     pub const V6_1: NumaRules = NumaRules {
         first_migration: FirstMigration::AtOnce,

@@ -289,3 +289,22 @@ fn a_groups_sum_hears_of_more_than_a_64th_and_from_v6_7_on_once_in_a_millisecond
         assert_eq!(told(2_003 * MS, 3000), 3000);
     }
 }
+
+#[test]
+fn a_queue_stays_listed_for_a_child_before_it_since_v5_14() {
+    for (kernel, decayed) in [(V5_10, true), (V5_15, false), (V6_1, false)] {
+        let mut s = machine(kernel, 1);
+        let parent = s.sched_create_group(ROOT_TASK_GROUP, "parent", 1024);
+        let child = s.sched_create_group(parent, "child", 1024);
+        let p = s.task_in(child, CPU0, 0);
+        assert_eq!(s.reschedule(CPU0), Some(p));
+        s.ticks(CPU0, 3);
+        s.sleep(CPU0);
+        let [above, below] = [parent, child].map(|tg| s.tg[tg].cfs_rq[0]);
+        s.cfs_rq[above].avg = crate::pelt::SchedAvg::default();
+        assert!(s.cfs_rq[below].on_list && !s.cfs_rq_is_decayed(below), "{}", kernel.name);
+        assert_eq!(s.cfs_rq_is_decayed(above), decayed, "{}", kernel.name);
+        s.list_del_leaf_cfs_rq(below);
+        assert!(s.cfs_rq_is_decayed(above), "{}: alone", kernel.name);
+    }
+}

@@ -28,11 +28,13 @@ fn slices_are_reckoned_from_all_tasks_below_and_are_never_too_short() {
 
 #[test]
 fn nobody_computes_the_number_of_slices_anew() {
-    let mut s = machine(V6_1, 1);
-    s.sysctl_write(Tunable::sched_latency, 100 * MS).expect("a sound value");
-    assert!(s.is_past_nr_latency(8) && !s.is_past_nr_latency(7));
-    s.kernel.set("entity.nr_latency", "ratio");
-    assert!(s.is_past_nr_latency(134) && !s.is_past_nr_latency(133));
+    for kernel in [V5_15, V6_1] {
+        let mut s = machine(kernel, 1);
+        s.sysctl_write(Tunable::sched_latency, 100 * MS).expect("a sound value");
+        assert!(s.is_past_nr_latency(8) && !s.is_past_nr_latency(7));
+        s.kernel.set("entity.nr_latency", "ratio");
+        assert!(s.is_past_nr_latency(134) && !s.is_past_nr_latency(133));
+    }
 }
 
 /// How far min_vruntime moves when the entity that held it back falls asleep, or is put back at once.
@@ -101,7 +103,7 @@ fn a_migrating_task_is_hot_until_it_is_queued_where_that_is_said() {
 
 #[test]
 fn one_that_goes_on_running_stays_a_buddy_where_only_set_next_entity_clears() {
-    for (kernel, stays) in [(V4_16, false), (V6_1, true)] {
+    for (kernel, stays) in [(V4_16, false), (V5_10, false), (V5_15, true), (V6_1, true)] {
         let mut s = machine(kernel, 1);
         let runs = s.runner(CPU0);
         s.task(CPU0, 0);

@@ -6,11 +6,12 @@ use crate::cpu_topology::CpuTopology;
 use crate::topology::*;
 use units::{CpuId, CpuMask, PerCpu};
 
-const ALL_RULES: [DomainRules; 7] = [
+const ALL_RULES: [DomainRules; 8] = [
     DomainRules::V4_5,
     DomainRules::V4_15,
     DomainRules::V4_16,
     DomainRules::V5_10,
+    DomainRules::V5_15,
     DomainRules::V6_1,
     DomainRules::V6_12,
     DomainRules::V7_2,
@@ -223,6 +224,8 @@ fn relax_domain_level_limits_idle_balancing() {
     assert_eq!(idle_flags(&machine, &DomainRules::V4_5), [(0, on), (1, on), (3, on)]);
     machine.relax_domain_level = Some(1);
     assert_eq!(idle_flags(&machine, &DomainRules::V4_5), [(0, both), (1, both), (3, off)]);
+    // v5.15 has the levels SMT, MC, DIE, NODE and NUMA: what it was asked for is the last one that stays on.
+    assert_eq!(idle_flags(&machine, &DomainRules::V5_15), [(0, on), (1, on), (4, off)]);
     assert_eq!(idle_flags(&machine, &DomainRules::V6_12), [(0, on), (2, off), (5, off)]);
 }
 

@@ -17,13 +17,19 @@ const SCALE: u64 = SCHED_CAPACITY_SCALE as u64;
 const NUMA_IMBALANCE_MIN: i64 = 2;
 
 /// fair.c: adjust_numa_imbalance(). While a node runs at most `imb_numa_nr` tasks, having two more than elsewhere is no
-/// imbalance; under [`ImbNumaNr::Pair`] nothing is while it runs two.
+/// imbalance; under [`ImbNumaNr::Pair`] nothing is while it runs two. Under [`ImbNumaNr::Quarter`] the node's CPUs are passed.
 pub(in crate::fair) fn adjust_numa_imbalance(rule: ImbNumaNr, imbalance: i64, running: u32, imb_numa_nr: u32) -> i64 {
     let allowed = match rule {
         ImbNumaNr::Pair => i64::from(running) <= NUMA_IMBALANCE_MIN,
+        ImbNumaNr::Quarter => allow_numa_imbalance(running, imb_numa_nr) && imbalance <= NUMA_IMBALANCE_MIN,
         ImbNumaNr::Absent | ImbNumaNr::ByLlcs => running <= imb_numa_nr && imbalance <= NUMA_IMBALANCE_MIN,
     };
     if allowed { 0 } else { imbalance }
+}
+
+/// fair.c: allow_numa_imbalance(), of v5.11 to v5.17. Whether less than a quarter of a node's CPUs would be busy.
+pub(in crate::fair) fn allow_numa_imbalance(running: u32, weight: u32) -> bool {
+    running < weight >> 2
 }
 
 impl<A: Arch> Sched<A> {
@@ -82,9 +88,13 @@ impl<A: Arch> Sched<A> {
         };
         let (rule, numa) = (self.kernel.domains.imb_numa_nr, sd.flags.has(SdFlags::SD_NUMA));
         // Moving half of the difference makes both equal.
-        if rule == ImbNumaNr::Pair {
+        if matches!(rule, ImbNumaNr::Pair | ImbNumaNr::Quarter) {
             let half = tasks >> 1;
-            let imbalance = if numa { adjust_numa_imbalance(rule, half, busiest.sum_nr_running, 0) } else { half };
+            let (running, weight) = match rule {
+                ImbNumaNr::Pair => (busiest.sum_nr_running, 0),
+                _ => (local.sum_nr_running + 1, local.group_weight),
+            };
+            let imbalance = if numa { adjust_numa_imbalance(rule, half, running, weight) } else { half };
             return (MigrationType::Task, imbalance);
         }
         if numa {
@@ -235,7 +245,7 @@ impl<A: Arch> Sched<A> {
         let (here, there) = (self.capacity_of(env.dst_cpu), self.capacity_of(cpu));
         let no_gain = match self.kernel.balance.asym_compare {
             AsymCompare::LocalGroup => here < there,
-            AsymCompare::PullingCpu => !capacity_greater(here, there),
+            AsymCompare::PullingCpuWithinType | AsymCompare::PullingCpu => !capacity_greater(here, there),
         };
         if flags.has(SdFlags::SD_ASYM_CPUCAPACITY) && !self.shares_its_core_or_kind(env, cpu) && no_gain {
             return true;
@@ -277,9 +287,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn two_tasks_on_a_node_are_no_imbalance_in_v5_10_whatever_the_machine() {
+    fn what_imbalance_between_nodes_is_allowed() {
         let pair = |imbalance, running| adjust_numa_imbalance(ImbNumaNr::Pair, imbalance, running, 0);
         assert_eq!([pair(9, 1), pair(9, 2), pair(1, 3)], [0, 0, 1]);
+        // v5.15: a pair while less than a quarter of 16 CPUs is busy.
+        let quarter = |imbalance, running| adjust_numa_imbalance(ImbNumaNr::Quarter, imbalance, running, 16);
+        assert_eq!([quarter(2, 3), quarter(3, 3), quarter(2, 4), quarter(1, 4)], [0, 3, 2, 1]);
+        assert!(!allow_numa_imbalance(0, 3) && allow_numa_imbalance(0, 4));
         let by_llcs = |imbalance, running| adjust_numa_imbalance(ImbNumaNr::ByLlcs, imbalance, running, 4);
         assert_eq!([by_llcs(2, 4), by_llcs(3, 4), by_llcs(2, 5)], [0, 3, 2]);
     }

@@ -73,9 +73,11 @@ behaviour! {
         LocalGroup = "local-group", since "v5.5", commit "0b0695f2b34a",
             "groups with the local one, by a quarter, and only within a type; queues with the pulling CPU; where energy counts and \
              nothing is overutilized, misfits do not";
+        PullingCpuWithinType = "pulling-cpu-within-type", since "v5.15", commit "",
+            "both with the pulling CPU, by 5%, but groups with a task for each CPU only within a type; where energy counts and nothing is \
+             overutilized, misfits do not (after v5.10, by v5.15)";
         PullingCpu = "pulling-cpu", since "v6.1", commit "",
-            "both with the pulling CPU, by 5%, across types; misfits move to CPUs of idle cores, whatever energy says (after v5.10, by \
-             v6.1)";
+            "the same, across types; misfits move to CPUs of idle cores, whatever energy says (after v5.15, by v6.1)";
     }
 }
 
@@ -83,7 +85,7 @@ behaviour! {
     /// Whether a task alone on a CPU that lost capacity makes its group misfit where CPUs do not differ in capacity.
     pub enum ReducedCapacity = "balance.reduced_capacity" {
         Unseen = "unseen", since "v5.5", commit "0b0695f2b34a", "no: only a failed balance may push it away";
-        Misfit = "misfit", since "v6.1", commit "", "yes, for CPUs that idle (after v5.10, by v6.1)";
+        Misfit = "misfit", since "v6.1", commit "", "yes, for CPUs that idle (after v5.15, by v6.1)";
     }
 }
 
@@ -91,7 +93,7 @@ behaviour! {
     /// Whether a queue without fair tasks can be the busiest, by the load of its sleepers.
     pub enum EmptyQueues = "balance.empty_queues" {
         Chosen = "chosen", since "v5.5", commit "0b0695f2b34a", "yes: the balance then fails";
-        Skipped = "skipped", since "v6.1", commit "", "no (after v5.10, by v6.1)";
+        Skipped = "skipped", since "v5.15", commit "", "no (after v5.10, by v5.15)";
     }
 }
 

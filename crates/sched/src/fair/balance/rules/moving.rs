@@ -47,6 +47,15 @@ behaviour! {
 }
 
 behaviour! {
+    /// How much more utilization than the imbalance a task may have and still move.
+    pub enum UtilBound = "balance.util_bound" {
+        Whole = "whole", since "v5.5", commit "0b0695f2b34a", "none, however often balancing failed";
+        Relaxed = "relaxed", since "v6.8", commit "3af7524b1419",
+            "after one failure half of it must fit, after two a quarter ...; also in late releases of v5.10.y and v6.1.y";
+    }
+}
+
+behaviour! {
     /// Which failures lead to active balancing.
     pub enum ActiveBalanceReason = "balance.active_balance_reason" {
         AnyFailure = "any-failure", since "v2.6.7", commit "", "any, when they are too many";

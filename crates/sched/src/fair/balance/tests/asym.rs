@@ -123,3 +123,29 @@ fn a_cpu_of_higher_rank_pushes_a_task_out_of_its_cache_since_v7_3() {
         assert!(to_rank(&mut sched, CpuIdleType::Idle), "{}: nothing is against it", kernel.name);
     }
 }
+
+#[test]
+fn v5_15_compares_capacities_with_the_pulling_cpu_but_not_across_types() {
+    let topology = with_little(CpuTopology::symmetric(1, 1, 1, 4, 1), &[0, 1]);
+    let with_hog = |kernel| {
+        let mut sched = machine(kernel, topology.clone());
+        sched.one_hog_on(CPU2);
+        sched.cool_down();
+        let cfs = sched.rq[CPU2].cfs;
+        (sched.cfs_rq[cfs].avg.util_avg, sched.cfs_rq[cfs].avg.runnable_avg) = (1024, 1024);
+        sched
+    };
+    // Between CPUs of the same capacity, a task alone on its CPU stays there.
+    let found = |kernel| with_hog(kernel).queue_found(CpuId(3), CPU2);
+    assert_eq!([V5_10, V5_15, V6_1].map(found), [Some(CPU2), None, None]);
+    // A little CPU finds the big one busier than the others, which idle, though it is no help.
+    let busiest = |kernel| {
+        let mut sched = with_hog(kernel);
+        sched.on_cpu(CPU0);
+        let mut env = sched.env(CPU0, sched.widest_domain(CPU0), CpuIdleType::Idle);
+        let sds = sched.update_sd_lb_stats(&mut env);
+        sds.busiest.map(|_| sds.busiest_stat.group_type)
+    };
+    assert_eq!([V5_10, V5_15].map(busiest), [Some(GroupType::FullyBusy); 2]);
+    assert_ne!(busiest(V6_1), Some(GroupType::FullyBusy));
+}

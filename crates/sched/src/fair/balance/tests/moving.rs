@@ -264,8 +264,8 @@ fn what_a_push_does_to_the_interval() {
         assert!(sched.rq.iter().any(|(_, rq)| rq.active_balance), "{} {lost}", sched.kernel.name);
         sched.domains[sd].balance_interval / sched.domains[sd].min_interval
     };
-    assert_eq!([V4_16, V5_10, V6_1].map(|kernel| interval(kernel, false)), [2, 2, 1]);
-    assert_eq!([V4_16, V5_10, V6_1].map(|kernel| interval(kernel, true)), [2, 1, 1]);
+    assert_eq!([V4_16, V5_10, V5_15, V6_1].map(|kernel| interval(kernel, false)), [2, 2, 1, 1]);
+    assert_eq!([V4_16, V5_10, V5_15, V6_1].map(|kernel| interval(kernel, true)), [2, 1, 1, 1]);
 }
 
 #[test]
@@ -279,4 +279,27 @@ fn what_runs_where_it_is_pinned_is_not_pushed() {
     let mut env = LbEnv { src_cpu: CPU0, ..sched.env(CPU1, sd, CpuIdleType::Idle) };
     assert_eq!(sched.conclude(&mut env, CPU1, 0), Outcome::OnePinned);
     assert!(env.flags.all_pinned && !sched.rq[CPU0].active_balance);
+}
+
+#[test]
+fn utilization_that_exceeds_the_imbalance_never_moves_in_v5_15() {
+    let moved = |kernel, failed| {
+        let mut sched = flat(kernel, 2);
+        for p in sched.hogs(CPU0, 3) {
+            let se = sched.task[p].se;
+            sched.se[se].avg.util_avg = 500;
+        }
+        sched.run_something(CPU0);
+        sched.cool_down();
+        let sd = sched.lowest_domain(CPU1);
+        sched.domains[sd].nr_balance_failed = failed;
+        let env = sched.env(CPU1, sd, CpuIdleType::Idle);
+        let mut env = LbEnv { src_cpu: CPU0, migration_type: MigrationType::Util, imbalance: 300, ..env };
+        sched.on_cpu(CPU1);
+        sched.detach_tasks(&mut env)
+    };
+    for kernel in [V5_10, V5_15, V6_1] {
+        let relaxed = u32::from(kernel != V5_15);
+        assert_eq!([0, 1].map(|failed| moved(kernel, failed)), [0, relaxed], "{}", kernel.name);
+    }
 }

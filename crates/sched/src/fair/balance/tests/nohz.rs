@@ -182,11 +182,33 @@ fn a_tick_amid_time_without_ticks() {
 }
 
 #[test]
-fn who_stops_its_tick_tells_when_it_is_due_since_v5_15() {
-    for (kernel, told) in [(V5_10, false), (V6_1, true)] {
+fn who_stops_its_tick_tells_when_it_is_due_since_v5_16() {
+    for (kernel, told) in [(V5_10, false), (V5_15, false), (V6_1, true)] {
         let mut sched = one_busy_cpu(kernel, CpuTopology::symmetric(1, 1, 1, 2, 1));
         sched.go_idle(CPU1);
         assert_eq!((sched.nohz.has_blocked, sched.nohz.needs_update), (true, told), "{}", kernel.name);
+    }
+}
+
+#[test]
+fn a_kicked_cpu_that_polls_balances_for_nobody_in_v5_15() {
+    for (kernel, polls, balances) in
+        [(V5_10, true, true), (V5_15, true, false), (V5_15, false, true), (V6_1, true, true)]
+    {
+        let mut sched = one_busy_cpu(kernel, CpuTopology::symmetric(1, 1, 1, 4, 1));
+        Scheduler::set_polling(&mut sched, CPU1, polls);
+        sched.arch.interrupts.clear();
+        sched.nohz.next_balance = sched.jiffies();
+        sched.on_cpu(CPU0);
+        sched.nohz_balancer_kick(CPU0);
+        assert_eq!(sched.rq[CPU1].need_resched, polls, "the kick tells it to leave its loop");
+        sched.on_cpu(CPU1);
+        assert_eq!(sched.got_nohz_idle_kick(), balances, "{} polls: {polls}", kernel.name);
+        assert_eq!(sched.rq[CPU1].nohz_flags, NohzFlags::NONE, "the kick is over in any case");
+        // Nor does it go on where it has begun.
+        sched.rq[CPU1].nohz_idle_balance = NohzFlags::NOHZ_KICK_MASK;
+        sched.nohz_idle_balance(CpuIdleType::Idle);
+        assert_eq!(sched.nr_running()[2] == 1, balances, "{} polls: {polls}", kernel.name);
     }
 }
 

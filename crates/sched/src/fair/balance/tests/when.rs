@@ -459,3 +459,22 @@ fn searches_that_are_seldom_count_as_successful() {
     assert_eq!((ratio(V6_12, 100, 1000, false), ratio(V6_12, 1500, 1, false)), (100, 1500));
     assert!(V7_2.features.sched_feat(Feature::NI_RATE) && !V6_12.features.has(Feature::NI_RATE));
 }
+
+#[test]
+fn a_wakeup_on_the_way_ends_the_search_for_tasks_since_v5_13() {
+    for (kernel, begins, goes_on) in [(V5_10, true, true), (V5_15, false, true), (V6_1, false, false)] {
+        let mut sched = flat(kernel, 2);
+        let tasks = sched.hogs(CPU0, 2);
+        sched.run_something(CPU0);
+        sched.cool_down();
+        sched.on_cpu(CPU1);
+        sched.rq[CPU1].avg_idle = 1_000_000;
+        // Whose wakeup that is, nobody asks.
+        sched.rq[CPU1].wake_list.push(tasks[0]);
+        let sd = sched.lowest_domain(CPU1);
+        let env = sched.env(CPU1, sd, CpuIdleType::NewlyIdle);
+        assert_eq!(sched.should_we_balance(&env), goes_on, "{}: within a domain", kernel.name);
+        assert_eq!(sched.idle_balance(CPU1), i32::from(begins), "{}", kernel.name);
+        assert_eq!(sched.domains.stats(sd).lb_count[2], u32::from(begins), "{}", kernel.name);
+    }
+}

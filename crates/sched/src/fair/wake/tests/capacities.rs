@@ -227,8 +227,8 @@ fn v5_10_leaves_only_for_a_sixteenth_of_what_all_domains_use() {
     };
     // 60 on a little CPU cost 30. On a big one beside idle ones 52.7, as above; beside others that do 500 each, at 2000 MHz, 1200 mW *
     // 60 / 1024 = 70, and they use 1757. A sixteenth of both is 114: more than the 40 that a little CPU would save.
-    assert_eq!([V5_10, V6_1].map(|kernel| chosen(kernel, 0)), [0, 0]);
-    assert_eq!([V5_10, V6_1].map(|kernel| chosen(kernel, 500)), [5, 0]);
+    assert_eq!([V5_10, V5_15, V6_1].map(|kernel| chosen(kernel, 0)), [0, 0, 0]);
+    assert_eq!([V5_10, V5_15, V6_1].map(|kernel| chosen(kernel, 500)), [5, 5, 0]);
     // The previous CPU takes part in the search for the most spare capacity of its domain, so no other one there is asked. A sixteenth
     // counts only against a previous CPU that fits.
     let mut m = Machine::new(V5_10, big_little());
@@ -236,6 +236,20 @@ fn v5_10_leaves_only_for_a_sixteenth_of_what_all_domains_use() {
     let p = m.sleeper_of(5, 60);
     m.allow(p, &[1, 4]);
     assert_eq!(m.select(4, p, false), 1);
+}
+
+#[test]
+fn what_a_task_adds_is_its_estimate_since_v5_15() {
+    // It has slept for long: 5 is left of the 60 that it reached. Its previous CPU, a big one, has other sleepers with 100. With what is
+    // left it costs nearly nothing there, with its estimate 52.7, and 30 on a little CPU.
+    for (kernel, expect) in [(V5_10, 5), (V5_15, 0), (V6_1, 0)] {
+        let mut m = Machine::new(kernel, big_little());
+        m.util(&[5], 100);
+        let p = m.sleeper_of(5, 5);
+        m.avg(p).util_est.enqueued = 60;
+        m.run(4);
+        assert_eq!(m.select(4, p, false), expect, "{}", kernel.name);
+    }
 }
 
 #[test]

@@ -163,3 +163,23 @@ fn the_old_way_to_choose_can_be_switched_on_alone() {
     m.run(0);
     assert_eq!(m.fork_from(0, &[]), 4, "no imbalance is allowed: nobody has written it down");
 }
+
+#[test]
+fn v5_15_keeps_a_child_on_its_node_while_less_than_a_quarter_is_busy() {
+    // 16 CPUs in a node: up to three tasks, the child among them.
+    let mut m = Machine::new(V5_15, CpuTopology::symmetric(2, 1, 1, 8, 2));
+    for (busy, expect) in [(0, 1), (1, 2), (2, 8)] {
+        m.run(busy);
+        assert_eq!(m.fork_from(0, &[]), expect);
+    }
+}
+
+#[test]
+fn v5_15_counts_cpus_that_the_child_may_not_use() {
+    // Six CPUs idle here, four there; but of the two that the child may use, the one there.
+    for (kernel, expect) in [(V5_10, 5), (V5_15, 1), (V6_1, 5)] {
+        let mut m = two_sockets(kernel);
+        m.busy(&[0, 1, 4, 6, 7, 12]);
+        assert_eq!(m.fork_from(0, &[1, 5]), expect, "{}", kernel.name);
+    }
+}

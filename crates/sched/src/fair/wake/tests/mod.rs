@@ -22,8 +22,8 @@ use crate::cpu_topology::CpuTopology;
 use crate::features::Feature;
 use crate::pelt::SchedAvg;
 use crate::sysctl::Sysctl;
-use crate::testing::{Hand, machine_of};
-use crate::versions::{Kernel, V4_5_RC1, V4_15, V4_16, V5_10, V6_1, V6_12, V7_2};
+use crate::testing::{Hand, MS, machine_of};
+use crate::versions::{Kernel, V4_5_RC1, V4_15, V4_16, V5_10, V5_15, V6_1, V6_12, V7_2};
 use std::ops::{Deref, DerefMut};
 use units::{CpuMask, PerCpu};
 
@@ -76,7 +76,18 @@ fn with(kernel: Kernel, key: &str, value: &str) -> Kernel {
 impl Machine {
     fn new(kernel: Kernel, topology: CpuTopology) -> Machine {
         // Not at boot: a jiffy of 0 means "never" in some places.
-        let mut m = Machine(machine_of(kernel, topology));
+        Machine::up(machine_of(kernel, topology))
+    }
+
+    /// The same with `isolcpus=`.
+    fn isolating(kernel: Kernel, topology: CpuTopology, isolated: &[usize]) -> Machine {
+        let sysctl = Sysctl::new(topology.nr_cpus);
+        let boot = Boot { sysctl, isolated: mask(isolated), ..Boot::new(kernel, topology, 250) };
+        Machine::up(Sched::new(Hand::at(1_000 * MS), boot))
+    }
+
+    fn up(sched: Sched<Hand>) -> Machine {
+        let mut m = Machine(sched);
         for on in 0..m.nr_cpus() {
             m.root_avg(on).last_update_time = 1;
         }

@@ -23,7 +23,7 @@ fn idle_core_is_known(m: &mut Machine, on: usize) {
 
 #[test]
 fn the_previous_cpus_sibling_goes_first_while_no_idle_core_is_known() {
-    for kernel in [V6_1, V6_12] {
+    for kernel in [V5_15, V6_1, V6_12] {
         let mut m = two_sockets(kernel);
         m.busy(&[0, 1]);
         let p = m.sleeper(1);
@@ -46,7 +46,7 @@ fn the_previous_cpus_sibling_goes_first_while_no_idle_core_is_known() {
 
 #[test]
 fn one_scan_finds_a_core_and_remembers_a_cpu_on_the_way() {
-    for kernel in [V6_1, V6_12] {
+    for kernel in [V5_15, V6_1, V6_12] {
         // Cores 0 to 3 of the first socket: 1 and 2 are half busy by their first threads, 3 is idle.
         let mut m = two_sockets(kernel);
         m.busy(&[0, 1, 2]);
@@ -68,7 +68,7 @@ fn one_scan_finds_a_core_and_remembers_a_cpu_on_the_way() {
 
 #[test]
 fn the_scan_begins_behind_the_target_and_wraps() {
-    for kernel in [V6_1, V6_12] {
+    for kernel in [V5_15, V6_1, V6_12] {
         for (busy, expect) in [(&[][..], 6), (&[6, 7], 0), (&[6, 7, 0, 1, 2, 3, 4], 5)] {
             let mut m = uma(kernel);
             m.run(5);
@@ -85,7 +85,7 @@ fn the_scan_begins_behind_the_target_and_wraps() {
 
 #[test]
 fn sis_util_looks_at_as_many_cpus_as_balancing_left() {
-    for kernel in [V6_1, V6_12] {
+    for kernel in [V5_15, V6_1, V6_12] {
         // CPUs 1 and 2 are busy: the third CPU looked at is idle.
         let chosen = |nr, util: bool| {
             let mut m = uma(kernel);
@@ -214,7 +214,7 @@ fn a_cpu_with_idle_policy_tasks_only_is_as_good_as_idle() {
         m.select(0, p, true)
     };
     let chosen = |kernel, prev| chosen_for(kernel, Policy::Normal, prev);
-    for kernel in [V6_1, V6_12, V7_2] {
+    for kernel in [V5_15, V6_1, V6_12, V7_2] {
         assert_eq!(chosen(kernel, 0), 1, "{}: found", kernel.name);
         assert_eq!(chosen(kernel, 1), 1, "{}: the previous CPU", kernel.name);
         assert_eq!(chosen(with(kernel, "wake.sched_idle_cpu", "busy"), 0), 2, "{}", kernel.name);
@@ -255,5 +255,35 @@ fn who_may_run_nowhere_in_a_cache_says_nothing_about_its_cores_in_v7_2() {
         m.allow(p, &[4]);
         m.select(0, p, true);
         assert_eq!(m.has_idle_cores(0), known, "{}", kernel.name);
+    }
+}
+
+#[test]
+fn a_waker_below_no_cache_looks_for_no_idle_cpu_until_v5_15() {
+    for (kernel, chosen) in [(V5_10, 1), (V5_15, 1), (V6_1, 2)] {
+        let mut m = Machine::isolating(kernel, CpuTopology::symmetric(1, 1, 1, 8, 1), &[0]);
+        m.busy(&[0, 1]);
+        let p = m.sleeper(1);
+        assert_eq!(m.select(0, p, false), chosen, "{}", kernel.name);
+        // One that is, does.
+        m.run(7);
+        assert_eq!(m.select(7, p, false), 2, "{}", kernel.name);
+    }
+}
+
+#[test]
+fn an_isolated_thread_may_serve_where_a_core_is_sought_until_v6_8() {
+    // The first threads of the first socket's cores are busy, one of the others is isolated, and the task may use it.
+    for (kernel, chosen) in [(V5_15, 9), (V6_1, 10)] {
+        let mut m = Machine::isolating(kernel, CpuTopology::symmetric(2, 1, 1, 4, 2), &[9]);
+        m.busy(&[0, 1, 2, 3, 8]);
+        idle_core_is_known(&mut m, 0);
+        let p = m.sleeper(0);
+        m.allow(p, &[0, 1, 2, 3, 8, 9, 10, 11]);
+        assert_eq!(m.select(0, p, true), chosen, "{}", kernel.name);
+        // While no idle core is known, it is not even looked at.
+        idle_core_is_known(&mut m, 0);
+        m.set_idle_cores(cpu(0), false);
+        assert_eq!(m.select(0, p, true), 10, "{}", kernel.name);
     }
 }

@@ -244,3 +244,21 @@ fn two_that_wake_each_other_stay_on_two_cpus() {
     assert_eq!(ping_pong(V6_1), [1, 0, 1, 2, 0, 1, 2, 0]);
     assert_eq!(ping_pong(with(V6_1, "wake.recent_used_cpu", "absent")), [1, 2, 3, 4, 5, 6, 7, 0]);
 }
+
+#[test]
+fn v5_15_asks_of_the_previous_cpu_whether_the_task_may_use_the_recent_one() {
+    let chosen = |kernel, allowed: &[usize]| {
+        let mut m = uma(kernel);
+        m.busy(&[0, 1]);
+        let p = m.sleeper(1);
+        m.task[p].recent_used_cpu = cpu(3);
+        m.allow(p, allowed);
+        m.select(0, p, true)
+    };
+    let both = |allowed: &[usize]| [V5_15, V6_1].map(|kernel| chosen(kernel, allowed));
+    // It may use the previous CPU, and so goes to one that it may not use: the caller will notice.
+    assert_eq!(both(&[0, 1, 2, 4, 5]), [3, 2]);
+    // It may use the recent CPU, but not the previous one any more.
+    assert_eq!(both(&[0, 2, 3, 4, 5]), [2, 3]);
+    assert_eq!(both(&[0, 1, 2, 3, 4, 5]), [3, 3]);
+}
