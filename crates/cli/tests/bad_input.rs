@@ -35,7 +35,11 @@ fn names_that_are_not_known() {
         ("--workload", "pipe-test", ["the unknown workload `pipe-test`", "`pipetest`, perhaps"]),
         ("--workload", "pipetest:lops=5", ["column 10: found the unknown parameter `lops`", "`loops`, perhaps"]),
         ("--arm", "vanilla=v4.5-rc2", ["column 9: found the unknown kernel `v4.5-rc2`", "`v4.5-rc1`, perhaps"]),
-        ("--arm", "vanilla=5.10", ["the unknown kernel `5.10`", "v4.5-rc1, v4.15, v4.16, v5.10, v6.1, v6.12"]),
+        (
+            "--arm",
+            "vanilla=5.10",
+            ["the unknown kernel `5.10`", "v4.5-rc1, v4.15, v4.16, v5.10, v5.15, v6.1, v6.6, v6.12"],
+        ),
         (
             "--arm",
             "a=v4.15,kernel.sched_latency=5",

@@ -44,7 +44,8 @@ impl AutogroupRules {
     pub const V4_5: AutogroupRules = AutogroupRules { default: AutogroupDefault::On, exit: AutogroupExit::InGroup };
     pub const V4_15: AutogroupRules = AutogroupRules { exit: AutogroupExit::InRoot, ..AutogroupRules::V4_5 };
     pub const V5_10: AutogroupRules = AutogroupRules { default: AutogroupDefault::Off, ..AutogroupRules::V4_15 };
-    pub const V6_12: AutogroupRules = AutogroupRules { default: AutogroupDefault::On, ..AutogroupRules::V5_10 };
+    pub const V6_6: AutogroupRules = AutogroupRules { default: AutogroupDefault::On, ..AutogroupRules::V5_10 };
+    pub const V6_12: AutogroupRules = AutogroupRules { ..AutogroupRules::V6_6 };
 
     pub const V7_2: AutogroupRules = AutogroupRules { ..AutogroupRules::V6_12 };
 }

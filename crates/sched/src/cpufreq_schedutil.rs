@@ -28,8 +28,9 @@ behaviour! {
         EffectiveUtil = "effective-util", since "v6.1", commit "938e5e4b0d15",
             "the same, with the boost within the clamps; drivers that set performance are told it instead of a frequency (v5.12), and a busy \
              CPU that is clamped may slow down (after v5.10, by v6.1)";
+        BoostedUtil = "boosted-util", since "v6.5", commit "7d0583cf9ec7", "the same, and what tasks wait for if that is more";
         EffectivePerf = "effective-perf", since "v6.8", commit "9c0b4bb7f630",
-            "the same and what tasks wait for, with a quarter more before the clamps, which then bound it";
+            "the same, with a quarter more before the clamps, which then bound it";
     }
 }
 
@@ -146,14 +147,16 @@ impl<A: Arch> Sched<A> {
                 let sg_cpu = &mut sugov.cpus[cpu];
                 self.sugov_update_single_by_flags(policy, sg_cpu, cpu, time, flags, idle_calls[cpu]);
             }
-            Schedutil::ByFrequency | Schedutil::EffectiveUtil | Schedutil::EffectivePerf if shared => {
+            Schedutil::ByFrequency | Schedutil::EffectiveUtil | Schedutil::BoostedUtil | Schedutil::EffectivePerf
+                if shared =>
+            {
                 self.sugov_update_shared(policy, &mut sugov.cpus, cpu, time, flags);
             }
             Schedutil::ByFrequency => {
                 let sg_cpu = &mut sugov.cpus[cpu];
                 self.sugov_update_single_freq(policy, sg_cpu, cpu, time, flags, idle_calls[cpu]);
             }
-            Schedutil::EffectiveUtil | Schedutil::EffectivePerf => {
+            Schedutil::EffectiveUtil | Schedutil::BoostedUtil | Schedutil::EffectivePerf => {
                 let sg_cpu = &mut sugov.cpus[cpu];
                 if policy.policy.fast_switch && policy.policy.adjust_perf && self.arch_scale_freq_invariant() {
                     self.sugov_update_single_perf(policy, sg_cpu, cpu, time, flags, idle_calls[cpu]);
@@ -196,7 +199,7 @@ impl<A: Arch> Sched<A> {
         let base = u64::from(if invariant { policy.cpuinfo_max_freq } else { policy.cur });
         let freq = match self.kernel.cpufreq.schedutil {
             Schedutil::RtDlMax | Schedutil::RtMax | Schedutil::ByFrequency => (base + (base >> 2)) * util / max,
-            Schedutil::EffectiveUtil => base * map_util_perf(util) / max,
+            Schedutil::EffectiveUtil | Schedutil::BoostedUtil => base * map_util_perf(util) / max,
             // The utilization contains the quarter of headroom; if it is relative to the current frequency, another is
             // added.
             Schedutil::EffectivePerf if invariant => base * util / max,
@@ -250,9 +253,11 @@ impl<A: Arch> Sched<A> {
         sg_cpu.util = self.cfs_rq[self.rq[cpu].cfs].avg.util_avg;
         sg_cpu.util_dl = match self.kernel.cpufreq.schedutil {
             Schedutil::RtDlMax => 0,
-            Schedutil::RtMax | Schedutil::ByFrequency | Schedutil::EffectiveUtil | Schedutil::EffectivePerf => {
-                self.cpu_bw_dl(cpu)
-            }
+            Schedutil::RtMax
+            | Schedutil::ByFrequency
+            | Schedutil::EffectiveUtil
+            | Schedutil::BoostedUtil
+            | Schedutil::EffectivePerf => self.cpu_bw_dl(cpu),
         };
     }
 
@@ -420,9 +425,15 @@ impl<A: Arch> Sched<A> {
         self.path(Path::sugov_get_util);
         let max_cap = self.capacity_orig_of(cpu);
         match self.kernel.cpufreq.schedutil {
-            Schedutil::RtDlMax | Schedutil::RtMax | Schedutil::ByFrequency | Schedutil::EffectiveUtil => {
+            Schedutil::RtDlMax
+            | Schedutil::RtMax
+            | Schedutil::ByFrequency
+            | Schedutil::EffectiveUtil
+            | Schedutil::BoostedUtil => {
                 sg_cpu.bw_min = self.cpu_bw_dl(cpu);
-                let util = self.frequency_util(cpu, self.cpu_util_cfs(cpu), None);
+                let boosted = self.kernel.cpufreq.schedutil == Schedutil::BoostedUtil;
+                let util_cfs = if boosted { self.cpu_util_cfs_boost(cpu) } else { self.cpu_util_cfs(cpu) };
+                let util = self.frequency_util(cpu, util_cfs, None);
                 sg_cpu.util = (util + sg_cpu.bw_min).min(max_cap);
                 let boost = self.sugov_iowait_apply(sg_cpu, time, max_cap);
                 if boost != 0 {
@@ -509,9 +520,11 @@ impl<A: Arch> Sched<A> {
         }
         let perf = |util: u64| match self.kernel.cpufreq.schedutil {
             Schedutil::EffectivePerf => util,
-            Schedutil::RtDlMax | Schedutil::RtMax | Schedutil::ByFrequency | Schedutil::EffectiveUtil => {
-                map_util_perf(util)
-            }
+            Schedutil::RtDlMax
+            | Schedutil::RtMax
+            | Schedutil::ByFrequency
+            | Schedutil::EffectiveUtil
+            | Schedutil::BoostedUtil => map_util_perf(util),
         };
         let (min, target, max_cap) = (perf(sg_cpu.bw_min), perf(sg_cpu.util), self.capacity_orig_of(cpu));
         self.arch.cpufreq_driver_adjust_perf(self.this_cpu, cpu, min, target, max_cap);

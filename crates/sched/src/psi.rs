@@ -36,11 +36,12 @@ behaviour! {
         AtDequeue = "at-dequeue", since "v4.20", commit "eb414681d5a0",
             "time some tasks wait for CPUs, and some and all for devices; each group of a task reads the clock, when the task leaves its \
              queue, and again at the switch that follows";
-        /// The variant is v6.1's.
-        PerGroupClock = "per-group-clock", since "v5.13", commit "",
+        /// The clock is read once in v5.13 (df77430639c9) to v6.11 and, in another way (570c8efd5eb7), in late releases of v6.12.y and after.
+        PerChangeClock = "per-change-clock", since "v6.1", commit "",
             "the same, and all for CPUs (not of the whole system); a sleep is accounted for by the switch, where both tasks' groups \
-             are alike once";
-        PerChangeClock = "per-change-clock", since "v6.12.y", commit "570c8efd5eb7", "the clock is read once for all groups";
+             are alike once; the clock is read once for all groups (after v5.10, by v6.6)";
+        PerGroupClock = "per-group-clock", since "v6.12", commit "3840cbe24cf0",
+            "the same, but each group reads the clock; also in late releases of v6.1.y, and no more in those of v6.12.y";
     }
 }
 

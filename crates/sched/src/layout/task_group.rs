@@ -50,7 +50,8 @@ impl TaskGroupStructure {
     /// From Debian's 5.10.262.
     pub const V5_10: TaskGroupStructure = TaskGroupStructure::beginning_with_se(200, 224, 208);
 
-    /// `idle` after `shares`; `burst` and its statistics in the runtime pool.
+    /// `idle` after `shares`; `burst` and its statistics in the runtime pool. 6.6.17's has the same offsets: load_avg 256, parent 296,
+    /// cfs_bandwidth 344, 640 bytes in all.
     pub const V6_1: TaskGroupStructure = TaskGroupStructure::beginning_with_se(200, 232, 240);
 
     /// `idle` before `se`.

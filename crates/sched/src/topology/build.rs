@@ -434,8 +434,9 @@ impl<'a> Builder<'a> {
         match self.rules.relax_domain_level {
             RelaxDomainLevel::SwitchesBothWays if request < sd.level => sd.flags -= idle_balance,
             RelaxDomainLevel::SwitchesBothWays => sd.flags |= idle_balance,
+            RelaxDomainLevel::SwitchesOffAbove if sd.level > request => sd.flags -= idle_balance,
             RelaxDomainLevel::SwitchesOff if sd.level >= request => sd.flags -= idle_balance,
-            RelaxDomainLevel::SwitchesOff => {}
+            RelaxDomainLevel::SwitchesOffAbove | RelaxDomainLevel::SwitchesOff => {}
         }
     }
 
