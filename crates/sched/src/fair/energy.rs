@@ -98,7 +98,10 @@ impl<A: Arch> Sched<A> {
         let asym = |cpu: CpuId| self.domains.sd_asym_cpucapacity[cpu].is_some();
         let unequal = match self.kernel.wake.energy {
             EnergyAware::Absent => false,
-            EnergyAware::WholeDomains | EnergyAware::ByFrequency => cpu_map.first().is_some_and(asym),
+            EnergyAware::WholeDomains
+            | EnergyAware::CandidateDomains
+            | EnergyAware::ByFrequency
+            | EnergyAware::ByBoostedFrequency => cpu_map.first().is_some_and(asym),
             EnergyAware::ByPerformance => cpu_map.iter().any(asym),
         };
         let invariant = self.kernel.wake.energy == EnergyAware::WholeDomains
@@ -199,13 +202,19 @@ impl<A: Arch> Sched<A> {
         let sd = level?;
         self.sync_entity_load_avg(self.task[p].se);
         let needs = self.needs_of(p);
-        if needs.util == 0 && needs.uclamp_min == 0 {
+        // Since v5.12 and until v5.19, a task whose upper clamp is zero needs nothing, either (`uclamp_task_util()`).
+        let capped = self.kernel.wake.energy == EnergyAware::CandidateDomains && needs.uclamp_max == 0;
+        if needs.util == 0 && needs.uclamp_min == 0 || capped {
             return Some(prev_cpu);
         }
         let pds = std::mem::take(&mut self.root_domains[rd.index()].pd);
         let chosen = match self.kernel.wake.energy {
             EnergyAware::WholeDomains => self.compare_whole_domains(&pds, p, needs, sd, prev_cpu),
-            EnergyAware::Absent | EnergyAware::ByFrequency | EnergyAware::ByPerformance => {
+            EnergyAware::CandidateDomains => self.compare_candidate_domains(&pds, p, needs, sd, prev_cpu),
+            EnergyAware::Absent
+            | EnergyAware::ByFrequency
+            | EnergyAware::ByBoostedFrequency
+            | EnergyAware::ByPerformance => {
                 self.compare_energy(&pds, p, needs, sd, prev_cpu).and_then(Compared::chosen)
             }
         };
@@ -321,8 +330,14 @@ impl<A: Arch> Sched<A> {
         let asked = online.map(|cpu| {
             let comes = Some(p).filter(|_| dst_cpu == Some(cpu));
             match self.kernel.wake.energy {
-                EnergyAware::Absent | EnergyAware::WholeDomains | EnergyAware::ByFrequency => {
+                EnergyAware::Absent
+                | EnergyAware::WholeDomains
+                | EnergyAware::CandidateDomains
+                | EnergyAware::ByFrequency => {
                     self.frequency_util(cpu, self.cpu_util(cpu, Some(p), dst_cpu, false), comes)
+                }
+                EnergyAware::ByBoostedFrequency => {
+                    self.frequency_util(cpu, self.cpu_util(cpu, Some(p), dst_cpu, true), comes)
                 }
                 EnergyAware::ByPerformance => {
                     self.governor_perf(cpu, self.cpu_util(cpu, Some(p), dst_cpu, true), 0, comes).wanted

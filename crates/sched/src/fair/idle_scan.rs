@@ -1,7 +1,7 @@
 //! fair.c: the search of select_idle_sibling() since v5.12: a single scan of the LLC for an idle core or an idle CPU.
 
 use super::idle_sibling::Search;
-use super::wake::{ClusterScan, EmptyScan, ScanBudget};
+use super::wake::{ClusterScan, CoreThreads, EmptyScan, IsolatedWaker, PreviousSibling, ScanBudget};
 use crate::arch::Arch;
 use crate::core::{Sched, update_avg};
 use crate::features::Feature;
@@ -87,6 +87,9 @@ impl<A: Arch> Sched<A> {
     fn select_idle_cpu_one_scan(&mut self, p: TaskId, sd: SdId, has_idle_core: bool, target: CpuId) -> Option<CpuId> {
         self.read_task_policy(p);
         let this_cpu = self.smp_processor_id();
+        if self.kernel.wake.isolated_waker == IsolatedWaker::Stays {
+            self.domains.sd_llc[this_cpu]?;
+        }
         let mut scan = Scan { nr: i32::MAX as u32, has_idle_core, idle_cpu: None };
         let mut timed = None;
         if self.sched_feat(Feature::SIS_PROP) && !has_idle_core {
@@ -162,11 +165,12 @@ impl<A: Arch> Sched<A> {
     /// `isolcpus=` it may not).
     #[fentry(select_idle_smt)]
     fn select_idle_smt_of_previous(&mut self, p: TaskId, sd: SdId, prev: CpuId) -> Option<CpuId> {
+        let anywhere = self.kernel.wake.previous_sibling == PreviousSibling::Any;
         let mut search = self.search(p);
         search.threads_of(prev).find(|&cpu| {
             cpu != prev
                 && search.allowed.contains(cpu)
-                && search.domains.sched_domain_span(sd).contains(cpu)
+                && (anywhere || search.domains.sched_domain_span(sd).contains(cpu))
                 && search.glance.is_free(cpu)
         })
     }
@@ -225,19 +229,20 @@ impl<A: Arch> Search<'_, A> {
     /// seen, and stops looking at a busy core once it has one.
     fn select_idle_core_of(&mut self, core: CpuId, scan: &mut Scan) -> Option<CpuId> {
         let mut idle = true;
+        let of_domain = self.core_threads == CoreThreads::AllowedOfDomain;
         for cpu in self.threads_of(core) {
             if !self.glance.idle_cpu(cpu) {
                 idle = false;
                 if scan.idle_cpu.is_some() {
                     break;
                 }
-                if self.glance.choose_sched_idle_rq(cpu) && self.cpus.contains(cpu) {
+                if self.glance.choose_sched_idle_rq(cpu) && self.may_serve(cpu, of_domain) {
                     scan.idle_cpu = Some(cpu);
                     break;
                 }
                 continue;
             }
-            if scan.idle_cpu.is_none() && self.cpus.contains(cpu) {
+            if scan.idle_cpu.is_none() && self.may_serve(cpu, of_domain) {
                 scan.idle_cpu = Some(cpu);
             }
         }
@@ -246,5 +251,11 @@ impl<A: Arch> Search<'_, A> {
         }
         self.cpus.subtract(&self.smt[core]);
         None
+    }
+
+    /// Whether the task may use that thread, and, `of_domain`, whether it is among those that are searched.
+    #[inline]
+    fn may_serve(&self, cpu: CpuId, of_domain: bool) -> bool {
+        if of_domain { self.cpus.contains(cpu) } else { self.allowed.contains(cpu) }
     }
 }

@@ -2,7 +2,7 @@
 
 use super::fit::Needs;
 use super::idle_scan::Wrap;
-use super::wake::{ClusterScan, IdleSibling, KthreadStacking, RecentUsedCpu};
+use super::wake::{ClusterScan, CoreThreads, IdleSibling, KthreadStacking, RecentUsedCpu};
 use crate::access::Glance;
 use crate::arch::Arch;
 use crate::core::Sched;
@@ -21,6 +21,7 @@ pub(super) struct Search<'a, A: Arch> {
     /// `cpu_smt_mask()`.
     pub smt: &'a PerCpu<CpuMask>,
     pub online: &'a CpuMask,
+    pub core_threads: CoreThreads,
     /// `this_cpu_cpumask_var_ptr(select_rq_mask)`: the CPUs still to be searched.
     pub cpus: &'a mut CpuMask,
 }
@@ -37,6 +38,7 @@ impl<A: Arch> Sched<A> {
             allowed: &self.task[p].cpus_allowed,
             smt: &self.topology.smt,
             online: &self.cpu_online_mask,
+            core_threads: kernel.wake.core_threads,
             cpus: &mut self.select_rq_mask,
         }
     }
@@ -110,7 +112,7 @@ impl<A: Arch> Sched<A> {
         }
         self.read_task_wakees(p);
         let recent = self.task[p].recent_used_cpu;
-        if rule == RecentUsedCpu::Previous {
+        if matches!(rule, RecentUsedCpu::PreviousUnchecked | RecentUsedCpu::Previous) {
             self.write_task_wakees(p);
             self.task[p].recent_used_cpu = prev;
         }
@@ -118,7 +120,7 @@ impl<A: Arch> Sched<A> {
             && recent != target
             && self.cpus_share_cache(recent, target)
             && self.is_free(recent, p)
-            && self.cpumask_test(recent, p)
+            && self.cpumask_test(if rule == RecentUsedCpu::PreviousUnchecked { prev } else { recent }, p)
             && self.asym_fits_cpu(needs, recent);
         if !serves {
             return None;

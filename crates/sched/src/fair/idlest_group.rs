@@ -2,6 +2,7 @@
 
 use super::balance::{GroupType, SgLbStats, adjust_numa_imbalance, group_classify};
 use super::numa::NewThreads;
+use super::wake::IdlestStats;
 use crate::arch::Arch;
 use crate::core::Sched;
 use crate::cpu_topology::SCHED_CAPACITY_SCALE;
@@ -123,10 +124,11 @@ impl<A: Arch> Sched<A> {
         let asym = self.domains[sd].flags.has(SdFlags::SD_ASYM_CPUCAPACITY);
         // The task fits nowhere until a CPU is found on which it does.
         let mut sgs = SgLbStats { group_misfit_task_load: u64::from(asym), ..SgLbStats::default() };
+        let allowed_only = self.kernel.wake.idlest_stats == IdlestStats::AllowedCpus;
         let mut next = self.domains.sched_group_span(group).first();
         while let Some(i) = next {
             next = self.domains.sched_group_span(group).next_from(i.index() + 1);
-            if !self.cpumask_test(i, p) {
+            if allowed_only && !self.cpumask_test(i, p) {
                 continue;
             }
             self.read_cpu_load(i, 0);

@@ -13,11 +13,16 @@ behaviour! {
         WholeDomains = "whole-domains", since "v5.0", commit "732cd75b8c92",
             "a table of costs by frequency, which the busiest CPU's utilization, clamped, asks for at five quarters; all domains are summed \
              up, and a task leaves only for a sixteenth less than that (as in 5.10.262)";
+        CandidateDomains = "candidate-domains", since "v5.13", commit "8d4c97c105ca",
+            "the same table, with headroom within the capacity; only domains with a candidate are looked at and summed up, and the task adds its \
+             estimated utilization to what is there; it leaves for a sixteenth of their sum (as in 5.15.135)";
         ByFrequency = "by-frequency", since "v6.1", commit "",
-            "the same table, but for states as costly as a faster one (v5.16), and headroom within the capacity; only domains with a candidate \
-             are looked at, and a task leaves for anything cheaper (after v5.10, by v6.1)";
+            "the same, but without states as costly as a faster one (v5.16); what the task adds is the same on every CPU, and it leaves for \
+             anything cheaper (after v5.15, by v6.1)";
+        ByBoostedFrequency = "by-boosted-frequency", since "v6.5", commit "7d0583cf9ec7",
+            "the same, but waiting counts as utilization of the CPU that asks for the frequency; not the task's own";
         ByPerformance = "by-performance", since "v6.9", commit "1b600da51073",
-            "a table of costs by performance; waiting counts as utilization (v6.5: 7d0583cf9ec7), and headroom is added as the \
+            "a table of costs by performance; the task's waiting counts as well, and headroom is added as the \
              governor does, within the clamps (v6.8: 9c0b4bb7f630)";
     }
 }
@@ -54,9 +59,11 @@ impl PerfDomain {
         let state = |state: &crate::cpu_topology::EmState| {
             let performance = scale_cpu * state.frequency_khz / fmax;
             let cost = match rule {
-                EnergyAware::Absent | EnergyAware::WholeDomains | EnergyAware::ByFrequency => {
-                    fmax * state.power_uw / state.frequency_khz
-                }
+                EnergyAware::Absent
+                | EnergyAware::WholeDomains
+                | EnergyAware::CandidateDomains
+                | EnergyAware::ByFrequency
+                | EnergyAware::ByBoostedFrequency => fmax * state.power_uw / state.frequency_khz,
                 EnergyAware::ByPerformance => state.power_uw * 10 / performance,
             };
             EmPerfState { frequency: state.frequency_khz, performance, cost, inefficient: false }
@@ -95,10 +102,13 @@ impl PerfDomain {
                 let state = self.table.iter().find(|state| state.frequency >= freq);
                 state.unwrap_or(&self.table[self.table.len() - 1]).cost * sum_util / self.scale_cpu
             }
-            EnergyAware::Absent | EnergyAware::ByFrequency => {
-                let max_util = map_util_perf(max_util).min(allowed_cpu_cap);
-                let fmax = self.table[self.table.len() - 1].frequency;
-                let freq = fmax * max_util / self.scale_cpu;
+            EnergyAware::CandidateDomains => {
+                let freq = self.frequency_for(max_util, allowed_cpu_cap);
+                let state = self.table.iter().find(|state| state.frequency >= freq);
+                state.unwrap_or(&self.table[self.table.len() - 1]).cost * sum_util / self.scale_cpu
+            }
+            EnergyAware::Absent | EnergyAware::ByFrequency | EnergyAware::ByBoostedFrequency => {
+                let freq = self.frequency_for(max_util, allowed_cpu_cap);
                 let cost = self.em_pd_get_efficient_state(|state| state.frequency >= freq).cost;
                 cost * sum_util / self.scale_cpu
             }
@@ -107,6 +117,12 @@ impl PerfDomain {
                 self.em_pd_get_efficient_state(|state| state.performance >= max_util).cost * sum_util
             }
         }
+    }
+
+    /// The part of `em_cpu_energy()` that maps a utilization to a frequency in kHz, with headroom.
+    fn frequency_for(&self, max_util: u64, allowed_cpu_cap: u64) -> u64 {
+        let fmax = self.table[self.table.len() - 1].frequency;
+        fmax * map_util_perf(max_util).min(allowed_cpu_cap) / self.scale_cpu
     }
 
     /// energy_model.h: em_pd_get_efficient_state(). The lowest efficient state that suffices; if none does, the
@@ -148,6 +164,20 @@ mod tests {
         assert_eq!(domain.em_cpu_energy(400, 1000, 400), 400_000 * 1000 / 400);
         assert_eq!(domain.em_cpu_energy(400, 1000, 200), 240_000 * 1000 / 400, "more than 200 is not allowed");
         assert_eq!(domain.em_cpu_energy(400, 0, 400), 0);
+    }
+
+    #[test]
+    fn headroom_ends_at_the_capacity_and_costly_states_are_chosen_in_v5_15() {
+        // 1000 MHz cost more than 2000 MHz here.
+        let states = [(500, 50), (1000, 300), (2000, 400)];
+        let domain = |rule| little(rule, &states);
+        let energies = |rule| [80, 120, 400].map(|util| domain(rule).em_cpu_energy(util, 100, 400));
+        assert_eq!(energies(EnergyAware::CandidateDomains), [50_000, 150_000, 100_000]);
+        assert_eq!(energies(EnergyAware::WholeDomains), [50_000, 150_000, 100_000]);
+        assert_eq!(energies(EnergyAware::ByFrequency), [50_000, 100_000, 100_000]);
+        // A limit holds where it is known.
+        assert_eq!(domain(EnergyAware::CandidateDomains).em_cpu_energy(400, 100, 100), 50_000);
+        assert_eq!(domain(EnergyAware::WholeDomains).em_cpu_energy(400, 100, 100), 100_000);
     }
 
     #[test]

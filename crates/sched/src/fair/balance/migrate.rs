@@ -1,8 +1,8 @@
 //! fair.c: moving tasks: which may be moved, and how they leave one queue and join another.
 
 use super::{
-    DelayedTasks, DetachBound, DetachOrder, HotStatistics, IneligibleTasks, LbEnv, MigrationType, NewidleDetach,
-    OnePinned, PerCpuKthreads, SCHED_NR_MIGRATE_BREAK, SiblingHot,
+    DelayedTasks, DetachBound, DetachLimit, DetachOrder, HotStatistics, IneligibleTasks, LbEnv, MigrationType,
+    NewidleDetach, OnePinned, PerCpuKthreads, SCHED_NR_MIGRATE_BREAK, SiblingHot, UtilBound,
 };
 use crate::arch::Arch;
 use crate::core::Sched;
@@ -242,7 +242,8 @@ impl<A: Arch> Sched<A> {
                 break;
             }
             env.loop_ += 1;
-            if env.loop_ > env.loop_max {
+            let may_give_up = self.kernel.balance.detach_limit == DetachLimit::Always || !env.flags.all_pinned;
+            if env.loop_ > env.loop_max && may_give_up {
                 break;
             }
             if env.loop_ > env.loop_break {
@@ -279,8 +280,11 @@ impl<A: Arch> Sched<A> {
             MigrationType::Load => self.load_to_detach(p, env),
             MigrationType::Util => {
                 let util = self.task_util_est(p) as i64;
-                let failures = self.domains[env.sd].nr_balance_failed;
-                (shr_bound(util, failures) <= env.imbalance).then_some(util)
+                let bound = match self.kernel.balance.util_bound {
+                    UtilBound::Whole => util,
+                    UtilBound::Relaxed => shr_bound(util, self.domains[env.sd].nr_balance_failed),
+                };
+                (bound <= env.imbalance).then_some(util)
             }
             MigrationType::Task | MigrationType::LlcTask => Some(1),
             MigrationType::Misfit => (!self.task_fits_cpu(p, env.src_cpu)).then_some(env.imbalance),

@@ -34,9 +34,9 @@ impl<A: Arch> Sched<A> {
     #[doc(alias = "newidle_balance")]
     #[fentry]
     pub(crate) fn idle_balance(&mut self, this_cpu: CpuId) -> i32 {
-        let gate = self.kernel.balance.newidle_gate;
         self.update_misfit_status(this_cpu, None);
-        if gate == NewidleGate::DomainCost && !self.rq[this_cpu].wake_list.is_empty() {
+        let for_wakeups = self.kernel.balance.newidle_bail != NewidleBail::BetweenDomains;
+        if for_wakeups && !self.rq[this_cpu].wake_list.is_empty() {
             return 0;
         }
         let mut next_balance = self.jiffies() + self.hz;
@@ -165,7 +165,7 @@ impl<A: Arch> Sched<A> {
             let rq = &self.rq[this_cpu];
             let task_here = match rules.newidle_stop {
                 NewidleStop::TaskHere => {
-                    let pending = rules.newidle_bail == NewidleBail::BeforeEachSearch && !rq.wake_list.is_empty();
+                    let pending = rules.newidle_bail != NewidleBail::BetweenDomains && !rq.wake_list.is_empty();
                     rq.nr_running > 0 || pending
                 }
                 NewidleStop::NotOurs => !continue_balancing,

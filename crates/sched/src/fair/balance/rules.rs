@@ -36,6 +36,7 @@ pub struct BalanceRules {
     pub empty_queues: EmptyQueues,
     pub busiest_util: BusiestUtil,
     pub detach_bound: DetachBound,
+    pub util_bound: UtilBound,
     pub active_balance_reason: ActiveBalanceReason,
     pub active_balance_force: ActiveBalanceForce,
     pub active_balance_interval: ActiveBalanceInterval,
@@ -45,6 +46,7 @@ pub struct BalanceRules {
     pub imbalance_flag: ImbalanceFlag,
     pub misfit_failures: MisfitFailures,
     pub one_pinned: OnePinned,
+    pub detach_limit: DetachLimit,
     pub per_cpu_kthreads: PerCpuKthreads,
     pub should_we_balance: ShouldWeBalance,
     pub newidle_bail: NewidleBail,
@@ -58,6 +60,7 @@ pub struct BalanceRules {
     pub idle_policy_cpu: IdlePolicyCpu,
     pub nohz: NohzBalance,
     pub nohz_news: NohzNews,
+    pub kicked_resched: KickedResched,
     pub new_ilb: NewIlb,
     pub kick_ilb: KickIlb,
     pub delayed_tasks: DelayedTasks,
@@ -98,6 +101,7 @@ impl BalanceRules {
         empty_queues: EmptyQueues::Chosen,
         busiest_util: BusiestUtil::Plain,
         detach_bound: DetachBound::Half,
+        util_bound: UtilBound::Whole,
         active_balance_reason: ActiveBalanceReason::AnyFailure,
         active_balance_force: ActiveBalanceForce::ByFailures,
         active_balance_interval: ActiveBalanceInterval::Doubled,
@@ -107,6 +111,7 @@ impl BalanceRules {
         imbalance_flag: ImbalanceFlag::Cleared,
         misfit_failures: MisfitFailures::Counted,
         one_pinned: OnePinned::AsAllPinned,
+        detach_limit: DetachLimit::Always,
         per_cpu_kthreads: PerCpuKthreads::Pinned,
         should_we_balance: ShouldWeBalance::FirstIdleCpu,
         newidle_bail: NewidleBail::BetweenDomains,
@@ -120,6 +125,7 @@ impl BalanceRules {
         idle_policy_cpu: IdlePolicyCpu::Busy,
         nohz: NohzBalance::OneKick,
         nohz_news: NohzNews::Untold,
+        kicked_resched: KickedResched::Stops,
         new_ilb: NewIlb::FirstOfMask,
         kick_ilb: KickIlb::Always,
         delayed_tasks: DelayedTasks::Moved,
@@ -151,7 +157,8 @@ impl BalanceRules {
     /// v4.16 balances as v4.15 does.
     pub const V4_16: BalanceRules = BalanceRules::V4_15;
 
-    /// As in 5.10.262, which is newer in `dst_group`, `per_cpu_kthreads` and who ages the load of idle CPUs than v5.10 itself.
+    /// As in 5.10.262, which is newer in `dst_group`, `per_cpu_kthreads`, `util_bound`, `kicked_resched` and who ages the load of idle CPUs
+    /// than v5.10 itself.
     pub const V5_10: BalanceRules = BalanceRules {
         active_balance_interval: ActiveBalanceInterval::DoubledUnlessVoluntary,
         dst_group: DstGroup::BalanceMask,
@@ -159,6 +166,8 @@ impl BalanceRules {
         nohz: NohzBalance::Flags,
         mechanism: Mechanism::ByGroupType,
         detach_bound: DetachBound::Relaxed,
+        util_bound: UtilBound::Relaxed,
+        kicked_resched: KickedResched::StopsIfBusy,
         sibling_hot: SiblingHot::Cold,
         imbalance_flag: ImbalanceFlag::KeptIfPinned,
         newidle_interval: NewidleInterval::Kept,
@@ -169,15 +178,29 @@ impl BalanceRules {
         ..BalanceRules::V4_16
     };
 
-    /// As in 6.1.192.
-    pub const V6_1: BalanceRules = BalanceRules {
+    /// As in 5.15.135, which is older than 5.10.262 in `dst_group`, `util_bound` and `kicked_resched`.
+    pub const V5_15: BalanceRules = BalanceRules {
         newidle_detach: NewidleDetach::One,
-        asym_packing: PackingOrder::PriorityAndSiblings,
         active_balance_reason: ActiveBalanceReason::TaskImbalance,
         active_balance_force: ActiveBalanceForce::ByFlag,
         active_balance_interval: ActiveBalanceInterval::Kept,
-        hot_statistics: HotStatistics::Detached,
+        dst_group: DstGroup::Span,
+        util_bound: UtilBound::Whole,
+        kicked_resched: KickedResched::Stops,
         one_pinned: OnePinned::AsFound,
+        newidle_bail: NewidleBail::ForWakeups,
+        asym_compare: AsymCompare::PullingCpuWithinType,
+        empty_queues: EmptyQueues::Skipped,
+        ..BalanceRules::V5_10
+    };
+
+    /// As in 6.1.192.
+    pub const V6_1: BalanceRules = BalanceRules {
+        asym_packing: PackingOrder::PriorityAndSiblings,
+        hot_statistics: HotStatistics::Detached,
+        dst_group: DstGroup::BalanceMask,
+        util_bound: UtilBound::Relaxed,
+        kicked_resched: KickedResched::StopsIfBusy,
         newidle_bail: NewidleBail::BeforeEachSearch,
         newidle_gate: NewidleGate::DomainCost,
         newidle_cost: NewidleCost::WithAveraging,
@@ -186,24 +209,38 @@ impl BalanceRules {
         nohz_news: NohzNews::Told,
         asym_compare: AsymCompare::PullingCpu,
         reduced_capacity: ReducedCapacity::Misfit,
-        empty_queues: EmptyQueues::Skipped,
-        ..BalanceRules::V5_10
+        ..BalanceRules::V5_15
     };
 
-    /// As in 6.12.117.
-    pub const V6_12: BalanceRules = BalanceRules {
+    /// As in 6.6.17, which is older than 6.1.192 in `asym_compare`, `hot_statistics`, `util_bound` and `kicked_resched`.
+    pub const V6_6: BalanceRules = BalanceRules {
         asym_packing: PackingOrder::IdleCores,
         sibling_imbalance: SiblingImbalance::ByCores,
         prefer_sibling_of: PreferSiblingOf::BusiestGroup,
         smt_balance: SmtBalance::Present,
-        misfit_status: MisfitStatus::AnyMisfit,
+        asym_compare: AsymCompare::MisfitsFirst,
         busiest_util: BusiestUtil::Boosted,
-        misfit_failures: MisfitFailures::Ignored,
+        util_bound: UtilBound::Whole,
+        hot_statistics: HotStatistics::Allowed,
+        detach_limit: DetachLimit::OnceMovable,
         should_we_balance: ShouldWeBalance::IdleCoreFirst,
+        kicked_resched: KickedResched::Stops,
+        ..BalanceRules::V6_1
+    };
+
+    /// As in 6.12.117, which is newer in `asym_compare`, `hot_statistics` and `kicked_resched` than v6.12 itself.
+    pub const V6_12: BalanceRules = BalanceRules {
+        misfit_status: MisfitStatus::AnyMisfit,
+        asym_compare: AsymCompare::PullingCpu,
+        util_bound: UtilBound::Relaxed,
+        hot_statistics: HotStatistics::Detached,
+        detach_limit: DetachLimit::Always,
+        misfit_failures: MisfitFailures::Ignored,
         newidle_stop: NewidleStop::NotOurs,
         serialized: Serialized::FlaggedVisit,
+        kicked_resched: KickedResched::StopsIfBusy,
         kick_ilb: KickIlb::IfNew,
-        ..BalanceRules::V6_1
+        ..BalanceRules::V6_6
     };
 
     pub const V7_2: BalanceRules = BalanceRules {

@@ -161,13 +161,16 @@ impl LoadRules {
         ..LoadRules::V5_10
     };
 
+    /// As in 6.6.17.
+    pub const V6_6: LoadRules = LoadRules::V6_1;
+
     pub const V6_12: LoadRules = LoadRules {
         group_shares: GroupShares::LoadAverageOfBusy,
         util_est: UtilEstimate::Ewma,
         new_task_util: NewTaskUtil::ShownWeight,
         tg_load_avg: TgLoadAvg::OncePerMillisecond,
         offline: OfflineLoad::Cleared,
-        ..LoadRules::V6_1
+        ..LoadRules::V6_6
     };
 
     pub const V7_2: LoadRules = LoadRules {

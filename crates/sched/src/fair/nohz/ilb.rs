@@ -4,7 +4,7 @@ use super::NohzFlags;
 use crate::access::Path;
 use crate::arch::Arch;
 use crate::core::Sched;
-use crate::fair::balance::NohzBalance;
+use crate::fair::balance::{KickedResched, NohzBalance};
 use crate::fair::idle_scan::Wrap;
 use crate::topology::CpuIdleType;
 use fentry::fentry;
@@ -90,6 +90,7 @@ impl<A: Arch> Sched<A> {
         let mut next_balance = now + 60 * self.hz;
         let (mut update_next_balance, mut has_blocked_load) = (false, false);
         let ages = flags.has(NohzFlags::NOHZ_STATS_KICK);
+        let stops = self.kernel.balance.kicked_resched == KickedResched::Stops;
         // A CPU that goes idle from now on sets these again.
         self.nohz.has_blocked &= !ages;
         self.nohz.needs_update &= !flags.has(NohzFlags::NOHZ_NEXT_KICK);
@@ -101,7 +102,7 @@ impl<A: Arch> Sched<A> {
                 continue;
             }
             // This CPU has work of its own now: the next kicked CPU goes on.
-            if self.rq[this_cpu].need_resched && !self.idle_cpu(this_cpu) {
+            if self.rq[this_cpu].need_resched && (stops || !self.idle_cpu(this_cpu)) {
                 self.nohz.needs_update |= flags.has(NohzFlags::NOHZ_NEXT_KICK);
                 self.nohz.has_blocked |= has_blocked_load || ages;
                 return;

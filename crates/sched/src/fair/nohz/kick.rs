@@ -3,7 +3,7 @@
 use super::NohzFlags;
 use crate::arch::Arch;
 use crate::core::Sched;
-use crate::fair::balance::{KickIlb, MisfitStatus, NewIlb, NohzBalance, NohzCount, PackingOrder};
+use crate::fair::balance::{KickIlb, KickedResched, MisfitStatus, NewIlb, NohzBalance, NohzCount, PackingOrder};
 use crate::isolation::IlbCpus;
 use crate::topology::SdId;
 use crate::trace::Ipi;
@@ -132,11 +132,13 @@ impl<A: Arch> Sched<A> {
                 self.rq[cpu].nohz_flags = NohzFlags::NONE;
                 let idle = self.idle_cpu(cpu);
                 self.rq[cpu].idle_balance = idle;
-                if idle {
+                let stops = self.kernel.balance.kicked_resched == KickedResched::Stops;
+                let begins = idle && !(stops && self.rq[cpu].need_resched);
+                if begins {
                     self.rq[cpu].nohz_idle_balance = flags;
                     self.trace_sched_softirq();
                 }
-                idle
+                begins
             }
         }
     }

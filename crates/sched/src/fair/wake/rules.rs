@@ -83,7 +83,7 @@ behaviour! {
     pub enum AffineCount = "wake.affine_count" {
         AnyDecision = "any-decision", since "v4.14", commit "d153b153446f",
             "any choice, also that of the previous CPU";
-        Moves = "moves", since "v6.4", commit "39afe5d6fc59", "only that of the waking CPU; also in late releases of v6.1.y";
+        Moves = "moves", since "v6.4", commit "39afe5d6fc59", "only that of the waking CPU; also in late releases of v5.15.y and v6.1.y";
     }
 }
 
@@ -170,8 +170,38 @@ behaviour! {
         Absent = "absent", since "v2.6.32", commit "", "no";
         ByWaker = "by-waker", since "v4.16", commit "32e839dda3ba",
             "yes: where the task was when it last woke another, or its previous CPU after such a choice";
-        Previous = "previous", since "v5.15", commit "89aafd67f28c",
-            "yes: the previous CPU of the wakeup before, noted whenever the target and the previous CPU are not idle";
+        /// Where the task has been forbidden the CPU, another one that it may use is sought as for any wrong choice
+        /// (`select_fallback_rq()`).
+        PreviousUnchecked = "previous-unchecked", since "v5.15", commit "89aafd67f28c",
+            "yes: the previous CPU of the wakeup before, noted whenever the target and the previous CPU are not idle; but whether the \
+             task may run there is asked of the previous CPU of this wakeup";
+        Previous = "previous", since "v6.5", commit "ae2ad293d6be", "the same, if the task may run there; also in late releases of v6.1.y";
+    }
+}
+
+behaviour! {
+    /// Whether a waker whose own CPU is below no cache domain (`isolcpus=`) looks for an idle CPU in that of the target.
+    pub enum IsolatedWaker = "wake.isolated_waker" {
+        Stays = "stays", since "v4.9", commit "10e2f1acd010",
+            "no: its search cannot say what it costs; until v5.11 it looks for an idle core and an idle sibling of the target all the same";
+        Searches = "searches", since "v6.1", commit "", "yes, unless SIS_PROP asks for the cost (after v5.15, by v6.1)";
+    }
+}
+
+behaviour! {
+    /// Which idle thread of a busy core is remembered while an idle core is looked for, under [`IdleSibling::OneScan`].
+    pub enum CoreThreads = "wake.core_threads" {
+        Allowed = "allowed", since "v5.12", commit "9fe1f127b913", "any that the task may use, also one outside the domain (`isolcpus=`)";
+        AllowedOfDomain = "allowed-of-domain", since "v6.9", commit "23d04d8c6b8e", "one that is in the domain, too; also in late releases of v6.1.y";
+    }
+}
+
+behaviour! {
+    /// Which CPUs of a group say how busy it is for a new task, where groups are told apart by type.
+    pub enum IdlestStats = "wake.idlest_stats" {
+        AllCpus = "all-cpus", since "v5.5", commit "57abff067a08", "all";
+        AllowedCpus = "allowed-cpus", since "v6.19", commit "52c120621e43",
+            "those that the task may use; also in late releases of v5.10.y, v6.1.y and v6.12.y";
     }
 }
 
@@ -240,6 +270,16 @@ behaviour! {
     }
 }
 
+behaviour! {
+    /// Which idle thread of the previous CPU's core is taken while no idle core is known, under [`IdleSibling::OneScan`].
+    pub enum PreviousSibling = "wake.previous_sibling" {
+        OfDomain = "of-domain", since "v5.13", commit "c722f35b513f", "one that is in the cache's domain";
+        Any = "any", since "v6.6", commit "",
+            "any that the task may use, also one outside the domain (`isolcpus=`; after v5.15, by v6.6; late releases of v6.1.y and v6.12.y ask \
+             again)";
+    }
+}
+
 /// How one kernel version places woken and new tasks.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct WakeRules {
@@ -261,6 +301,10 @@ pub struct WakeRules {
     pub kthread_stacking: KthreadStacking,
     pub energy: EnergyAware,
     pub recent_used_cpu: RecentUsedCpu,
+    pub isolated_waker: IsolatedWaker,
+    pub core_threads: CoreThreads,
+    pub previous_sibling: PreviousSibling,
+    pub idlest_stats: IdlestStats,
     pub idlest_group: IdlestGroup,
     pub idlest_measure: IdlestMeasure,
     pub spare_capacity: SpareCapacity,
@@ -291,6 +335,10 @@ impl WakeRules {
         kthread_stacking: KthreadStacking::Absent,
         energy: EnergyAware::Absent,
         recent_used_cpu: RecentUsedCpu::Absent,
+        isolated_waker: IsolatedWaker::Stays,
+        core_threads: CoreThreads::Allowed,
+        previous_sibling: PreviousSibling::OfDomain,
+        idlest_stats: IdlestStats::AllCpus,
         idlest_group: IdlestGroup::ByLoad,
         idlest_measure: IdlestMeasure::RunnableLoad,
         spare_capacity: SpareCapacity::Ignored,
@@ -322,7 +370,7 @@ impl WakeRules {
         ..WakeRules::V4_15
     };
 
-    /// As in the long-term release 5.10.262, which is newer in what `kthread_stacking` asks than v5.10 itself.
+    /// As in the long-term release 5.10.262, which is newer in `idlest_stats` and in what `kthread_stacking` asks than v5.10 itself.
     pub const V5_10: WakeRules = WakeRules {
         wake_cap: WakeCap::Absent,
         asym_idle: AsymIdle::ByCapacity,
@@ -334,22 +382,50 @@ impl WakeRules {
         sched_idle_cpu: SchedIdleCpu::AsIdle,
         energy: EnergyAware::WholeDomains,
         idlest_group: IdlestGroup::ByType,
+        idlest_stats: IdlestStats::AllowedCpus,
         ..WakeRules::V4_16
     };
 
-    /// As in the long-term release 6.1.192, which is newer in `affine_count` than v6.1 itself.
-    pub const V6_1: WakeRules = WakeRules {
-        energy: EnergyAware::ByFrequency,
+    /// As in the long-term release 5.15.135, which is newer in `affine_count` than v5.15 itself.
+    pub const V5_15: WakeRules = WakeRules {
+        energy: EnergyAware::CandidateDomains,
         idle_previous: IdlePrevious::Preferred,
         affine_count: AffineCount::Moves,
         idle_sibling: IdleSibling::OneScan,
         scan_budget: ScanBudget::WakeAvgIdle,
-        recent_used_cpu: RecentUsedCpu::Previous,
+        recent_used_cpu: RecentUsedCpu::PreviousUnchecked,
+        idlest_stats: IdlestStats::AllCpus,
         ..WakeRules::V5_10
     };
 
-    pub const V6_12: WakeRules =
-        WakeRules { cluster_scan: ClusterScan::ClusterFirst, energy: EnergyAware::ByPerformance, ..WakeRules::V6_1 };
+    /// As in the long-term release 6.1.192, which is newer in `affine_count`, `recent_used_cpu`, `core_threads` and `idlest_stats` than
+    /// v6.1 itself.
+    pub const V6_1: WakeRules = WakeRules {
+        energy: EnergyAware::ByFrequency,
+        recent_used_cpu: RecentUsedCpu::Previous,
+        isolated_waker: IsolatedWaker::Searches,
+        core_threads: CoreThreads::AllowedOfDomain,
+        idlest_stats: IdlestStats::AllowedCpus,
+        ..WakeRules::V5_15
+    };
+
+    /// As in the long-term release 6.6.17, which is older in `core_threads`, `previous_sibling` and `idlest_stats` than 6.1.192.
+    pub const V6_6: WakeRules = WakeRules {
+        energy: EnergyAware::ByBoostedFrequency,
+        core_threads: CoreThreads::Allowed,
+        previous_sibling: PreviousSibling::Any,
+        idlest_stats: IdlestStats::AllCpus,
+        ..WakeRules::V6_1
+    };
+
+    pub const V6_12: WakeRules = WakeRules {
+        cluster_scan: ClusterScan::ClusterFirst,
+        energy: EnergyAware::ByPerformance,
+        core_threads: CoreThreads::AllowedOfDomain,
+        previous_sibling: PreviousSibling::OfDomain,
+        idlest_stats: IdlestStats::AllowedCpus,
+        ..WakeRules::V6_6
+    };
 
     pub const V7_2: WakeRules = WakeRules {
         asym_idle: AsymIdle::WholeCores,

@@ -270,8 +270,12 @@ impl<A: Arch> Sched<A> {
             return false;
         }
         let differ = self.domains[env.sd].flags.has(SdFlags::SD_ASYM_CPUCAPACITY);
-        if self.kernel.balance.asym_compare == AsymCompare::LocalGroup {
-            return self.pick_busiest_beside_local_group(sds, sg, sgs, differ);
+        match self.kernel.balance.asym_compare {
+            AsymCompare::LocalGroup => return self.pick_busiest_beside_local_group(sds, sg, sgs, differ),
+            AsymCompare::PullingCpuWithinType | AsymCompare::MisfitsFirst => {
+                return self.pick_busiest_beside_pulling_cpu(env, sds, sg, sgs, differ);
+            }
+            AsymCompare::PullingCpu => {}
         }
         if differ && self.is_beyond_help(env, sds, sg, sgs) {
             return false;
@@ -326,6 +330,25 @@ impl<A: Arch> Sched<A> {
         }
         let slower_here = here.is_some_and(|here| smaller(here.min_capacity, capacities(sg).min_capacity));
         !(differ && sgs.group_type <= GroupType::FullyBusy && slower_here)
+    }
+
+    /// The same under [`AsymCompare::PullingCpuWithinType`] and [`AsymCompare::MisfitsFirst`].
+    fn pick_busiest_beside_pulling_cpu(
+        &self,
+        env: &LbEnv,
+        sds: &SdLbStats,
+        sg: SgId,
+        sgs: &SgLbStats,
+        differ: bool,
+    ) -> bool {
+        let misfit = sgs.group_type == GroupType::MisfitTask;
+        if misfit && self.is_beyond_help(env, sds, sg, sgs) {
+            return false;
+        }
+        if sgs.group_type != sds.busiest_stat.group_type || !self.is_busier(sds, sg, sgs) {
+            return sgs.group_type > sds.busiest_stat.group_type;
+        }
+        misfit || !(differ && self.is_beyond_help(env, sds, sg, sgs))
     }
 
     /// update_sd_pick_busiest() where capacities differ: whether the group's tasks would be no better off on `dst_cpu`.

@@ -41,7 +41,7 @@ behaviour! {
     pub enum MisfitStatus = "balance.misfit_status" {
         WhereHelpful = "where-helpful", since "v5.3", commit "",
             "those on a CPU that is not the biggest of the root domain, or lost capacity (after v5.0, by v5.3); of equal groups the \
-             last";
+             last, as of those of equal rank (SD_ASYM_PACKING)";
         AnyMisfit = "any-misfit", since "v6.10", commit "22d5607400c6",
             "every one: a task on the biggest CPU it may use is no misfit; of equal groups the first";
     }
@@ -73,9 +73,14 @@ behaviour! {
         LocalGroup = "local-group", since "v5.5", commit "0b0695f2b34a",
             "groups with the local one, by a quarter, and only within a type; queues with the pulling CPU; where energy counts and \
              nothing is overutilized, misfits do not";
-        PullingCpu = "pulling-cpu", since "v6.1", commit "",
-            "both with the pulling CPU, by 5%, across types; misfits move to CPUs of idle cores, whatever energy says (after v5.10, by \
-             v6.1)";
+        PullingCpuWithinType = "pulling-cpu-within-type", since "v5.13", commit "",
+            "both with the pulling CPU, by 5%, but groups with a task for each CPU only within a type; where energy counts and nothing is \
+             overutilized, misfits do not (after v5.10, by v5.15)";
+        MisfitsFirst = "misfits-first", since "v6.1", commit "",
+            "the same, but misfits move whatever energy says (after v5.15, by v6.6)";
+        PullingCpu = "pulling-cpu", since "v7.2", commit "",
+            "the same, across types, and misfits move to CPUs of idle cores only (after v6.6, by v7.2; also in late releases of v6.1.y and \
+             v6.12.y)";
     }
 }
 
@@ -83,7 +88,7 @@ behaviour! {
     /// Whether a task alone on a CPU that lost capacity makes its group misfit where CPUs do not differ in capacity.
     pub enum ReducedCapacity = "balance.reduced_capacity" {
         Unseen = "unseen", since "v5.5", commit "0b0695f2b34a", "no: only a failed balance may push it away";
-        Misfit = "misfit", since "v6.1", commit "", "yes, for CPUs that idle (after v5.10, by v6.1)";
+        Misfit = "misfit", since "v6.1", commit "", "yes, for CPUs that idle (after v5.15, by v6.1)";
     }
 }
 
@@ -91,7 +96,7 @@ behaviour! {
     /// Whether a queue without fair tasks can be the busiest, by the load of its sleepers.
     pub enum EmptyQueues = "balance.empty_queues" {
         Chosen = "chosen", since "v5.5", commit "0b0695f2b34a", "yes: the balance then fails";
-        Skipped = "skipped", since "v6.1", commit "", "no (after v5.10, by v6.1)";
+        Skipped = "skipped", since "v5.15", commit "", "no (after v5.10, by v5.15)";
     }
 }
 

@@ -12,11 +12,12 @@ behaviour! {
 }
 
 behaviour! {
-    /// Whether newly-idle balancing is given up when a task has come meanwhile.
+    /// When newly-idle balancing is given up, because a task has come meanwhile.
     pub enum NewidleBail = "balance.newidle_bail" {
         BetweenDomains = "between-domains", since "v2.6.7", commit "", "after each domain";
-        BeforeEachSearch = "before-each-search", since "v6.0", commit "792b9f65a568",
-            "before each search too, or when a wakeup is on the way (ttwu_pending)";
+        ForWakeups = "for-wakeups", since "v5.13", commit "e5e678e4fea2",
+            "the same, also when a wakeup is on the way (ttwu_pending); then it does not even begin";
+        BeforeEachSearch = "before-each-search", since "v6.0", commit "792b9f65a568", "the same, and before each search";
     }
 }
 
@@ -25,7 +26,7 @@ behaviour! {
     pub enum NewidleGate = "balance.newidle_gate" {
         MigrationCost = "migration-cost", since "v2.6.31", commit "", "when it expects to idle less than sched_migration_cost";
         DomainCost = "domain-cost", since "v5.16", commit "c5b0a7eefc70",
-            "when it expects to idle less than a search of its lowest domain costs; never for a wakeup on the way";
+            "when it expects to idle less than a search of its lowest domain costs";
     }
 }
 
@@ -102,7 +103,18 @@ behaviour! {
     /// Whether a CPU whose tick stops brings forward when the next balance for such CPUs is due, where kicks say what to do.
     pub enum NohzNews = "balance.nohz_news" {
         Untold = "untold", since "v4.17", commit "", "no: the next balance comes when the last one said";
-        Told = "told", since "v5.15", commit "", "yes, by a kick that has it reckoned anew (NOHZ_NEXT_KICK)";
+        Told = "told", since "v5.16", commit "7fd7a9e0caba", "yes, by a kick that has it reckoned anew (NOHZ_NEXT_KICK)";
+    }
+}
+
+behaviour! {
+    /// Whether a CPU without ticks balances for others while it is told to reschedule (`need_resched()`).
+    ///
+    /// Since v5.8 a kick itself tells so an idle CPU that polls (b2a02fc43a1f), as CPUs do that wait with MWAIT.
+    pub enum KickedResched = "balance.kicked_resched" {
+        Stops = "stops", since "v3.1", commit "", "no: it does not begin, or goes no further";
+        StopsIfBusy = "stops-if-busy", since "v6.13", commit "ff47a0acfcce",
+            "yes, unless it has something to run (begun in any case: ea9cffc0a154); also in late releases of v5.10.y, v6.1.y and v6.12.y";
     }
 }
 
