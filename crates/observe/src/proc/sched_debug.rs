@@ -193,13 +193,21 @@ impl<A: Arch> SchedDebug<'_, A> {
     }
 
     /// The same in v6.6.
+    ///
+    /// Differs: `min_vruntime` is not kept. It is the least vruntime there is, which the kernel's does not follow when an entity is
+    /// placed further back.
     fn virtual_times_and_least(&self, out: &mut Block, cfs: CfsRqId) {
         let q = &self.sched.cfs_rq[cfs];
         let left = self.vruntime_of(q.tasks_timeline.leftmost());
         let right = self.vruntime_of(q.tasks_timeline.last());
+        let running = q.curr.map(|se| &self.sched.se[se]).filter(|se| se.on_rq).map(|se| se.vruntime);
+        let least = match (running, q.tasks_timeline.min_vruntime()) {
+            (Some(curr), Some(waiting)) if (curr.wrapping_sub(waiting) as i64) < 0 => curr,
+            (curr, waiting) => waiting.or(curr).unwrap_or(q.zero_vruntime),
+        };
         out.field("exec_clock", split_ns(q.exec_clock));
         out.field("left_vruntime", SplitNs(left));
-        out.field("min_vruntime", split_ns(q.min_vruntime));
+        out.field("min_vruntime", split_ns(least));
         out.field("avg_vruntime", split_ns(self.sched.shown_avg_vruntime(cfs)));
         out.field("right_vruntime", SplitNs(right));
         out.field("spread", SplitNs(right.wrapping_sub(left)));
