@@ -94,8 +94,7 @@ pub trait Scheduler:
 
     /// The idle loop begins (or stops) to poll its flags word.
     fn set_polling(&mut self, cpu: CpuId, polling: bool);
-    /// The idle task enters an idle state that takes `exit_latency_us` to leave, or (`None`) has left it: cpuidle's `sched_idle_set_state()`. A
-    /// CPU that idles without cpuidle is in no state.
+    /// `sched_idle_set_state()`: the idle task enters a state of cpuidle that takes `exit_latency_us` to leave, or (`None`) has left it.
     fn set_idle_state(&mut self, cpu: CpuId, exit_latency_us: Option<u32>);
     /// The cache-line write of `sched_idle_set_state()`, on the way into the state and out of it.
     fn write_idle_state(&mut self, cpu: CpuId);

@@ -179,6 +179,7 @@ impl<A: Arch> Sched<A> {
             }
             // New-idle balancing drops the lock, so a task of a higher class may have arrived (RETRY_TASK).
             if self.only_fair_tasks(cpu) {
+                self.fair_class_is_empty(cpu);
                 return self.pick_next_task_idle(cpu, prev);
             }
         }

@@ -136,7 +136,7 @@ impl<A: Arch> Sched<A> {
         }
         self.put_prev_task(cpu, prev);
         self.update_idle_core(cpu);
-        self.update_idle_rq_clock_pelt(cpu);
+        self.idle_is_picked(cpu);
         self.rq[cpu].idle.exec_start = self.rq[cpu].clock_task;
         if unlikely(self.schedstat_enabled()) {
             self.write_rq_counts(cpu);

@@ -29,8 +29,8 @@ pub(crate) use arithmetic::{Arithmetic, Released, Step, in_arithmetic, with_arit
 pub(crate) use clock::is_full_scale;
 use clock::queue_clock;
 pub use rules::{
-    BlockedNews, FrequencyInvariance, LoadRules, MigrateLag, MigrationDetach, NewTaskAttach, NewTaskUtil, OfflineLoad,
-    OtherClasses, TgLoadAvg,
+    BlockedNews, FrequencyInvariance, LoadRules, LostIdle, MigrateLag, MigrationDetach, NewTaskAttach, NewTaskUtil,
+    OfflineLoad, OtherClasses, TgLoadAvg,
 };
 
 use crate::access::LevelLines;

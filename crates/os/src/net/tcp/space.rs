@@ -266,11 +266,11 @@ mod tests {
 
     #[test]
     fn v6_6_offers_a_quarter_until_the_buffer_grows() {
-        // 65 of 256 parts of 100000.
+        // 65 of 256 parts of twice 100000.
         let mut set = sock(&NetRules::V6_6, Some(100_000));
-        assert_eq!((set.tcp_full_space(), set.window_clamp), (25_390, 25_390));
+        assert_eq!((set.tcp_full_space(), set.window_clamp), (50_781, 50_781));
         set.measure_scaling_ratio(&segment(60_000, 80_000));
-        assert_eq!((set.tcp_full_space(), set.window_clamp), (75_000, 25_390));
+        assert_eq!((set.tcp_full_space(), set.window_clamp), (150_000, 50_781));
         // One whose size nobody set begins with 128 KiB, and grows for what was read beyond that window, in shares of the measured.
         let mut own = sock(&NetRules::V6_6, None);
         assert_eq!(own.window_clamp, 33_280);

@@ -1,13 +1,13 @@
 //! The clock by which load averages age: it advances with the CPU's speed, and stands still while a queue is throttled.
 
-use super::{FrequencyInvariance, MigrateLag};
+use super::{FrequencyInvariance, LostIdle, MigrateLag};
 use crate::access::Path;
 use crate::arch::Arch;
 use crate::core::{Boot, Sched};
 use crate::cpu_topology::SCHED_CAPACITY_SCALE;
 use crate::pelt::{self, Pelt, Scale, load_avg_is_decayed};
 use crate::sched::*;
-use units::CpuId;
+use units::{CpuId, unlikely};
 
 /// Whether nothing scales the averages on a machine booted like this: every CPU has full capacity, and none reports a
 /// frequency below the highest.
@@ -86,9 +86,25 @@ impl<A: Arch> Sched<A> {
         pelt::__update_load_avg_blocked_se(self.kernel.pelt, now, scale, &mut self.se[se].avg, load);
     }
 
+    /// The end of pick_next_task_fair() on the fast path of pick_next_task(): nothing is left.
+    #[inline]
+    pub(crate) fn fair_class_is_empty(&mut self, cpu: CpuId) {
+        if unlikely(self.kernel.load.lost_idle == LostIdle::AfterFair) {
+            self.update_idle_rq_clock_pelt(cpu);
+        }
+    }
+
+    /// The part of set_next_task_idle() for load tracking.
+    #[inline]
+    pub(crate) fn idle_is_picked(&mut self, cpu: CpuId) {
+        if self.kernel.load.lost_idle == LostIdle::Always {
+            self.update_idle_rq_clock_pelt(cpu);
+        }
+    }
+
     /// pelt.h: update_idle_rq_clock_pelt(). The CPU goes idle: its clock catches up with real time.
     #[inline]
-    pub(crate) fn update_idle_rq_clock_pelt(&mut self, cpu: CpuId) {
+    fn update_idle_rq_clock_pelt(&mut self, cpu: CpuId) {
         if self.kernel.pelt == Pelt::RunnableAvg {
             let cfs = self.cfs_rq[self.rq[cpu].cfs].avg.util_sum;
             let rq = &mut self.rq[cpu];

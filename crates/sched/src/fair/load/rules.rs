@@ -84,6 +84,17 @@ behaviour! {
 }
 
 behaviour! {
+    /// When the clock of load tracking notes that a CPU goes idle, and how much idle time was lost to slowness ([`Pelt::RunnableAvg`]).
+    ///
+    /// [`Pelt::RunnableAvg`]: crate::pelt::Pelt::RunnableAvg
+    pub enum LostIdle = "load.lost_idle" {
+        AfterFair = "after-fair", since "v5.4", commit "",
+            "when the fair class had nothing left to run, not when a task of a higher class leaves an empty CPU";
+        Always = "always", since "v6.18", commit "17e3e88ed0b6", "always; also in late releases of v5.10.y, v6.1.y and v6.12.y";
+    }
+}
+
+behaviour! {
     /// How load leaves a queue with a task that load balancing moves.
     pub enum MigrationDetach = "entity.migration_detach" {
         Removed = "removed", since "v4.3", commit "9d89c257dfb9",
@@ -111,6 +122,7 @@ pub struct LoadRules {
     pub blocked_news: BlockedNews,
     pub other_classes: OtherClasses,
     pub frequency: FrequencyInvariance,
+    pub lost_idle: LostIdle,
 }
 
 impl LoadRules {
@@ -129,6 +141,7 @@ impl LoadRules {
         blocked_news: BlockedNews::Untold,
         other_classes: OtherClasses::RtAvg,
         frequency: FrequencyInvariance::Unknown,
+        lost_idle: LostIdle::AfterFair,
     };
 
     /// v4.15 and v4.16.
@@ -140,7 +153,7 @@ impl LoadRules {
         ..LoadRules::V4_5
     };
 
-    /// As in 5.10.262, which is newer in `leaf_list`, `util_est`, `sum_floor` and `blocked_news` than v5.10 itself.
+    /// As in 5.10.262, which is newer in `leaf_list`, `util_est`, `sum_floor`, `blocked_news` and `lost_idle` than v5.10 itself.
     pub const V5_10: LoadRules = LoadRules {
         leaf_list: LeafList::Propagated,
         util_est: UtilEstimate::EnqueuedAndEwma,
@@ -148,6 +161,7 @@ impl LoadRules {
         group_shares: GroupShares::LoadAverageAlone,
         other_classes: OtherClasses::Pelt,
         frequency: FrequencyInvariance::ToldByIntel,
+        lost_idle: LostIdle::Always,
         ..LoadRules::V4_15
     };
 
@@ -162,9 +176,10 @@ impl LoadRules {
     };
 
     /// As in 6.6.17.
-    pub const V6_6: LoadRules = LoadRules::V6_1;
+    pub const V6_6: LoadRules = LoadRules { lost_idle: LostIdle::AfterFair, ..LoadRules::V6_1 };
 
     pub const V6_12: LoadRules = LoadRules {
+        lost_idle: LostIdle::Always,
         group_shares: GroupShares::LoadAverageOfBusy,
         util_est: UtilEstimate::Ewma,
         new_task_util: NewTaskUtil::ShownWeight,

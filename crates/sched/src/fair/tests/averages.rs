@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::layout::{TaskGroupField, TgLoadAvgLine};
+use crate::versions::V5_10;
 
 #[test]
 fn a_new_task_is_heavy_and_in_old_kernels_a_full_cpu() {
@@ -256,5 +257,25 @@ fn a_group_is_told_once_a_millisecond_of_a_clock_or_of_the_queues() {
         s.update_rq_clock(CPU0);
         s.update_tg_load_avg(cfs);
         assert_ne!(s.tg[group].load_avg, before, "{value}");
+    }
+}
+
+#[test]
+fn what_an_empty_cpu_has_lost_is_noted_when_a_real_time_task_leaves_it_since_v6_18() {
+    for (kernel, noted) in [(V5_10, true), (V6_1, true), (V6_6, false), (V6_12, true)] {
+        for fifo in [true, false] {
+            let mut s = machine(kernel, 1);
+            let p = s.runner(CPU0);
+            if fifo {
+                assert_eq!(s.sched_setscheduler(p, Policy::Fifo, 10), Ok(()));
+            }
+            // Its clock lags behind by a millisecond, and utilization says that it never idles.
+            let clock = &mut s.rq[CPU0].clock_pelt;
+            clock.clock_pelt = clock.clock_pelt.wrapping_sub(MS);
+            let cfs = s.rq[CPU0].cfs;
+            s.cfs_rq[cfs].avg.util_sum = 60_000_000;
+            s.sleep(CPU0);
+            assert_eq!(s.rq[CPU0].clock_pelt.lost_idle_time != 0, noted || !fifo, "{}", kernel.name);
+        }
     }
 }
