@@ -42,8 +42,10 @@ behaviour! {
             "no polling while the next timer is more than 20 us away (or C1's residency, if longer); the shorter of both predictions holds";
         Tick = "tick", since "v4.17", commit "554c8aa8ecad",
             "decides about the tick too: it goes on where a short idle is predicted, and who is stopped in a shallow state is not left there";
-        TypicalFirst = "typical-first", since "v6.6", commit "5484e31bbbff",
-            "looks at the next timer only where the typical interval is longer than 15 us";
+        TypicalAlone = "typical-alone", since "v6.6", commit "5484e31bbbff",
+            "looks at the next timer only where the typical interval is longer than 15 us, be the tick stopped or not";
+        TypicalFirst = "typical-first", since "v6.12.y", commit "",
+            "the same, but always while the tick is stopped; a state that stands in for polling must be shallow, and be left within the prediction";
     }
 }
 
@@ -87,7 +89,7 @@ behaviour! {
     /// What the haltpoll governor makes of a limit that it has halved to less than it began with.
     pub enum HaltpollShrink = "idle.haltpoll_shrink" {
         Halves = "halves", since "v5.4", commit "2cffe9f6b96f", "it polls for that long";
-        Resets = "resets", since "v6.9", commit "", "it does not poll until it begins anew";
+        Resets = "resets", since "v6.9", commit "", "it does not poll until it begins anew (after v6.6, by v6.12)";
     }
 }
 
@@ -98,6 +100,9 @@ behaviour! {
             "early, hits and misses by state, and the mean of the last eight idles where most of them were shorter";
         Recent = "recent", since "v5.14", commit "77577558f25d",
             "hits and intercepts by state, and the last nine intercepts apart; the next timer is always looked at";
+        Utilized = "utilized", since "v6.6", commit "",
+            "the same, longer ones than a tick apart, and one state shallower where the CPU has been busy for more than a 64th of late (9ce0f7c4bc64); \
+             the next timer is looked at last, unless the shallowest states are chosen (after v6.1, by v6.6)";
         Intercepts = "intercepts", since "v6.12.y", commit "449914398083",
             "hits and intercepts alone, longer ones than a tick apart; the next timer is looked at where it could matter";
         ShortIdles = "short-idles", since "v7.2", commit "",
@@ -117,8 +122,8 @@ behaviour! {
     /// Whether the tick of an idle CPU stops for which nobody chooses: there is no driver, or one state alone.
     pub enum TickUnchosen = "idle.tick_unchosen" {
         Stops = "stops", since "v3.10", commit "", "yes, unless that state is polling";
-        AfterTick = "after-tick", since "v6.1.y", commit "",
-            "once a tick has ended an idle, and not before (the tree is 6.1.192; v6.12's has it too)";
+        AfterTick = "after-tick", since "v6.12.y", commit "",
+            "once a tick has ended an idle, and not before (the trees are 5.10.262, 6.1.192 and 6.12.117, but not 6.6.17)";
     }
 }
 
@@ -183,12 +188,22 @@ impl IdleRules {
     };
     pub const V6_1: IdleRules =
         IdleRules { menu_rejected: MenuRejected::Forgets, tick_unchosen: TickUnchosen::AfterTick, ..Self::V5_15 };
+    pub const V6_6: IdleRules = IdleRules {
+        menu: MenuRule::TypicalAlone,
+        menu_rejected: MenuRejected::Nothing,
+        teo: TeoRule::Utilized,
+        tick_unchosen: TickUnchosen::Stops,
+        ..Self::V6_1
+    };
+    /// As in 6.12.117, which is newer in `menu`, `menu_iowait`, `menu_rejected`, `teo` and `tick_unchosen` than v6.12 itself.
     pub const V6_12: IdleRules = IdleRules {
         menu: MenuRule::TypicalFirst,
         menu_iowait: MenuIowait::Ignored,
+        menu_rejected: MenuRejected::Forgets,
         haltpoll_shrink: HaltpollShrink::Resets,
         teo: TeoRule::Intercepts,
-        ..Self::V6_1
+        tick_unchosen: TickUnchosen::AfterTick,
+        ..Self::V6_6
     };
 
     pub const V7_2: IdleRules = IdleRules {
@@ -266,6 +281,8 @@ pub struct Outlook {
     pub tick_stopped: bool,
     /// Tasks that wait for devices and last ran here.
     pub nr_iowaiters: u32,
+    /// The CPU has been busy for more than a 64th of its capacity of late; told only to who asks ([`TeoRule::Utilized`]).
+    pub utilized: bool,
 }
 
 /// What a governor answers.
@@ -361,6 +378,7 @@ impl Cpuidle {
             PerGovernor::Teo(teo) => match self.rules.teo {
                 TeoRule::Hits => teo.teo_select_hits(&self.table, usage, outlook),
                 TeoRule::Recent => teo.teo_select_recent(&self.table, usage, outlook),
+                TeoRule::Utilized => teo.teo_select_utilized(&self.table, usage, outlook),
                 TeoRule::Intercepts => teo.teo_select_intercepts(&self.table, usage, outlook),
                 TeoRule::ShortIdles => teo.teo_select_short_idles(&self.table, usage, outlook),
             },

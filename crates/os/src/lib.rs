@@ -90,12 +90,8 @@ impl OsRules {
     };
     pub const V5_15: OsRules = OsRules { net: NetRules::V5_15, pi: PiRules::V5_15, ..OsRules::V5_10 };
     pub const V6_1: OsRules = OsRules { net: NetRules::V6_1, ..OsRules::V5_15 };
-    pub const V6_12: OsRules = OsRules {
-        slots: PipeSlots::MutexAgain,
-        net: NetRules::V6_12,
-        unbound: workqueue::UnboundPods::Cache,
-        ..OsRules::V6_1
-    };
+    pub const V6_6: OsRules = OsRules { net: NetRules::V6_6, unbound: workqueue::UnboundPods::Cache, ..OsRules::V6_1 };
+    pub const V6_12: OsRules = OsRules { slots: PipeSlots::MutexAgain, net: NetRules::V6_12, ..OsRules::V6_6 };
 
     pub const V7_2: OsRules = OsRules {
         room: PipeRoom::Drained,

@@ -47,7 +47,8 @@ impl AutogroupRules {
     /// 5.15.135 as its own configuration has it, not Debian's.
     pub const V5_15: AutogroupRules = AutogroupRules { default: AutogroupDefault::On, ..AutogroupRules::V5_10 };
     pub const V6_1: AutogroupRules = AutogroupRules::V5_10;
-    pub const V6_12: AutogroupRules = AutogroupRules { default: AutogroupDefault::On, ..AutogroupRules::V6_1 };
+    pub const V6_6: AutogroupRules = AutogroupRules { default: AutogroupDefault::On, ..AutogroupRules::V6_1 };
+    pub const V6_12: AutogroupRules = AutogroupRules { ..AutogroupRules::V6_6 };
 
     pub const V7_2: AutogroupRules = AutogroupRules { ..AutogroupRules::V6_12 };
 }

@@ -62,7 +62,8 @@ impl CpufreqRules {
 
     pub const V5_15: CpufreqRules = CpufreqRules { schedutil: Schedutil::PerfTold, ..CpufreqRules::V5_10 };
     pub const V6_1: CpufreqRules = CpufreqRules { schedutil: Schedutil::EffectiveUtil, ..CpufreqRules::V5_15 };
-    pub const V6_12: CpufreqRules = CpufreqRules { schedutil: Schedutil::EffectivePerf, ..CpufreqRules::V6_1 };
+    pub const V6_6: CpufreqRules = CpufreqRules { schedutil: Schedutil::BoostedUtil, ..CpufreqRules::V6_1 };
+    pub const V6_12: CpufreqRules = CpufreqRules { schedutil: Schedutil::EffectivePerf, ..CpufreqRules::V6_6 };
 
     pub const V7_2: CpufreqRules = CpufreqRules { ..CpufreqRules::V6_12 };
 }

@@ -29,8 +29,9 @@ behaviour! {
             "the same, with the boost within the clamps (after v5.10, by v5.15); drivers that set performance are told it instead of a frequency";
         EffectiveUtil = "effective-util", since "v6.1", commit "",
             "the same, and a busy CPU that is clamped, or whose limits have changed, may slow down (after v5.15, by v6.1)";
+        BoostedUtil = "boosted-util", since "v6.5", commit "7d0583cf9ec7", "the same, and what tasks wait for if that is more";
         EffectivePerf = "effective-perf", since "v6.8", commit "9c0b4bb7f630",
-            "the same and what tasks wait for, with a quarter more before the clamps, which then bound it";
+            "the same, with a quarter more before the clamps, which then bound it";
     }
 }
 
@@ -147,7 +148,11 @@ impl<A: Arch> Sched<A> {
                 let sg_cpu = &mut sugov.cpus[cpu];
                 self.sugov_update_single_by_flags(policy, sg_cpu, cpu, time, flags, idle_calls[cpu]);
             }
-            Schedutil::ByFrequency | Schedutil::PerfTold | Schedutil::EffectiveUtil | Schedutil::EffectivePerf
+            Schedutil::ByFrequency
+            | Schedutil::PerfTold
+            | Schedutil::EffectiveUtil
+            | Schedutil::BoostedUtil
+            | Schedutil::EffectivePerf
                 if shared =>
             {
                 self.sugov_update_shared(policy, &mut sugov.cpus, cpu, time, flags);
@@ -156,7 +161,7 @@ impl<A: Arch> Sched<A> {
                 let sg_cpu = &mut sugov.cpus[cpu];
                 self.sugov_update_single_freq(policy, sg_cpu, cpu, time, flags, idle_calls[cpu]);
             }
-            Schedutil::PerfTold | Schedutil::EffectiveUtil | Schedutil::EffectivePerf => {
+            Schedutil::PerfTold | Schedutil::EffectiveUtil | Schedutil::BoostedUtil | Schedutil::EffectivePerf => {
                 let sg_cpu = &mut sugov.cpus[cpu];
                 if policy.policy.fast_switch && policy.policy.adjust_perf && self.arch_scale_freq_invariant() {
                     self.sugov_update_single_perf(policy, sg_cpu, cpu, time, flags, idle_calls[cpu]);
@@ -199,7 +204,7 @@ impl<A: Arch> Sched<A> {
         let base = u64::from(if invariant { policy.cpuinfo_max_freq } else { policy.cur });
         let freq = match self.kernel.cpufreq.schedutil {
             Schedutil::RtDlMax | Schedutil::RtMax | Schedutil::ByFrequency => (base + (base >> 2)) * util / max,
-            Schedutil::PerfTold | Schedutil::EffectiveUtil => base * map_util_perf(util) / max,
+            Schedutil::PerfTold | Schedutil::EffectiveUtil | Schedutil::BoostedUtil => base * map_util_perf(util) / max,
             // The utilization contains the quarter of headroom; if it is relative to the current frequency, another is
             // added.
             Schedutil::EffectivePerf if invariant => base * util / max,
@@ -425,9 +430,12 @@ impl<A: Arch> Sched<A> {
             | Schedutil::RtMax
             | Schedutil::ByFrequency
             | Schedutil::PerfTold
-            | Schedutil::EffectiveUtil => {
+            | Schedutil::EffectiveUtil
+            | Schedutil::BoostedUtil => {
                 sg_cpu.bw_min = self.cpu_bw_dl(cpu);
-                let util = self.frequency_util(cpu, self.cpu_util_cfs(cpu), None);
+                let boosted = self.kernel.cpufreq.schedutil == Schedutil::BoostedUtil;
+                let util_cfs = if boosted { self.cpu_util_cfs_boost(cpu) } else { self.cpu_util_cfs(cpu) };
+                let util = self.frequency_util(cpu, util_cfs, None);
                 sg_cpu.util = (util + sg_cpu.bw_min).min(max_cap);
                 let boost = self.sugov_iowait_apply(sg_cpu, time, max_cap);
                 if boost != 0 {

@@ -68,6 +68,7 @@ features! {
     PICK_BUDDY: "the next buddy is picked as long as it is eligible";
     DELAY_DEQUEUE: "a sleeper with negative lag stays queued until it has made up for it";
     DELAY_ZERO: "a delayed sleeper's lag is cut to zero when it is dequeued or woken";
+    HZ_BW: "a single task whose group has a quota keeps the tick of its nohz_full= CPU";
     PARANOID_AVG: "weights are halved in a queue's average vruntime whenever its sums would overflow";
 }
 

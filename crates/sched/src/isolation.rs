@@ -13,6 +13,7 @@ use crate::access::Path;
 use crate::arch::Arch;
 use crate::behaviour;
 use crate::core::Sched;
+use crate::features::Feature;
 use crate::hrtimer::SchedTimer;
 use crate::sched::{Policy, SchedClass, TaskId};
 use crate::trace::Ipi;
@@ -25,8 +26,10 @@ behaviour! {
             "a second task, unless what runs is SCHED_FIFO, or SCHED_RR alone at its priority; looked at when an interrupt ends";
         ByClasses = "by-classes", since "v4.6", commit "76d92ac305f2",
             "a deadline task, a second SCHED_RR one, or without real-time tasks a second one; a dependency that is kept";
-        AndBandwidth = "and-bandwidth", since "v6.6", commit "88c56cfeaec4",
-            "the same, fair tasks counted alone, and a single one whose group has a quota";
+        OrBandwidth = "or-bandwidth", since "v6.6", commit "88c56cfeaec4",
+            "the same, and a single task whose group has a quota, unless HZ_BW is off";
+        AndBandwidth = "and-bandwidth", since "v6.12", commit "",
+            "the same, whatever the features, and fair tasks counted alone (after v6.6, by v6.12)";
     }
 }
 
@@ -135,7 +138,9 @@ impl IsolationRules {
 
     pub const V6_1: IsolationRules = IsolationRules::V5_15;
 
-    pub const V6_12: IsolationRules = IsolationRules { can_stop: CanStopTick::AndBandwidth, ..IsolationRules::V6_1 };
+    pub const V6_6: IsolationRules = IsolationRules { can_stop: CanStopTick::OrBandwidth, ..IsolationRules::V6_1 };
+
+    pub const V6_12: IsolationRules = IsolationRules { can_stop: CanStopTick::AndBandwidth, ..IsolationRules::V6_6 };
 
     pub const V7_2: IsolationRules = IsolationRules {
         any_housekeeper: AnyHousekeeper::NearestInTurn,
@@ -291,6 +296,7 @@ impl<A: Arch> Sched<A> {
         }
         match self.kernel.isolation.can_stop {
             CanStopTick::AndBandwidth => self.cfs_h_nr_running(cpu) <= 1 && !self.needs_bandwidth_check(cpu),
+            CanStopTick::OrBandwidth => rq.nr_running <= 1 && !self.needs_bandwidth_check(cpu),
             CanStopTick::ByClasses | CanStopTick::ByPolicy => rq.nr_running <= 1,
         }
     }
@@ -302,9 +308,14 @@ impl<A: Arch> Sched<A> {
         self.task[curr].sched_class == SchedClass::Fair && self.cfs_task_bw_constrained(curr)
     }
 
-    /// fair.c: cfs_task_bw_constrained().
+    /// fair.c: cfs_task_bw_constrained(), where the kernel asks that.
     fn cfs_task_bw_constrained(&self, p: TaskId) -> bool {
-        self.cfs_bandwidth_used() && self.task_has_quota(p)
+        let asks = match self.kernel.isolation.can_stop {
+            CanStopTick::ByPolicy | CanStopTick::ByClasses => false,
+            CanStopTick::OrBandwidth => self.sched_feat(Feature::HZ_BW),
+            CanStopTick::AndBandwidth => true,
+        };
+        asks && self.cfs_bandwidth_used() && self.task_has_quota(p)
     }
 
     /// sched.h: sched_update_tick_dependency(). `cpu` had `prev_nr` tasks before.
@@ -345,11 +356,7 @@ impl<A: Arch> Sched<A> {
     /// fair.c: sched_fair_update_stop_tick(). A fair task was picked.
     #[inline]
     pub(crate) fn sched_fair_update_stop_tick(&mut self, cpu: CpuId, p: TaskId) {
-        if self.tick_nohz_full_cpu(cpu)
-            && self.kernel.isolation.can_stop == CanStopTick::AndBandwidth
-            && self.rq[cpu].nr_running == 1
-            && self.cfs_task_bw_constrained(p)
-        {
+        if self.tick_nohz_full_cpu(cpu) && self.rq[cpu].nr_running == 1 && self.cfs_task_bw_constrained(p) {
             self.set_tick_dependency(cpu, true);
         }
     }
@@ -364,7 +371,7 @@ impl<A: Arch> Sched<A> {
     pub(crate) fn tick_nohz_full_update_tick(&mut self, cpu: CpuId) -> FullTick {
         let can_stop = match self.kernel.isolation.can_stop {
             CanStopTick::ByPolicy => self.sched_can_stop_tick(cpu),
-            CanStopTick::ByClasses | CanStopTick::AndBandwidth => !self.isolation.dep[cpu],
+            CanStopTick::ByClasses | CanStopTick::OrBandwidth | CanStopTick::AndBandwidth => !self.isolation.dep[cpu],
         };
         let stopped = self.rq[cpu].tick_stopped;
         if !can_stop {
@@ -444,5 +451,37 @@ impl<A: Arch> Sched<A> {
     /// Whether `cpu` keeps the time, which one CPU must do while others run without ticks; tick_nohz_cpu_down() checks this.
     pub(crate) fn keeps_time(&self, cpu: CpuId) -> bool {
         self.isolation.enabled && cpu == CpuId(0)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::core::TaskInit;
+    use crate::core::cfs_quota::Quota;
+    use crate::sched::ROOT_TASK_GROUP;
+    use crate::scheduler::Scheduler;
+    use crate::testing::{machine, task_in};
+    use crate::versions::{Kernel, V6_1, V6_6, V6_12};
+
+    #[test]
+    fn a_quota_needs_the_tick_since_v6_6_where_a_feature_can_spare_it() {
+        let spared = |kernel: Kernel, off: bool| {
+            let mut s = machine(kernel, 2);
+            s.tick_nohz_full_setup(&CpuMask::single(CpuId(1)));
+            let tg = s.sched_create_group(ROOT_TASK_GROUP, "limited", 1024);
+            let limits = Quota { period: 100_000_000, quota: 10_000_000, burst: 0 };
+            s.tg_set_cfs_bandwidth(tg, limits).expect("limits within bounds");
+            if off {
+                s.sched_feat_set(Feature::HZ_BW, false).expect("this kernel has it");
+            }
+            let init = TaskInit { cpus_allowed: Some(CpuMask::single(CpuId(1))), ..task_in(tg, "hog") };
+            let p = s.fork(CpuId(0), init).expect("it may begin");
+            Scheduler::wake_up_new_task(&mut s, CpuId(0), p);
+            assert_eq!(Scheduler::schedule(&mut s, CpuId(1), false), Some(p));
+            s.may_stop_tick(CpuId(1))
+        };
+        assert_eq!([V6_1, V6_6, V6_12].map(|kernel| spared(kernel, false)), [true, false, false]);
+        assert!(spared(V6_6, true));
     }
 }

@@ -40,9 +40,11 @@ behaviour! {
         AtSwitch = "at-switch", since "v5.13", commit "",
             "the same, and all for CPUs (not of the whole system); a sleep is accounted for by the switch, where both tasks' groups \
              are alike once; the clock is read once for all groups";
-        PerGroupClock = "per-group-clock", since "v6.1", commit "",
-            "the same, but each group reads the clock, and whoever is moved leaves nothing behind (after v5.15, by v6.1)";
-        PerChangeClock = "per-change-clock", since "v6.12.y", commit "570c8efd5eb7", "the clock is read once for all groups";
+        /// The clock is read once in v5.13 (df77430639c9) to v6.11 and, in another way (570c8efd5eb7), in late releases of v6.12.y and after.
+        PerChangeClock = "per-change-clock", since "v6.1", commit "",
+            "the same, and whoever is moved leaves nothing behind (after v5.15, by v6.1)";
+        PerGroupClock = "per-group-clock", since "v6.12", commit "3840cbe24cf0",
+            "the same, but each group reads the clock; also in late releases of v6.1.y, and no more in those of v6.12.y";
     }
 }
 

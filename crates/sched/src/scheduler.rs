@@ -5,7 +5,7 @@ use crate::arch::Arch;
 use crate::attr::SchedAttr;
 use crate::autogroup::Session;
 use crate::core::cgroup::GroupFile;
-use crate::core::{LazilyPreempted, Sched, TaskInit};
+use crate::core::{LazilyPreempted, Sched, TaskInit, ToldToGovernors};
 use crate::cpufreq_schedutil::thread::CpufreqThreads;
 use crate::errno::Answer;
 use crate::fair::balance::NohzBalance;
@@ -27,7 +27,15 @@ use units::{CpuId, CpuMask, Ns, unlikely};
 
 /// A scheduler. `cpu` is always the CPU that executes the call; the call's cost is charged to that CPU's clock.
 pub trait Scheduler:
-    CpufreqThreads + Foresee + LeavesToOthers + AsksStopper + TaskWork + TaskCacheWork + LazilyPreempted + ProgramsClock
+    CpufreqThreads
+    + ToldToGovernors
+    + Foresee
+    + LeavesToOthers
+    + AsksStopper
+    + TaskWork
+    + TaskCacheWork
+    + LazilyPreempted
+    + ProgramsClock
 {
     type Arch: Arch;
 
@@ -86,8 +94,7 @@ pub trait Scheduler:
 
     /// The idle loop begins (or stops) to poll its flags word.
     fn set_polling(&mut self, cpu: CpuId, polling: bool);
-    /// The idle task enters an idle state that takes `exit_latency_us` to leave, or (`None`) has left it: cpuidle's `sched_idle_set_state()`. A
-    /// CPU that idles without cpuidle is in no state.
+    /// `sched_idle_set_state()`: the idle task enters a state of cpuidle that takes `exit_latency_us` to leave, or (`None`) has left it.
     fn set_idle_state(&mut self, cpu: CpuId, exit_latency_us: Option<u32>);
     /// The cache-line write of `sched_idle_set_state()`, on the way into the state and out of it.
     fn write_idle_state(&mut self, cpu: CpuId);
@@ -96,8 +103,6 @@ pub trait Scheduler:
     fn tick_nohz_idle_stop(&mut self, cpu: CpuId, stops: bool);
     fn tick_nohz_idle_restart(&mut self, cpu: CpuId) -> bool;
 
-    /// core.c: nr_iowait_cpu(). How many tasks sleep for a device and last ran on `cpu`.
-    fn nr_iowait_cpu(&self, cpu: CpuId) -> u32;
     /// The CPU time that the running task of `cpu` has had so far, in user mode and in the kernel.
     fn task_sched_runtime(&self, cpu: CpuId) -> Ns;
 
@@ -376,11 +381,6 @@ impl<A: Arch> Scheduler for Sched<A> {
         self.rq[cpu].tick_stopped = false;
         self.tick_nohz_idle_exit(cpu);
         true
-    }
-
-    #[inline]
-    fn nr_iowait_cpu(&self, cpu: CpuId) -> u32 {
-        self.rq[cpu].nr_iowait
     }
 
     fn task_sched_runtime(&self, cpu: CpuId) -> Ns {

@@ -8,7 +8,7 @@ use crate::core::class::OldPrio;
 use crate::core::pi::dl_prio;
 use crate::deadline::bandwidth::BandwidthTracking;
 use crate::errno::{Answer, Errno, Refusal};
-use crate::fair::rules::Pick;
+use crate::fair::rules::{Pick, SliceOf};
 use crate::load_weight::set_load_weight;
 use crate::sched::*;
 use crate::versions::{ClockUpdate, Kernel};
@@ -417,7 +417,7 @@ impl<A: Arch> Sched<A> {
 
     /// Whether a fair task may ask for a slice of its own (sched_runtime, v6.12).
     fn has_custom_slices(&self) -> bool {
-        self.kernel.entity.pick == Pick::Eevdf
+        self.kernel.entity.slice_of == SliceOf::Task && self.kernel.entity.pick == Pick::Eevdf
     }
 
     /// syscalls.c: __setscheduler_params(), for a task that is off its queue.

@@ -1,5 +1,5 @@
 //! kernel/sysctl.c and sched/debug.c: the scheduler's run-time tunables: default, unit and meaning in one line each. The kernel
-//! version decides which exist, and under what name ([`V4`], [`V4_10`], [`V5_10`], [`V5_15`], [`V6_1`], [`V6_12`], [`V7_2`], [`V7_3`]): until v5.12 they are
+//! version decides which exist, and under what name ([`V4`], [`V4_10`], [`V5_10`], [`V5_15`], [`V6_1`], [`V6_6`], [`V6_12`], [`V7_2`], [`V7_3`]): until v5.12 they are
 //! sysctls, later most of them are files below `/sys/kernel/debug`.
 //!
 //! Absent: `sched_tunable_scaling`; the factor stays the logarithmic one.
@@ -78,7 +78,7 @@ tunables! {
     sched_min_granularity: default 750000, 100000..=1000000000 "ns", Cpus, "shortest slice";
     sched_idle_min_granularity: default 750000, 100000..=1000000000 "ns", None, "shortest slice of an idle entity beside others";
     sched_wakeup_granularity: default 1000000, 0..=1000000000 "ns", Cpus, "lead a woken task needs to preempt";
-    sched_base_slice: default 700000, 100000..=1000000000 "ns", Cpus, "slice of a task that asks for none";
+    sched_base_slice: default 700000, 100000..=1000000000 "ns", Cpus, "slice of a task that asks for none; v6.6: 750000";
     sched_migration_cost: default 500000, 0..=1000000000 "ns", None, "a task that ran this recently is cache hot";
     sched_nr_migrate: default 32, 1..=1000000 "tasks", None, "most tasks one balancing pass moves";
     sched_cfs_bandwidth_slice: default 5000, 1..=1000000 "us", None, "runtime that a queue takes from its group at once";
@@ -115,12 +115,6 @@ impl Sysctl {
     /// The same on a kernel with so many ticks per second, on which some defaults depend.
     pub fn at_hz(self, hz: u32) -> Sysctl {
         Sysctl { llc_epoch_period: u64::from(hz / 100), ..self }
-    }
-
-    /// fair.c: normalized_sysctl_sched_base_slice, in ns: the default on a machine with one CPU. Writing `base_slice_ns` does not
-    /// change it; only a change of the scaling would (sched_update_scaling()).
-    pub fn normalized_sched_base_slice() -> u64 {
-        Tunable::sched_base_slice.row().default
     }
 
     /// The reason why the kernel refuses a combination of values: what would be right.
@@ -241,6 +235,35 @@ pub const V6_1: TunableNames = &[
     ("sched/min_granularity_ns", Tunable::sched_min_granularity),
     ("sched/idle_min_granularity_ns", Tunable::sched_idle_min_granularity),
     ("sched/wakeup_granularity_ns", Tunable::sched_wakeup_granularity),
+    ("sched/migration_cost_ns", Tunable::sched_migration_cost),
+    ("sched/nr_migrate", Tunable::sched_nr_migrate),
+    ("kernel.sched_child_runs_first", Tunable::sched_child_runs_first),
+    ("kernel.sched_cfs_bandwidth_slice_us", Tunable::sched_cfs_bandwidth_slice),
+    ("kernel.sched_energy_aware", Tunable::sched_energy_aware),
+    ("kernel.sched_itmt_enabled", Tunable::sched_itmt_enabled),
+    ("kernel.sched_util_clamp_min", Tunable::sched_uclamp_util_min),
+    ("kernel.sched_util_clamp_max", Tunable::sched_uclamp_util_max),
+    ("kernel.sched_util_clamp_min_rt_default", Tunable::sched_uclamp_util_min_rt_default),
+    ("kernel.sched_autogroup_enabled", Tunable::sched_autogroup_enabled),
+    ("kernel.sched_rt_period_us", Tunable::sched_rt_period),
+    ("kernel.sched_rt_runtime_us", Tunable::sched_rt_runtime),
+    ("kernel.sched_rr_timeslice_ms", Tunable::sched_rr_timeslice),
+    ("kernel.sched_deadline_period_max_us", Tunable::sched_dl_period_max),
+    ("kernel.sched_deadline_period_min_us", Tunable::sched_dl_period_min),
+    ("kernel.sched_schedstats", Tunable::sched_schedstats),
+    ("kernel.latencytop", Tunable::latencytop),
+    ("kernel.numa_balancing", Tunable::numa_balancing),
+    ("sched/numa_balancing/scan_delay_ms", Tunable::numa_balancing_scan_delay),
+    ("sched/numa_balancing/scan_period_min_ms", Tunable::numa_balancing_scan_period_min),
+    ("sched/numa_balancing/scan_period_max_ms", Tunable::numa_balancing_scan_period_max),
+    ("sched/numa_balancing/scan_size_mb", Tunable::numa_balancing_scan_size),
+];
+
+/// sched_init_debug() and the tables of sysctls of v6.6.
+///
+/// Nothing heeds `sched_child_runs_first` any more.
+pub const V6_6: TunableNames = &[
+    ("sched/base_slice_ns", Tunable::sched_base_slice),
     ("sched/migration_cost_ns", Tunable::sched_migration_cost),
     ("sched/nr_migrate", Tunable::sched_nr_migrate),
     ("kernel.sched_child_runs_first", Tunable::sched_child_runs_first),
@@ -396,7 +419,6 @@ mod tests {
             assert_eq!(Sysctl::new(cpus).sched_base_slice, slice);
         }
         assert_eq!(Sysctl::new(8).sched_idle_min_granularity, 750_000);
-        assert_eq!(Sysctl::normalized_sched_base_slice(), 700_000);
     }
 
     #[test]
@@ -428,7 +450,7 @@ mod tests {
 
     #[test]
     fn names_are_unique_within_a_version_even_shortened() {
-        for names in [V4, V4_10, V5_10, V5_15, V6_1, V6_12, V7_2, V7_3] {
+        for names in [V4, V4_10, V5_10, V5_15, V6_1, V6_6, V6_12, V7_2, V7_3] {
             let mut short: Vec<_> = names.iter().map(|(name, _)| short_name(name)).collect();
             short.sort_unstable();
             short.dedup();

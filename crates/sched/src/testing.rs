@@ -134,7 +134,8 @@ pub(crate) fn machine(kernel: Kernel, cpus: usize) -> Sched<Hand> {
 
 /// The same with the CPUs of `topology`.
 pub(crate) fn machine_of(kernel: Kernel, topology: CpuTopology) -> Sched<Hand> {
-    let sysctl = Sysctl::new(topology.nr_cpus);
+    let sched_base_slice = kernel.sysctl(topology.nr_cpus).sched_base_slice;
+    let sysctl = Sysctl { sched_base_slice, ..Sysctl::new(topology.nr_cpus) };
     Sched::new(Hand::at(1_000 * MS), Boot { sysctl, ..Boot::new(kernel, topology, 250) })
 }
 

@@ -3,13 +3,16 @@
 use crate::cpu::Run;
 use crate::engine::Sim;
 use machine::hardware::Hardware;
-use machine::idle::{Choice, FAR_NS, Governor, Outlook, TickStop, Woken};
+use machine::idle::{Choice, FAR_NS, Governor, Outlook, TeoRule, TickStop, Woken};
 use os::paths;
 use sched::access::Path;
 use sched::arch::Arch;
 use sched::scheduler::Scheduler;
 use sched::trace::Event;
 use units::{CpuId, Ps, unlikely};
+
+/// teo.c: UTIL_THRESHOLD_SHIFT: what part of its capacity makes a CPU a busy one.
+const UTIL_THRESHOLD_SHIFT: u32 = 6;
 
 impl<const COSTS: bool, S: Scheduler<Arch = Hardware<COSTS>>> Sim<COSTS, S> {
     fn charge(&mut self, cpu: CpuId, path: Path) {
@@ -103,6 +106,17 @@ impl<const COSTS: bool, S: Scheduler<Arch = Hardware<COSTS>>> Sim<COSTS, S> {
             delta_tick_ns: until(timer.min(this.tick_at)),
             tick_stopped: this.tick_at == Ps::NEVER,
             nr_iowaiters: self.sched.nr_iowait_cpu(cpu),
+            utilized: self.teo_cpu_is_utilized(cpu),
+        }
+    }
+
+    /// teo.c: teo_cpu_is_utilized().
+    fn teo_cpu_is_utilized(&self, cpu: CpuId) -> bool {
+        let rules = self.sched.arch().idle_rules();
+        let asks = rules.governor == Governor::Teo && rules.teo == TeoRule::Utilized;
+        unlikely(asks) && {
+            let (util, max_capacity) = self.sched.sched_cpu_util(cpu);
+            util > max_capacity >> UTIL_THRESHOLD_SHIFT
         }
     }
 

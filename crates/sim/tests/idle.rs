@@ -49,7 +49,7 @@ fn periodic(period: Ns, count: u32) -> Vec<Op> {
 
 #[test]
 fn residencies_are_the_times_between_cpu_idle_events_and_add_up() {
-    for rules in [IdleRules::V4_5, IdleRules::V4_15, IdleRules::V6_1, IdleRules::V6_12] {
+    for rules in [IdleRules::V4_5, IdleRules::V4_15, IdleRules::V6_1, IdleRules::V6_6, IdleRules::V6_12] {
         let trace = IdleTrace::default();
         let mut sim = machine(IrqRules::V4_15, rules, Some(Box::new(trace.clone())));
         for (cpu, us) in [(0, 30), (1, 90), (2, 700), (3, 9_000)] {
@@ -84,7 +84,7 @@ fn residencies_are_the_times_between_cpu_idle_events_and_add_up() {
 #[test]
 fn periodic_wakeups_reach_the_states_that_the_governors_rules_give_them() {
     // A sleeper's timer may be 50 us late. 30 us of sleep become 80: C1E (20 us). 700: C6 (400 us).
-    for rules in [IdleRules::V4_5, IdleRules::V4_15, IdleRules::V6_1, IdleRules::V6_12] {
+    for rules in [IdleRules::V4_5, IdleRules::V4_15, IdleRules::V6_1, IdleRules::V6_6, IdleRules::V6_12] {
         for governor in [machine::idle::Governor::Menu, machine::idle::Governor::Teo] {
             let mut sim = machine(IrqRules::V4_15, IdleRules { governor, ..rules }, None);
             for (cpu, us) in [(1, 30), (2, 700)] {
@@ -96,7 +96,9 @@ fn periodic_wakeups_reach_the_states_that_the_governors_rules_give_them() {
                 let entries = &sim.sched.arch.residency(CpuId(cpu)).entries;
                 (0..4).max_by_key(|&state| entries[state]).expect("four states")
             };
-            assert_eq!((usual(1), usual(2)), (2, 3), "{governor:?} {rules:?}");
+            // A CPU that works for 5 us of 85 is busy enough to sleep less deeply, to teo of v6.6.
+            let busy = governor == machine::idle::Governor::Teo && rules == IdleRules::V6_6;
+            assert_eq!((usual(1), usual(2)), (if busy { 1 } else { 2 }, 3), "{governor:?} {rules:?}");
         }
     }
 }

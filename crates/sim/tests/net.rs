@@ -89,7 +89,7 @@ impl Wakeups {
 }
 
 const TCP: Transport = Transport::Tcp { nodelay: true };
-const VERSIONS: [NetRules; 4] = [NetRules::V4_5, NetRules::V4_15, NetRules::V6_1, NetRules::V6_12];
+const VERSIONS: [NetRules; 5] = [NetRules::V4_5, NetRules::V4_15, NetRules::V6_1, NetRules::V6_12, NetRules::V6_6];
 
 #[test]
 fn a_request_wakes_the_server_once_and_its_answer_the_client() {

@@ -10,7 +10,7 @@ use sched::core::{Boot, Sched};
 use sched::errno::Errno;
 use sched::sched::{Policy, TaskId};
 use sched::trace::{Event, Sink};
-use sched::versions::{Kernel, V4_5_RC1, V4_15, V4_16, V6_1, V6_12, V7_2};
+use sched::versions::{Kernel, V4_5_RC1, V4_15, V4_16, V6_1, V6_6, V6_12, V7_2};
 use sim::engine::{LinuxSim, Sim};
 use sim::program::{AddressSpace, Op, Outcome, Program, TaskSpec};
 use sim::timeline::Change;
@@ -84,8 +84,10 @@ fn a_single_task_has_a_tick_each_second_or_none() {
         let ticks = ticks(kernel, &[Policy::Normal]);
         assert!((9..=12).contains(&ticks), "{}: {ticks}", kernel.name);
     }
-    let without = ticks(V6_1, &[Policy::Normal]);
-    assert!(without <= 1, "{}: {without}", V6_1.name);
+    for kernel in [V6_1, V6_6] {
+        let without = ticks(kernel, &[Policy::Normal]);
+        assert!(without <= 1, "{}: {without}", kernel.name);
+    }
     // The fair server counts as a deadline task while it is queued, once in most of its periods of a second, and that needs the tick.
     let served = ticks(V6_12, &[Policy::Normal]);
     assert!((2..=12).contains(&served), "{}: {served}", V6_12.name);
@@ -96,7 +98,7 @@ fn what_needs_the_tick_has_it() {
     // Real-time tasks leave it idle for 5% of the time, without ticks.
     let all = |ticks: u64| ticks >= 10 * HZ * 94 / 100;
     let few = |ticks: u64| ticks <= 12;
-    for kernel in [V4_5_RC1, V4_16, V6_1, V6_12] {
+    for kernel in [V4_5_RC1, V4_16, V6_1, V6_6, V6_12] {
         let both = ticks(kernel, &[Policy::Normal; 2]);
         assert!(all(both), "{}: {both}", kernel.name);
         let both = ticks(kernel, &[Policy::Rr; 2]);
@@ -123,7 +125,7 @@ fn a_round_robin_task_below_another_needs_the_tick_where_all_of_them_are_counted
 
 #[test]
 fn the_tick_comes_with_a_second_task_and_goes_with_it() {
-    for kernel in [V4_5_RC1, V4_16, V6_1, V6_12] {
+    for kernel in [V4_5_RC1, V4_16, V6_1, V6_6, V6_12] {
         let mut sim = machine(kernel, None);
         sim.spawn(CPU0, task("hog", Policy::Normal, Work::Forever));
         sim.run(Ns::from_ms(1_100));

@@ -7,6 +7,7 @@ use crate::kernels::Build;
 use crate::mistake::{Mistake, Written, excerpt, listed};
 use machine::idle::Governor;
 use sched::profile::SleepProfile;
+use sched::versions::{KERNELS, Kernel};
 
 impl Arm {
     pub(super) fn set_parameter(&mut self, key: &Written, value: &Written) -> Result<(), Mistake> {
@@ -50,8 +51,9 @@ impl Arm {
         }
         if value.text == "sleep" && self.build.sched.sleep_profile == SleepProfile::Absent {
             let found = format!("profile=sleep, which does nothing in {}", self.kernel);
-            return Err(value
-                .mistake(found, "schedule, or a kernel that profiles sleeps (v4.5-rc1, v4.15, v4.16, v5.10, v5.15)"));
+            let profile = |kernel: &&Kernel| kernel.sleep_profile != SleepProfile::Absent;
+            let names = listed(KERNELS.iter().filter(profile).map(|kernel| kernel.name));
+            return Err(value.mistake(found, format!("schedule, or a kernel that profiles sleeps ({names})")));
         }
         self.parameters.insert(parameter.name.to_string(), value.text.clone());
         Ok(())

@@ -163,14 +163,12 @@ pub(super) const V6_1: &[Row] = &[
     ("", "futex_wait", "__x64_sys_futex do_futex futex_wait* futex_wait_queue"),
 ];
 
-/// Nothing new was seen.
-pub(super) const V6_6: &[Row] = &[];
+pub(super) const V6_6: &[Row] = &[("stopper", PREFIX, "ret_from_fork_asm ret_from_fork kthread smpboot_thread_fn")];
 
 pub(super) const V6_12: &[Row] = &[
     ("", "alloc_page", "alloc_pages_noprof __alloc_pages_noprof*"),
     ("", "futex_wait", "__x64_sys_futex do_futex futex_wait* __futex_wait futex_wait_queue"),
     ("task", "schedule", "exit_to_user_mode_loop schedule __schedule*"),
-    ("stopper", PREFIX, "ret_from_fork_asm ret_from_fork kthread smpboot_thread_fn"),
     ("", "tick_sched_timer", "tick_nohz_handler* tick_sched_handle"),
     ("", "scheduler_tick", "sched_tick*"),
     ("", "__do_softirq", "handle_softirqs*"),

@@ -72,7 +72,7 @@ behaviour! {
     pub enum StepFloor = "frequency.step_floor" {
         Zero = "zero", since "v2.6.12", commit "",
             "below the lowest frequency, as long as it is above zero: the step up after it begins there";
-        /// 5.15.135 lets a step of its own go below, which the driver and the next sample undo.
+        /// 5.15.135 and 6.6.17 let a step of its own go below, which the driver and the next sample undo.
         Lowest = "lowest", since "v5.10", commit "", "to the lowest frequency (after v4.16, by v5.10)";
     }
 }
@@ -83,7 +83,8 @@ behaviour! {
         Clock = "clock", since "v2.6.12", commit "", "nothing where its figure is at the highest, or the clock at the lowest";
         Nothing = "nothing", since "v4.15", commit "",
             "nothing, though the clock may be faster: a sleep through many periods takes the figure down, and asks for nothing (after v4.5, by v4.15)";
-        Asks = "asks", since "v6.1.y", commit "", "it asks the driver for it (the trees are 6.1.192 and 6.12.117)";
+        Asks = "asks", since "v6.12.y", commit "",
+            "it asks the driver for it (the trees are 5.10.262, 6.1.192 and 6.12.117, but not 5.15.135 and 6.6.17)";
     }
 }
 
@@ -133,7 +134,7 @@ behaviour! {
     /// What `no_turbo` does to the highest frequency of a policy of Intel's drivers (`cpuinfo_max_freq`).
     pub enum NoTurbo = "frequency.no_turbo" {
         Stays = "stays", since "v3.9", commit "", "it stays what turbo reaches: governors reckon with it, and what they ask for is bounded";
-        Lowers = "lowers", since "v6.12", commit "", "it is the base frequency (after v6.1, by v6.12)";
+        Lowers = "lowers", since "v6.12", commit "", "it is the base frequency (after v6.6, by v6.12)";
     }
 }
 
@@ -260,13 +261,17 @@ impl FrequencyRules {
         ..FrequencyRules::V5_15
     };
 
-    /// As in 6.12.117, which is newer in `deferred_steps` than v6.12 itself.
+    /// As in 6.6.17.
+    pub const V6_6: FrequencyRules =
+        FrequencyRules { at_limit: AtLimit::Nothing, drivers: Driver::ALL, ..FrequencyRules::V6_1 };
+
+    /// As in 6.12.117, which is newer in `deferred_steps` and `at_limit` than v6.12 itself.
     pub const V6_12: FrequencyRules = FrequencyRules {
         transition_delay: TransitionDelay::HalfMore,
         deferred_steps: DeferredSteps::CountedWhereIdle,
+        at_limit: AtLimit::Asks,
         no_turbo: NoTurbo::Lowers,
-        drivers: Driver::ALL,
-        ..FrequencyRules::V6_1
+        ..FrequencyRules::V6_6
     };
 
     pub const V7_2: FrequencyRules = FrequencyRules {

@@ -374,6 +374,7 @@ mod tests {
                 delta_tick_ns: ns,
                 tick_stopped: true,
                 nr_iowaiters: 0,
+                utilized: false,
             };
             hardware.choose_idle(cpu, &outlook).state
         };

@@ -54,7 +54,9 @@ impl Menu {
     pub fn menu_select(&mut self, rules: &IdleRules, table: &StateTable, usage: &Usage, outlook: &Outlook) -> Choice {
         match rules.menu {
             MenuRule::Interactivity | MenuRule::NextTimer => self.menu_select_us(rules, table, usage, outlook),
-            MenuRule::Tick | MenuRule::TypicalFirst => self.menu_select_ns(rules, table, usage, outlook),
+            MenuRule::Tick | MenuRule::TypicalAlone | MenuRule::TypicalFirst => {
+                self.menu_select_ns(rules, table, usage, outlook)
+            }
         }
     }
 
@@ -124,7 +126,7 @@ impl Menu {
         }
         let mut latency_req = table.latency_req_ns;
         let (mut predicted_ns, delta_tick, looked_at_timers) = match rules.menu {
-            MenuRule::TypicalFirst => self.predict_typical_first(rules, table, outlook),
+            MenuRule::TypicalAlone | MenuRule::TypicalFirst => self.predict_typical_first(rules, table, outlook),
             _ => {
                 let predicted = self.predict_by_timer(rules, outlook, None);
                 (predicted, outlook.delta_tick_ns, true)
@@ -175,13 +177,14 @@ impl Menu {
             MenuOutliers::EitherSide => self.intervals.get_typical_interval_by_squares(),
         };
         let typical = typical.unwrap_or(u32::MAX.into());
-        if typical * 1000 <= RESIDENCY_THRESHOLD_NS && !outlook.tick_stopped {
+        let alone = rules.menu == MenuRule::TypicalAlone;
+        if typical * 1000 <= RESIDENCY_THRESHOLD_NS && (alone || !outlook.tick_stopped) {
             self.next_timer = NEVER_NS;
-            self.bucket = which_bucket(NEVER_NS / 1000, 0);
+            self.bucket = which_bucket(NEVER_NS / 1000, counted_iowaiters(rules, outlook));
             return (typical * 1000, table.tick_ns / 2, false);
         }
         let predicted = self.predict_by_timer(rules, outlook, Some(typical));
-        let stuck = outlook.tick_stopped && predicted < table.tick_ns && self.may_stay_long(rules, table);
+        let stuck = !alone && outlook.tick_stopped && predicted < table.tick_ns && self.may_stay_long(rules, table);
         (if stuck { self.next_timer } else { predicted }, outlook.delta_tick_ns, true)
     }
 

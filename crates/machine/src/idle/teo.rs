@@ -6,6 +6,7 @@
 
 mod hits;
 mod short_idles;
+mod utilized;
 
 use super::table::StateTable;
 use super::{Choice, Outlook, RESIDENCY_THRESHOLD_NS, TeoRule, Usage, Woken};
@@ -37,7 +38,7 @@ impl Sums {
     fn add(&mut self, bin: &Bin) {
         self.intercepts += bin.intercepts;
         self.hits += bin.hits;
-        self.recent += bin.recent;
+        self.recent = self.recent.wrapping_add(bin.recent);
     }
 }
 
@@ -114,7 +115,7 @@ impl Teo {
         (timer, duration)
     }
 
-    /// teo.c: teo_update() until v6.6.
+    /// teo.c: teo_update() as in v6.1.
     fn teo_update_recent(&mut self, table: &StateTable, usage: &Usage, last: usize) {
         let (timer, duration) = self.decay(table, self.measured_ns(table, usage, last));
         let place = self.next_recent;
@@ -133,7 +134,7 @@ impl Teo {
         self.total += PULSE;
     }
 
-    /// teo.c: teo_update() since then.
+    /// teo.c: teo_update() of v6.12.
     fn teo_update_intercepts(&mut self, table: &StateTable, usage: &Usage, last: usize) {
         let measured = self.measured_ns(table, usage, last);
         let (mut timer, duration) = self.decay(table, measured);
@@ -187,7 +188,7 @@ impl Teo {
         found
     }
 
-    /// teo.c: teo_select() of v5.14 to v6.6.
+    /// teo.c: teo_select() from v5.14 on, as in v6.1.
     pub fn teo_select_recent(&mut self, table: &StateTable, usage: &mut Usage, outlook: &Outlook) -> Choice {
         if let Some(last) = usage.last_state.take() {
             self.teo_update_recent(table, usage, last.into());
@@ -354,7 +355,7 @@ impl Wanted {
     }
 }
 
-/// The end of teo_select() until v6.6.
+/// The end of teo_select() as in v6.1.
 fn end_recent(table: &StateTable, outlook: &Outlook, chosen: usize, first: usize, duration_ns: u64) -> Choice {
     let states = &table.states;
     if (!states[chosen].polling && duration_ns >= table.tick_ns) || outlook.tick_stopped {

@@ -20,6 +20,7 @@ struct Idler {
     now_us: u64,
     tick_stopped: bool,
     iowaiters: u32,
+    utilized: bool,
 }
 
 impl Idler {
@@ -30,7 +31,7 @@ impl Idler {
     fn with(rules: IdleRules, options: &IdleOptions) -> Idler {
         let cpuidle = Cpuidle { rules, table: StateTable::new(&haswell(), options) };
         let device = cpuidle.device();
-        Idler { cpuidle, device, now_us: 0, tick_stopped: false, iowaiters: 0 }
+        Idler { cpuidle, device, now_us: 0, tick_stopped: false, iowaiters: 0, utilized: false }
     }
 
     fn select(&mut self, next_timer_us: u64, tick_us: u64) -> Choice {
@@ -40,6 +41,7 @@ impl Idler {
             delta_tick_ns: if self.tick_stopped { next_timer_us } else { next_timer_us.min(tick_us) } * 1000,
             tick_stopped: self.tick_stopped,
             nr_iowaiters: self.iowaiters,
+            utilized: self.utilized,
         };
         self.cpuidle.select(&mut self.device, &outlook)
     }
@@ -68,7 +70,9 @@ fn settled(rules: IdleRules, next_timer_us: u64, idle_us: u64) -> usize {
 #[test]
 fn periodic_wakeups_settle_in_the_deepest_state_that_fits() {
     // A millisecond between wakeups: C6 (400 us). 150 us: C3. 60 us: C1E, by every form of the menu governor.
-    for rules in [IdleRules::V4_5, IdleRules::V4_15, IdleRules::V6_1, IdleRules::V6_12, IdleRules::V7_2] {
+    for rules in
+        [IdleRules::V4_5, IdleRules::V4_15, IdleRules::V6_1, IdleRules::V6_6, IdleRules::V6_12, IdleRules::V7_2]
+    {
         assert_eq!(settled(rules, 100_000, 1_000), 4, "{rules:?}");
         assert_eq!(settled(rules, 100_000, 150), 3, "{rules:?}");
         assert_eq!(settled(rules, 100_000, 60), 2, "{rules:?}");
@@ -90,7 +94,8 @@ fn microsecond_idles_poll_until_v4_5_and_halt_since() {
         }
         idler.select(4_000, 4_000).state
     };
-    assert_eq!([IdleRules::V4_15, IdleRules::V6_1, IdleRules::V6_12].map(after_c1), [1, 0, 0]);
+    let later = [IdleRules::V4_15, IdleRules::V6_1, IdleRules::V6_6, IdleRules::V6_12];
+    assert_eq!(later.map(after_c1), [1, 0, 0, 0]);
     assert_eq!(settled(IdleRules::V6_12, 4_000, 7), 1);
     // A timer at most 20 us away, and a prediction below C1's target residency.
     assert_eq!(settled(IdleRules::V4_15, 1, 1), 0);
@@ -99,7 +104,7 @@ fn microsecond_idles_poll_until_v4_5_and_halt_since() {
 
 #[test]
 fn a_short_prediction_keeps_the_tick_and_a_long_one_does_not() {
-    for rules in [IdleRules::V6_1, IdleRules::V6_12] {
+    for rules in [IdleRules::V6_1, IdleRules::V6_6, IdleRules::V6_12] {
         let short = Idler::new(rules).settled(100_000, 150);
         assert!(!short.stop_tick, "{rules:?}");
         let long = Idler::new(rules).settled(100_000, 20_000);
@@ -120,7 +125,18 @@ fn a_short_prediction_keeps_the_tick_and_a_long_one_does_not() {
 
 #[test]
 fn short_typical_intervals_spare_the_look_at_timers_since_v6_6() {
-    assert!(!Idler::new(IdleRules::V6_12).settled(4_000, 9).looked_at_timers);
+    for rules in [IdleRules::V6_6, IdleRules::V6_12] {
+        assert!(!Idler::new(rules).settled(4_000, 9).looked_at_timers);
+    }
+    // v6.6 spares it without a tick, too, and then expects to idle for ever.
+    let stopped = |rules| {
+        let mut idler = Idler::new(rules);
+        idler.settled(4_000, 9);
+        idler.tick_stopped = true;
+        let choice = idler.select(60, 4_000);
+        (choice.state, choice.looked_at_timers)
+    };
+    assert_eq!([IdleRules::V6_6, IdleRules::V6_12].map(stopped), [(4, false), (2, true)]);
     assert!(Idler::new(IdleRules::V6_12).settled(4_000, 40).looked_at_timers);
     assert!(Idler::new(IdleRules::V6_1).settled(4_000, 9).looked_at_timers);
 }
@@ -209,7 +225,8 @@ fn teo(rules: IdleRules) -> IdleRules {
 
 #[test]
 fn teo_trusts_the_timer_until_intercepts_outweigh() {
-    for rules in [teo(IdleRules::V5_10), teo(IdleRules::V6_1), teo(IdleRules::V6_12), teo(IdleRules::V7_2)] {
+    let kernels = [IdleRules::V5_10, IdleRules::V6_1, IdleRules::V6_6, IdleRules::V6_12, IdleRules::V7_2];
+    for rules in kernels.map(teo) {
         // Without experience: the deepest state that the timer allows.
         assert_eq!(Idler::new(rules).select(100_000, 4_000).state, 4);
         assert_eq!(Idler::new(rules).select(150, 4_000).state, 3);
@@ -225,7 +242,7 @@ fn teo_trusts_the_timer_until_intercepts_outweigh() {
 }
 
 #[test]
-fn teo_changes_its_mind_by_recent_intercepts_in_v6_1_and_by_their_weight_alone_since() {
+fn teo_changes_its_mind_by_recent_intercepts_until_v6_6_and_by_their_weight_alone_in_v6_12() {
     // Long idles first, then early ones: five of the last nine are enough in v6.1.
     let turns = |rules| {
         let mut idler = Idler::new(rules);
@@ -242,7 +259,27 @@ fn teo_changes_its_mind_by_recent_intercepts_in_v6_1_and_by_their_weight_alone_s
     // By weight: with p = 1024 and hits H = 8 p at first, after n intercepts I = 8 p (1 - (7/8)^n) must exceed H
     // (7/8)^n, which holds from n = 6 on (7/8^5 = 0.51, 7/8^6 = 0.45).
     assert_eq!(turns(teo(IdleRules::V6_1)), Some(5));
+    assert_eq!(turns(teo(IdleRules::V6_6)), Some(5));
     assert_eq!(turns(teo(IdleRules::V6_12)), Some(6));
+}
+
+#[test]
+fn teo_of_v6_6_lets_a_busy_cpu_sleep_one_state_less_deeply() {
+    let state = |utilized, options: &IdleOptions, next_timer_us| {
+        let mut idler = Idler::with(teo(IdleRules::V6_6), options);
+        idler.utilized = utilized;
+        idler.select(next_timer_us, 4_000).state
+    };
+    let all = IdleOptions::default();
+    assert_eq!([false, true].map(|utilized| state(utilized, &all, 100_000)), [4, 3]);
+    // No shallower one than C1: it does not poll for that. The timer bounds what comes out.
+    let shallow = IdleOptions { states_off: 0b11100, ..IdleOptions::default() };
+    assert_eq!([false, true].map(|utilized| state(utilized, &shallow, 100_000)), [1, 1]);
+    assert_eq!([false, true].map(|utilized| state(utilized, &all, 150)), [3, 3]);
+    // Where the tick has stopped, C3's residency is too short to be sure that something ends it.
+    let mut stopped = Idler::new(teo(IdleRules::V6_6));
+    (stopped.utilized, stopped.tick_stopped) = (true, true);
+    assert_eq!(stopped.select(100_000, 4_000).state, 4);
 }
 
 #[test]

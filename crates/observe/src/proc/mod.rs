@@ -37,7 +37,9 @@ pub enum Formats {
     V5_15,
     /// v6.1: `sum_block_runtime`, `idle_nr_running`.
     V6_1,
-    /// v6.12: EEVDF's lag, deadline and slice; `/proc/schedstat` version 16.
+    /// v6.6: EEVDF's average, deadline and slice.
+    V6_6,
+    /// v6.12: sleepers whose dequeue is delayed; `/proc/schedstat` version 16.
     V6_12,
     /// v7.2.
     V7_2,

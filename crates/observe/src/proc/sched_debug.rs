@@ -57,7 +57,7 @@ impl<A: Arch> SchedDebug<'_, A> {
         out.head("jiffies", self.now.0 / self.sched.tick_nsec);
         out.head("sched_clock_stable()", 1);
         out.line("\nsysctl_sched");
-        if self.formats >= Formats::V6_12 {
+        if self.formats >= Formats::V6_6 {
             out.tunable("sysctl_sched_base_slice", split_ns(sysctl.sched_base_slice));
         } else {
             out.tunable("sysctl_sched_latency", split_ns(sysctl.sched_latency));
@@ -66,6 +66,8 @@ impl<A: Arch> SchedDebug<'_, A> {
                 out.tunable("sysctl_sched_idle_min_granularity", split_ns(sysctl.sched_idle_min_granularity));
             }
             out.tunable("sysctl_sched_wakeup_granularity", split_ns(sysctl.sched_wakeup_granularity));
+        }
+        if self.formats < Formats::V6_12 {
             out.tunable("sysctl_sched_child_runs_first", sysctl.sched_child_runs_first);
         }
         out.tunable("sysctl_sched_features", self.features());
@@ -138,17 +140,19 @@ impl<A: Arch> SchedDebug<'_, A> {
     fn print_cfs_rq(&self, out: &mut Block, cpu: CpuId, cfs: CfsRqId) {
         let q = &self.sched.cfs_rq[cfs];
         out.line(format!("\ncfs_rq[{cpu}]:{}", self.sched.task_group_path(q.tg)));
-        if self.formats >= Formats::V6_12 {
-            self.virtual_times(out, cfs);
-        } else {
-            self.vruntimes(out, cfs);
+        match self.formats {
+            Formats::V6_6 => self.virtual_times_and_least(out, cfs),
+            Formats::V6_12 | Formats::V7_2 | Formats::V7_3 => self.virtual_times(out, cfs),
+            Formats::V4_5 | Formats::V4_15 | Formats::V5_10 | Formats::V5_15 | Formats::V6_1 => {
+                self.vruntimes(out, cfs)
+            }
         }
         let entities = if self.formats >= Formats::V7_2 { "nr_queued" } else { "nr_running" };
         out.field(entities, q.nr_running);
         let runnable = q.h_nr_running - q.h_nr_delayed;
         match self.formats {
             Formats::V4_5 | Formats::V4_15 | Formats::V5_10 => {}
-            Formats::V5_15 | Formats::V6_1 => out.field("h_nr_running", q.h_nr_running),
+            Formats::V5_15 | Formats::V6_1 | Formats::V6_6 => out.field("h_nr_running", q.h_nr_running),
             Formats::V6_12 => {
                 out.field("h_nr_runnable", runnable);
                 out.field("h_nr_queued", q.h_nr_running);
@@ -160,10 +164,10 @@ impl<A: Arch> SchedDebug<'_, A> {
                 out.field("h_nr_idle", q.idle_h_nr_running);
             }
         }
-        if matches!(self.formats, Formats::V6_1 | Formats::V6_12) {
+        if (Formats::V6_1..=Formats::V6_12).contains(&self.formats) {
             out.field("idle_nr_running", q.idle_nr_running);
         }
-        if matches!(self.formats, Formats::V5_15 | Formats::V6_1 | Formats::V6_12) {
+        if (Formats::V5_15..=Formats::V6_12).contains(&self.formats) {
             out.field("idle_h_nr_running", q.idle_h_nr_running);
         }
         out.field("load", q.load.weight);
@@ -192,7 +196,29 @@ impl<A: Arch> SchedDebug<'_, A> {
         out.field("nr_spread_over", q.nr_spread_over);
     }
 
-    /// The same since v6.6; `zero_vruntime` took the place of `min_vruntime` in 6.12.y.
+    /// The same in v6.6.
+    ///
+    /// Differs: `min_vruntime` is not kept. It is the least vruntime there is, which the kernel's does not follow when an entity is
+    /// placed further back.
+    fn virtual_times_and_least(&self, out: &mut Block, cfs: CfsRqId) {
+        let q = &self.sched.cfs_rq[cfs];
+        let left = self.vruntime_of(q.tasks_timeline.leftmost());
+        let right = self.vruntime_of(q.tasks_timeline.last());
+        let running = q.curr.map(|se| &self.sched.se[se]).filter(|se| se.on_rq).map(|se| se.vruntime);
+        let least = match (running, q.tasks_timeline.min_vruntime()) {
+            (Some(curr), Some(waiting)) if (curr.wrapping_sub(waiting) as i64) < 0 => curr,
+            (curr, waiting) => waiting.or(curr).unwrap_or(q.zero_vruntime),
+        };
+        out.field("exec_clock", split_ns(q.exec_clock));
+        out.field("left_vruntime", SplitNs(left));
+        out.field("min_vruntime", split_ns(least));
+        out.field("avg_vruntime", split_ns(self.sched.shown_avg_vruntime(cfs)));
+        out.field("right_vruntime", SplitNs(right));
+        out.field("spread", SplitNs(right.wrapping_sub(left)));
+        out.field("nr_spread_over", q.nr_spread_over);
+    }
+
+    /// The same later; `zero_vruntime` took the place of `min_vruntime` in 6.12.y.
     ///
     /// Differs: v7.2 shifts weights where their sum would not fit, which does not happen here (`sum_shift`).
     fn virtual_times(&self, out: &mut Block, cfs: CfsRqId) {
@@ -227,15 +253,19 @@ impl<A: Arch> SchedDebug<'_, A> {
         let enqueued = q.avg.util_est.enqueued & !UTIL_AVG_UNCHANGED;
         match self.formats {
             Formats::V4_5 | Formats::V4_15 => {}
-            Formats::V5_10 | Formats::V5_15 | Formats::V6_1 => out.field("util_est_enqueued", enqueued),
+            Formats::V5_10 | Formats::V5_15 | Formats::V6_1 | Formats::V6_6 => out.field("util_est_enqueued", enqueued),
             Formats::V6_12 | Formats::V7_2 | Formats::V7_3 => out.field("util_est", enqueued),
         }
         let (sign, runnable) = match self.formats {
             Formats::V4_5 => ("removed_", None),
             Formats::V4_15 => ("removed.", Some("removed.runnable_sum")),
-            Formats::V5_10 | Formats::V5_15 | Formats::V6_1 | Formats::V6_12 | Formats::V7_2 | Formats::V7_3 => {
-                ("removed.", Some("removed.runnable_avg"))
-            }
+            Formats::V5_10
+            | Formats::V5_15
+            | Formats::V6_1
+            | Formats::V6_6
+            | Formats::V6_12
+            | Formats::V7_2
+            | Formats::V7_3 => ("removed.", Some("removed.runnable_avg")),
         };
         out.field(&format!("{sign}load_avg"), q.removed.load_avg);
         out.field(&format!("{sign}util_avg"), q.removed.util_avg);
@@ -269,9 +299,13 @@ impl<A: Arch> SchedDebug<'_, A> {
         match self.formats {
             Formats::V4_5 => {}
             Formats::V4_15 => out.field("se->avg.runnable_load_avg", entity.avg.runnable_avg),
-            Formats::V5_10 | Formats::V5_15 | Formats::V6_1 | Formats::V6_12 | Formats::V7_2 | Formats::V7_3 => {
-                out.field("se->avg.runnable_avg", entity.avg.runnable_avg)
-            }
+            Formats::V5_10
+            | Formats::V5_15
+            | Formats::V6_1
+            | Formats::V6_6
+            | Formats::V6_12
+            | Formats::V7_2
+            | Formats::V7_3 => out.field("se->avg.runnable_avg", entity.avg.runnable_avg),
         }
     }
 
@@ -312,7 +346,13 @@ impl<A: Arch> SchedDebug<'_, A> {
         let tag = match self.formats {
             Formats::V4_5 => "",
             Formats::V4_15 => " S",
-            Formats::V5_10 | Formats::V5_15 | Formats::V6_1 | Formats::V6_12 | Formats::V7_2 | Formats::V7_3 => " S ",
+            Formats::V5_10
+            | Formats::V5_15
+            | Formats::V6_1
+            | Formats::V6_6
+            | Formats::V6_12
+            | Formats::V7_2
+            | Formats::V7_3 => " S ",
         };
         out.line("\nrunnable tasks:");
         if self.formats >= Formats::V6_12 {
@@ -329,7 +369,7 @@ impl<A: Arch> SchedDebug<'_, A> {
         let dashes = match self.formats {
             Formats::V4_5 => 106,
             Formats::V4_15 => 107,
-            Formats::V5_10 | Formats::V5_15 | Formats::V6_1 => 109,
+            Formats::V5_10 | Formats::V5_15 | Formats::V6_1 | Formats::V6_6 => 109,
             Formats::V6_12 | Formats::V7_2 | Formats::V7_3 => 191,
         };
         out.line("-".repeat(dashes));
@@ -363,7 +403,7 @@ impl<A: Arch> SchedDebug<'_, A> {
             (_, true) => ">R".to_string(),
             (_, false) => format!(" {}", task_state_to_char(task.state)),
         };
-        let gap = if self.formats >= Formats::V5_10 { " " } else { "" };
+        let gap = if self.formats >= Formats::V5_10 && self.formats != Formats::V6_6 { " " } else { "" };
         let (comm, pid, prio, switches) = (cut_comm(&cold.comm), cold.pid, task.prio, task.nvcsw + task.nivcsw);
         let weight = match self.formats {
             Formats::V7_3 => format!(" {:>10}", self.sched.competing_weight(task.se)),
@@ -385,12 +425,18 @@ impl<A: Arch> SchedDebug<'_, A> {
                 let blocked = counted(of.sum_block_runtime);
                 format!("{head} {switches:>9} {prio:>5} {waited:9} {ran:9} {slept:9} {blocked:9} {node} {group} {path}")
             }
-            Formats::V6_12 | Formats::V7_2 | Formats::V7_3 => {
+            Formats::V6_6 | Formats::V6_12 | Formats::V7_2 | Formats::V7_3 => {
                 let blocked = counted(of.sum_block_runtime);
                 let eligible =
                     if self.sched.entity_eligible(self.sched.competes_on(task.se), task.se) { 'E' } else { 'N' };
                 let custom = if se.custom_slice { 'S' } else { ' ' };
                 let (deadline, slice) = (split_ns(se.deadline), split_ns(se.slice.into()));
+                if self.formats == Formats::V6_6 {
+                    return out.line(format!(
+                        "{head} {eligible} {deadline:9} {slice:9} {ran:9} {switches:>9} {prio:>5} \
+                         {waited:9} {ran:9} {slept:9} {blocked:9} {node} {group} {path}"
+                    ));
+                }
                 format!(
                     "{head}   {eligible}   {deadline:9} {custom} {slice:9} {ran:9} {switches:>9}   {prio:>5} \
                      {waited:9} {slept:9} {blocked:9}   {node}      {group}        {path}"

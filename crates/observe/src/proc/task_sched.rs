@@ -109,7 +109,13 @@ impl<A: Arch> TaskSched<'_, A> {
                 lines.count("se.avg.load_avg", avg.load_avg);
                 lines.count("se.avg.runnable_load_avg", avg.runnable_avg);
             }
-            Formats::V5_10 | Formats::V5_15 | Formats::V6_1 | Formats::V6_12 | Formats::V7_2 | Formats::V7_3 => {
+            Formats::V5_10
+            | Formats::V5_15
+            | Formats::V6_1
+            | Formats::V6_6
+            | Formats::V6_12
+            | Formats::V7_2
+            | Formats::V7_3 => {
                 lines.count("se.avg.load_sum", avg.load_sum);
                 lines.count("se.avg.runnable_sum", avg.runnable_sum);
                 lines.count("se.avg.util_sum", u64::from(avg.util_sum));
@@ -122,7 +128,7 @@ impl<A: Arch> TaskSched<'_, A> {
         let enqueued = avg.util_est.enqueued & !UTIL_AVG_UNCHANGED;
         match self.formats {
             Formats::V4_5 | Formats::V4_15 => {}
-            Formats::V5_10 | Formats::V5_15 | Formats::V6_1 => {
+            Formats::V5_10 | Formats::V5_15 | Formats::V6_1 | Formats::V6_6 => {
                 lines.count("se.avg.util_est.ewma", u64::from(avg.util_est.ewma));
                 lines.count("se.avg.util_est.enqueued", u64::from(enqueued))
             }

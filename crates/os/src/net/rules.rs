@@ -20,8 +20,8 @@ behaviour! {
         FirstLinear = "first-linear", since "v4.15", commit "3613b3dbd1ad",
             "in the first of an empty queue only";
         Pages = "pages", since "v5.2", commit "472c2e07eef0", "none: all data lies in page fragments";
-        SmallHeads = "small-heads", since "v6.3", commit "bf9f1baa279f",
-            "none, and heads come from a slab of their own size";
+        TcpHeads = "tcp-heads", since "v6.3", commit "bf9f1baa279f", "none, and heads come from a slab of their own size";
+        SmallHeads = "small-heads", since "v6.12.y", commit "", "the same, with another line in each";
     }
 }
 
@@ -117,9 +117,12 @@ behaviour! {
     /// How much of a receive buffer is offered as a window.
     pub enum WindowShare = "tcp.window_share" {
         Half = "half", since "v3.4", commit "", "half, as net.ipv4.tcp_adv_win_scale says";
-        /// A quarter at first until v6.9; that the window follows the share of a buffer that was set is of v6.11.
-        Measured = "measured", since "v6.6", commit "dfa2f0483360",
-            "what data take of the memory of the longest segment so far, half at first";
+        QuarterFirst = "quarter-first", since "v6.6", commit "dfa2f0483360",
+            "what data take of the memory of the longest segment so far, a quarter at first; but no more than the limit that came of it, \
+             until the buffer grows";
+        /// Half at first since v6.9.
+        Measured = "measured", since "v6.11", commit "",
+            "the same, half at first; the limit follows at once";
     }
 }
 
@@ -213,8 +216,19 @@ impl NetRules {
     pub const V5_15: NetRules = NetRules { epoll_wakeup: EpollWakeup::Plain, ..NetRules::V5_10 };
     pub const V6_1: NetRules =
         NetRules { epoll_wakeup: EpollWakeup::Sync, defer_free: DeferFree::Allocator, ..NetRules::V5_15 };
-    pub const V6_12: NetRules =
-        NetRules { payload: Payload::SmallHeads, window_share: WindowShare::Measured, ..NetRules::V6_1 };
+    pub const V6_6: NetRules = NetRules {
+        payload: Payload::TcpHeads,
+        window_share: WindowShare::QuarterFirst,
+        epoll_wakeup: EpollWakeup::Plain,
+        ..NetRules::V6_1
+    };
+    /// As in 6.12.117, which is newer in `payload` and `epoll_wakeup` than v6.12 itself.
+    pub const V6_12: NetRules = NetRules {
+        payload: Payload::SmallHeads,
+        window_share: WindowShare::Measured,
+        epoll_wakeup: EpollWakeup::Sync,
+        ..NetRules::V6_6
+    };
     pub const V7_2: NetRules = NetRules {
         buffer_max: BufferMax::FourMegabytes,
         rcvbuf_growth: RcvbufGrowth::RoundTrip,
@@ -335,17 +349,23 @@ pub fn truesize(head: u32) -> u32 {
     (head + SKB_SHARED_INFO).next_power_of_two() + SKB
 }
 
-/// skbuff.c: GRO_MAX_HEAD_PAD, in whole lines: the room in a head from its own slab (SKB_SMALL_HEAD_SIZE, without its
-/// shared information).
-///
-/// Differs: this is the value of 6.12.y; v6.12 itself has MAX_TCP_HEADER.
-const SMALL_HEAD: u32 = 384;
+/// skbuff.c: GRO_MAX_HEAD_PAD, in whole lines.
+const GRO_MAX_HEAD_PAD: u32 = 384;
 
 impl Payload {
+    /// skbuff.c: the room in a head from its own slab (SKB_SMALL_HEAD_SIZE, without its shared information), if there is one.
+    fn small_head(self) -> Option<u32> {
+        match self {
+            Payload::Linear | Payload::FirstLinear | Payload::Pages => None,
+            Payload::TcpHeads => Some(MAX_TCP_HEADER),
+            Payload::SmallHeads => Some(GRO_MAX_HEAD_PAD),
+        }
+    }
+
     /// skb->truesize of an empty segment that has room for `linear` bytes of data in its head.
     pub fn empty_truesize(self, linear: u32) -> u32 {
-        match self {
-            Payload::SmallHeads if linear == 0 => SMALL_HEAD + SKB_SHARED_INFO + SKB,
+        match self.small_head() {
+            Some(small) if linear == 0 => small + SKB_SHARED_INFO + SKB,
             _ => truesize(MAX_TCP_HEADER + linear),
         }
     }
@@ -353,8 +373,8 @@ impl Payload {
     /// skb->truesize of a packet with `head` bytes in its head, for a socket whose memory is not charged to a cgroup
     /// (AF_UNIX's is, so it does not use that slab).
     pub fn truesize(self, head: u32) -> u32 {
-        match self {
-            Payload::SmallHeads if head <= SMALL_HEAD => SMALL_HEAD + SKB_SHARED_INFO + SKB,
+        match self.small_head() {
+            Some(small) if head <= small => small + SKB_SHARED_INFO + SKB,
             _ => truesize(head),
         }
     }
@@ -381,10 +401,13 @@ impl RmemMax {
 }
 
 impl WindowShare {
-    /// tcp.h: TCP_DEFAULT_SCALING_RATIO, of 256.
+    /// tcp.h: tcp_scaling_ratio_init() (until v6.8 of 1200 bytes in a page), of 256.
+    #[doc(alias = "tcp_scaling_ratio_init")]
     pub fn scaling_ratio(self) -> Option<u32> {
+        const PAGE: u32 = 4096;
         match self {
             WindowShare::Half => None,
+            WindowShare::QuarterFirst => Some((1200 << 8) / (PAGE + SKB + SKB_SHARED_INFO)),
             WindowShare::Measured => Some(128),
         }
     }
@@ -412,11 +435,12 @@ mod tests {
     fn heads_take_what_the_slab_has() {
         assert_eq!(truesize(MAX_TCP_HEADER + 1408), 2304);
         assert_eq!(truesize(MAX_TCP_HEADER), 1280);
-        assert_eq!([Payload::Pages, Payload::SmallHeads].map(|of| of.empty_truesize(0)), [1280, 960]);
+        let later = [Payload::Pages, Payload::TcpHeads, Payload::SmallHeads];
+        assert_eq!(later.map(|of| of.empty_truesize(0)), [1280, 896, 960]);
         assert_eq!(Payload::Linear.empty_truesize(1408), 2304);
         // A message of 100 bytes in an AF_UNIX socket, and in a datagram; one that is too long for a small head.
         assert_eq!(truesize(100), 768);
-        assert_eq!([Payload::Pages, Payload::SmallHeads].map(|of| of.truesize(100)), [768, 960]);
-        assert_eq!(Payload::SmallHeads.truesize(SMALL_HEAD + 1), truesize(SMALL_HEAD + 1));
+        assert_eq!(later.map(|of| of.truesize(100)), [768, 896, 960]);
+        assert_eq!(Payload::SmallHeads.truesize(GRO_MAX_HEAD_PAD + 1), truesize(GRO_MAX_HEAD_PAD + 1));
     }
 }

@@ -12,7 +12,7 @@ mod space;
 mod window;
 
 use super::poll::Watch;
-use super::rules::{self, Buffers, DefaultBuffer, NetRules, TCP_SKB_MIN_TRUESIZE, WaitEvent};
+use super::rules::{self, Buffers, DefaultBuffer, NetRules, TCP_SKB_MIN_TRUESIZE, WaitEvent, WindowShare};
 use super::{Net, Socket, line};
 use crate::wait::WaitQueue;
 use crate::{Os, Step, charge, paths, within};
@@ -200,6 +200,7 @@ pub(crate) struct TcpSock {
     rmem_max: u32,
     /// How many of 256 bytes of buffer may be data, on kernels that measure this.
     scaling_ratio: Option<u32>,
+    window_share: WindowShare,
     rcv_rtt_est: RcvRttEst,
     rcvq_space: RcvqSpace,
     ts_recent: u64,
@@ -347,6 +348,7 @@ impl TcpSock {
             rcv_wscale: 0,
             rmem_max: rules.rmem_max.bytes(),
             scaling_ratio: rules.window_share.scaling_ratio(),
+            window_share: rules.window_share,
             rcv_rtt_est: RcvRttEst::default(),
             rcvq_space: RcvqSpace::default(),
             ts_recent: 0,

@@ -15,6 +15,25 @@ behaviour! {
     }
 }
 
+/// What governors ask of CPUs: how many of their tasks wait, and how busy they are.
+pub trait ToldToGovernors {
+    /// core.c: nr_iowait_cpu(). How many tasks sleep for a device and last ran on `cpu`.
+    fn nr_iowait_cpu(&self, cpu: CpuId) -> u32;
+    /// core.c: sched_cpu_util(). What all tasks and interrupts use of `cpu`, and all that it has; 1024 = the biggest CPU.
+    fn sched_cpu_util(&self, cpu: CpuId) -> (u64, u64);
+}
+
+impl<A: Arch> ToldToGovernors for Sched<A> {
+    #[inline]
+    fn nr_iowait_cpu(&self, cpu: CpuId) -> u32 {
+        self.rq[cpu].nr_iowait
+    }
+
+    fn sched_cpu_util(&self, cpu: CpuId) -> (u64, u64) {
+        (self.effective_cpu_util(cpu, self.cpu_util_cfs(cpu)), self.capacity_orig_of(cpu))
+    }
+}
+
 impl<A: Arch> Sched<A> {
     /// Sets `current->in_iowait`, and the count that io_schedule_timeout() kept itself until v4.10.
     pub(crate) fn current_in_iowait(&mut self, cpu: CpuId, in_iowait: bool) {

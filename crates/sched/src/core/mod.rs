@@ -25,7 +25,7 @@ pub use affinity::{AffinityDest, AffinityOffline, AffinityState, CpuAllowed, NoL
 pub(crate) use average::update_avg;
 pub use boot::Boot;
 pub use hotplug::{Hotplug, HotplugDomains, HotplugState, RqOffline};
-pub use iowait::IowaitCount;
+pub use iowait::{IowaitCount, ToldToGovernors};
 pub use resched::{LazilyPreempted, MoveQueued, ReschedLazy};
 pub use ttwu::{WakeCpu, WakeCurrent, WakeList, WakeQueue, WakeRunning};
 pub use uclamp::{ClampId, Clamps, GroupClamps, UclampState, UtilClamp};
@@ -185,7 +185,7 @@ impl<A: Arch> Sched<A> {
             cpufreq: None,
             features: boot.features,
             sysctl: boot.sysctl,
-            scaled_tunables: ScaledTunables::new(),
+            scaled_tunables: ScaledTunables::new(&boot.kernel),
             this_cpu: CpuId(0),
             interrupt: Interrupt::None,
             tick_nsec: 1_000_000_000 / u64::from(boot.hz),

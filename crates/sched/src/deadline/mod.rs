@@ -117,12 +117,9 @@ impl DlRules {
 
     pub const V5_15: DlRules = DlRules { cpus_of_rt: DlCpus::Higher, ..DlRules::V5_10 };
     pub const V6_1: DlRules = DlRules::V5_15;
-    pub const V6_12: DlRules = DlRules {
-        new_limit: NewLimit::Recounts,
-        reclaim: Reclaim::OfDeadlineShare,
-        prio_changed: DlPrioChanged::Preempts,
-        ..DlRules::V6_1
-    };
+    pub const V6_6: DlRules =
+        DlRules { reclaim: Reclaim::OfDeadlineShare, prio_changed: DlPrioChanged::Preempts, ..DlRules::V6_1 };
+    pub const V6_12: DlRules = DlRules { new_limit: NewLimit::Recounts, ..DlRules::V6_6 };
 
     pub const V7_2: DlRules = DlRules {
         hotplug: HotplugBandwidth::LessServer,

@@ -11,7 +11,7 @@ use crate::scheduler::Scheduler;
 use crate::sysctl::{RUNTIME_UNLIMITED, Tunable};
 use crate::testing::{Hand, MS, machine, task_in};
 use crate::topology::SdFlags;
-use crate::versions::{V4_5_RC1 as V4_5, V4_15, V4_16, V6_1, V6_12, V7_2};
+use crate::versions::{V4_5_RC1 as V4_5, V4_15, V4_16, V6_1, V6_6, V6_12, V7_2};
 use units::CpuMask;
 
 const CPU0: CpuId = CpuId(0);
@@ -50,7 +50,7 @@ impl Sched<Hand> {
 
 #[test]
 fn who_comes_to_the_class_while_it_waits_preempts_but_not_in_v4_5() {
-    for (kernel, preempts) in [(V4_5, false), (V4_15, true), (V6_1, true), (V6_12, true)] {
+    for (kernel, preempts) in [(V4_5, false), (V4_15, true), (V6_1, true), (V6_6, true), (V6_12, true)] {
         let mut s = machine(kernel, 1);
         let hog = s.starts(CPU0, SchedAttr::NORMAL);
         assert_eq!(Scheduler::schedule(&mut s, CPU0, true), Some(hog));
@@ -85,7 +85,7 @@ fn special() -> SchedAttr {
 
 #[test]
 fn threads_of_schedutil_come_before_earlier_deadlines_and_reserve_and_exhaust_nothing() {
-    for kernel in [V4_16, V6_1, V6_12] {
+    for kernel in [V4_16, V6_1, V6_6, V6_12] {
         let name = kernel.name;
         let mut s = machine(kernel, 1);
         let before = (s.reserved(CPU0), s.dl[CPU0].this_bw, s.dl[CPU0].running_bw);
@@ -116,7 +116,7 @@ fn users_cannot_make_threads_of_schedutil() {
 
 #[test]
 fn a_cpu_stays_up_while_the_others_could_not_take_its_deadline_tasks() {
-    for kernel in [V4_5, V4_15, V4_16, V6_1, V6_12, V7_2] {
+    for kernel in [V4_5, V4_15, V4_16, V6_1, V6_6, V6_12, V7_2] {
         let mut s = machine(kernel, 2);
         s.starts(CPU0, deadline(6, 10));
         let second = s.starts(CPU1, deadline(6, 10));
@@ -156,7 +156,7 @@ fn what_the_fair_server_of_a_cpu_has_does_not_keep_it_up_in_v7_2() {
 #[test]
 fn a_partition_does_not_shrink_below_what_is_reserved() {
     let cpus = |list: &[usize]| list.iter().map(|&cpu| CpuId::new(cpu)).collect::<CpuMask>();
-    for kernel in [V4_16, V6_1, V6_12] {
+    for kernel in [V4_16, V6_1, V6_6, V6_12] {
         let mut s = machine(kernel, 4);
         Scheduler::set_partitions(&mut s, CPU0, &[cpus(&[0, 1])]).expect("nobody is there");
         for cpu in [CPU0, CPU1] {
@@ -185,7 +185,7 @@ fn a_new_root_domain_knows_what_is_reserved_since_v5_4() {
 
 #[test]
 fn what_is_reserved_is_counted_again_after_a_new_limit_since_v6_17() {
-    for (kernel, counted) in [(V4_15, 0), (V6_1, 0), (V6_12, to_ratio_of(4, 10) / 2)] {
+    for (kernel, counted) in [(V4_15, 0), (V6_1, 0), (V6_6, 0), (V6_12, to_ratio_of(4, 10) / 2)] {
         let mut s = machine(kernel, 2);
         s.starts(CPU0, deadline(4, 10));
         s.sysctl_write(Tunable::sched_rt_runtime, 900_000).expect("enough");
@@ -315,7 +315,7 @@ fn idleness_uses_up_the_fair_server_whoever_ends_it() {
 #[test]
 fn who_leaves_a_real_time_policy_is_on_its_lists_no_more() {
     let fifo = SchedAttr { sched_policy: Policy::Fifo, sched_priority: 1, ..SchedAttr::NORMAL };
-    for kernel in [V4_5, V4_15, V6_1, V6_12] {
+    for kernel in [V4_5, V4_15, V6_1, V6_6, V6_12] {
         for to in [SchedAttr::NORMAL, deadline(4, 10)] {
             let mut s = machine(kernel, 1);
             let p = s.starts(CPU0, fifo);
@@ -332,7 +332,7 @@ fn who_leaves_a_real_time_policy_is_on_its_lists_no_more() {
 
 #[test]
 fn a_task_that_leaves_and_returns_within_its_period_is_admitted_once() {
-    for kernel in [V4_15, V6_1, V6_12] {
+    for kernel in [V4_15, V6_1, V6_6, V6_12] {
         let mut s = machine(kernel, 1);
         let p = s.starts(CPU0, deadline(8, 10));
         assert_eq!(Scheduler::schedule(&mut s, CPU0, true), Some(p));
@@ -349,7 +349,7 @@ fn a_task_that_leaves_and_returns_within_its_period_is_admitted_once() {
 /// Before v5.11 the task looks, too, but finds its own CPU the lowest: cpupri does not know about deadline tasks.
 #[test]
 fn a_real_time_task_that_wakes_beside_a_deadline_task_looks_elsewhere_until_v6_11() {
-    for (kernel, elsewhere) in [(V4_5, false), (V4_16, false), (V6_1, true), (V6_12, false)] {
+    for (kernel, elsewhere) in [(V4_5, false), (V4_16, false), (V6_1, true), (V6_6, true), (V6_12, false)] {
         let mut s = machine(kernel, 2);
         let runs = s.starts(CPU0, deadline(4, 10));
         let (here, other) = if s.task[runs].cpu == CPU0 { (CPU0, CPU1) } else { (CPU1, CPU0) };

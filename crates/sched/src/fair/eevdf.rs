@@ -13,7 +13,7 @@
 //! server, which lends fair tasks the time of a deadline entity while real-time tasks starve them, is in `deadline/server.rs`. Absent: core
 //! scheduling.
 
-use super::rules::AverageWeights;
+use super::rules::{AverageWeights, EqualDeadlines, PickBuddy};
 use super::timeline::entity_before;
 use crate::access::Path;
 use crate::arch::Arch;
@@ -247,7 +247,10 @@ impl<A: Arch> Sched<A> {
     /// fair.c: pick_eevdf(). Of the eligible entities the one with the earliest deadline, among equals the one that came first; or the
     /// running entity, if it is still protected and `protect` is set.
     /// Differs: searches the waiting entities in order of their deadlines, where the kernel descends a tree by the least vruntime of each
-    /// branch; both find the first eligible one. The next buddy is handled in [`Sched::pick_next_entity_eevdf`].
+    /// branch; both find the first eligible one. The tree of v6.6 is ordered by vruntime and descended by the least deadline: where
+    /// deadlines are equal, its shape decides, and here [`EqualDeadlines::LeastService`]. The next buddy is handled in
+    /// [`Sched::pick_next_entity_eevdf`].
+    #[doc(alias = "__pick_eevdf")]
     pub(super) fn pick_eevdf(&self, cfs: CfsRqId, protect: bool) -> Option<SeId> {
         let cfs_rq = &self.cfs_rq[cfs];
         let curr = self.queued_curr(cfs);
@@ -262,9 +265,14 @@ impl<A: Arch> Sched<A> {
         {
             return Some(curr);
         }
-        let best = cfs_rq.tasks_timeline.first_eligible(|vruntime| zero_lag.vruntime_eligible(vruntime));
+        let first_come = self.kernel.entity.equal_deadlines == EqualDeadlines::FirstCome;
+        let best = match first_come {
+            true => cfs_rq.tasks_timeline.first_eligible(|vruntime| zero_lag.vruntime_eligible(vruntime)),
+            false => cfs_rq.tasks_timeline.first_eligible_by_vruntime(|vruntime| zero_lag.vruntime_eligible(vruntime)),
+        };
         match (best, curr) {
             (Some((deadline, _)), Some(curr)) if entity_before(self.se[curr].deadline, deadline) => Some(curr),
+            (Some((deadline, _)), Some(curr)) if !first_come && self.se[curr].deadline == deadline => Some(curr),
             (Some((_, best)), _) => Some(best),
             (None, curr) => curr,
         }
@@ -274,7 +282,7 @@ impl<A: Arch> Sched<A> {
     /// buddy nor the running entity's protection counts. `None`: the picked entity was a delayed one, which has now been dequeued.
     pub(super) fn pick_next_entity_eevdf(&mut self, cfs: CfsRqId, protect: bool) -> Option<SeId> {
         if protect
-            && self.sched_feat(Feature::PICK_BUDDY)
+            && self.picks_buddy()
             && let Some(next) = self.cfs_rq[cfs].next
             && self.entity_eligible(cfs, next)
         {
@@ -289,6 +297,15 @@ impl<A: Arch> Sched<A> {
             return None;
         }
         Some(se)
+    }
+
+    /// Whether the next buddy is picked, if it is eligible.
+    #[inline]
+    fn picks_buddy(&self) -> bool {
+        self.sched_feat(match self.kernel.entity.pick_buddy {
+            PickBuddy::NextBuddy => Feature::NEXT_BUDDY,
+            PickBuddy::Own => Feature::PICK_BUDDY,
+        })
     }
 
     /// fair.c: cfs_rq_min_slice(). The shortest slice requested on a queue, in ns; the greatest possible one if nothing is queued.

@@ -98,9 +98,10 @@ impl<A: Arch> Sched<A> {
         let asym = |cpu: CpuId| self.domains.sd_asym_cpucapacity[cpu].is_some();
         let unequal = match self.kernel.wake.energy {
             EnergyAware::Absent => false,
-            EnergyAware::WholeDomains | EnergyAware::CandidateDomains | EnergyAware::ByFrequency => {
-                cpu_map.first().is_some_and(asym)
-            }
+            EnergyAware::WholeDomains
+            | EnergyAware::CandidateDomains
+            | EnergyAware::ByFrequency
+            | EnergyAware::ByBoostedFrequency => cpu_map.first().is_some_and(asym),
             EnergyAware::ByPerformance => cpu_map.iter().any(asym),
         };
         let invariant = self.kernel.wake.energy == EnergyAware::WholeDomains
@@ -210,7 +211,10 @@ impl<A: Arch> Sched<A> {
         let chosen = match self.kernel.wake.energy {
             EnergyAware::WholeDomains => self.compare_whole_domains(&pds, p, needs, sd, prev_cpu),
             EnergyAware::CandidateDomains => self.compare_candidate_domains(&pds, p, needs, sd, prev_cpu),
-            EnergyAware::Absent | EnergyAware::ByFrequency | EnergyAware::ByPerformance => {
+            EnergyAware::Absent
+            | EnergyAware::ByFrequency
+            | EnergyAware::ByBoostedFrequency
+            | EnergyAware::ByPerformance => {
                 self.compare_energy(&pds, p, needs, sd, prev_cpu).and_then(Compared::chosen)
             }
         };
@@ -331,6 +335,9 @@ impl<A: Arch> Sched<A> {
                 | EnergyAware::CandidateDomains
                 | EnergyAware::ByFrequency => {
                     self.frequency_util(cpu, self.cpu_util(cpu, Some(p), dst_cpu, false), comes)
+                }
+                EnergyAware::ByBoostedFrequency => {
+                    self.frequency_util(cpu, self.cpu_util(cpu, Some(p), dst_cpu, true), comes)
                 }
                 EnergyAware::ByPerformance => {
                     self.governor_perf(cpu, self.cpu_util(cpu, Some(p), dst_cpu, true), 0, comes).wanted

@@ -4,7 +4,7 @@
 //! among its entities in proportion to the load of their queues. This takes a sum over all CPUs (`tg->load_avg`), which each
 //! queue corrects from time to time. Absent: real-time groups.
 
-use super::rules::{Pick, WakingVruntime};
+use super::rules::{Pick, ReweightLag, WakingVruntime};
 use crate::arch::Arch;
 use crate::behaviour;
 use crate::core::{MoveQueued, Sched};
@@ -221,7 +221,9 @@ impl<A: Arch> Sched<A> {
             let (cfs_rq, entity) = (&mut self.cfs_rq[cfs], &mut self.se[se]);
             return reweight_averages(arithmetic, cfs_rq, entity, load, runnable, false);
         }
-        self.update_curr(cfs);
+        if self.kernel.entity.reweight_lag == ReweightLag::FromAll || self.cfs_rq[cfs].curr == Some(se) {
+            self.update_curr(cfs);
+        }
         let relative = self.begin_reweight(cfs, se);
         self.rescale_entity(se, load.weight, Some(relative));
         self.account_entity_reweight(cfs, se, load.weight);

@@ -1,7 +1,7 @@
 //! fair.c: the search of select_idle_sibling() since v5.12: a single scan of the LLC for an idle core or an idle CPU.
 
 use super::idle_sibling::Search;
-use super::wake::{ClusterScan, CoreThreads, EmptyScan, IsolatedWaker, ScanBudget};
+use super::wake::{ClusterScan, CoreThreads, EmptyScan, IsolatedWaker, PreviousSibling, ScanBudget};
 use crate::arch::Arch;
 use crate::core::{Sched, update_avg};
 use crate::features::Feature;
@@ -165,11 +165,12 @@ impl<A: Arch> Sched<A> {
     /// `isolcpus=` it may not).
     #[fentry(select_idle_smt)]
     fn select_idle_smt_of_previous(&mut self, p: TaskId, sd: SdId, prev: CpuId) -> Option<CpuId> {
+        let anywhere = self.kernel.wake.previous_sibling == PreviousSibling::Any;
         let mut search = self.search(p);
         search.threads_of(prev).find(|&cpu| {
             cpu != prev
                 && search.allowed.contains(cpu)
-                && search.domains.sched_domain_span(sd).contains(cpu)
+                && (anywhere || search.domains.sched_domain_span(sd).contains(cpu))
                 && search.glance.is_free(cpu)
         })
     }

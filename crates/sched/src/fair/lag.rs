@@ -3,7 +3,9 @@
 //! An entity's lag is the queue's virtual time V minus its vruntime. It joins a queue with the lag with which it left.
 
 use super::eevdf::Weighing;
-use super::rules::{AverageWeights, DelayedLag, LagLimit, PlacedLag, Reweight, SliceProtection};
+use super::rules::{
+    AverageWeights, DelayedLag, LagLimit, NewDeadline, PlacedLag, Reweight, ReweightLag, SliceProtection,
+};
 use crate::access::Path;
 use crate::arch::Arch;
 use crate::core::Sched;
@@ -64,7 +66,8 @@ impl<A: Arch> Sched<A> {
             lag = self.inflated_lag(cfs, se);
         }
         let relative = self.sched_feat(Feature::PLACE_REL_DEADLINE);
-        let halved = self.sched_feat(Feature::PLACE_DEADLINE_INITIAL) && flags.initial;
+        let halves = self.kernel.entity.new_deadline == NewDeadline::HalfSlice;
+        let halved = halves && self.sched_feat(Feature::PLACE_DEADLINE_INITIAL) && flags.initial;
         let vslice = self.virtual_time(se, self.se[se].slice.into()) >> u32::from(halved);
         let se = &mut self.se[se];
         se.vruntime = avruntime.wrapping_add_signed(lag.wrapping_neg());
@@ -107,14 +110,23 @@ impl<A: Arch> Sched<A> {
     // Another weight.
 
     /// The first part of `reweight_entity()` (`reweight_eevdf()` since v7.3), for a queued entity: it leaves the sums and becomes
-    /// relative to V. Its queue's running entity has been charged.
+    /// relative to V. Its queue's running entity has been charged. With [`ReweightLag::FromOthers`] V is that of the others, if it waits.
+    /// Differs: without others, that is where it is itself; in the kernel, min_vruntime, which is hardly ever ahead of it.
     pub(super) fn begin_reweight(&mut self, cfs: CfsRqId, se: SeId) -> Relative {
-        let avruntime = self.avg_vruntime(cfs);
         let curr = self.competing_curr(cfs) == Some(se);
-        let vlag = self.entity_lag(cfs, se, avruntime);
+        let from_others = self.kernel.entity.reweight_lag == ReweightLag::FromOthers;
+        if from_others && !curr {
+            self.__dequeue_entity(cfs, se);
+        }
+        let alone = from_others && !curr && self.zero_lag(cfs).load == 0;
+        let avruntime = if alone { self.se[se].vruntime } else { self.avg_vruntime(cfs) };
+        let vlag = match from_others {
+            true => avruntime.wrapping_sub(self.se[se].vruntime) as i64,
+            false => self.entity_lag(cfs, se, avruntime),
+        };
         let until_deadline = self.kernel.entity.slice_protection == SliceProtection::Deadline;
         let vprot = curr && !until_deadline && self.protect_slice(se);
-        if !curr {
+        if !from_others && !curr {
             self.__dequeue_entity(cfs, se);
         }
         let se = &mut self.se[se];

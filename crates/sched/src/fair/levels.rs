@@ -6,7 +6,7 @@ mod plain;
 use super::Dequeued;
 use super::bandwidth::ThrottleLevels;
 use super::load::{Arithmetic, Released, Step, UpdateLoad, with_arithmetic};
-use super::rules::Pick;
+use super::rules::{Pick, SliceOf};
 use crate::arch::Arch;
 use crate::core::Sched;
 use crate::sched::*;
@@ -153,9 +153,15 @@ impl<A: Arch> Sched<A> {
             return false;
         }
         walk.level = self.se[se].parent;
-        let eevdf = self.arithmetic_of(step).pick == Pick::Eevdf;
-        walk.slice = (eevdf && walk.level.is_some()).then(|| self.cfs_rq_min_slice(cfs));
+        let hands_on = self.hands_slices_on(step);
+        walk.slice = (hands_on && walk.level.is_some()).then(|| self.cfs_rq_min_slice(cfs));
         true
+    }
+
+    /// Whether a group asks for the shortest slice of the entities below it.
+    #[inline(always)]
+    fn hands_slices_on(&self, step: Step) -> bool {
+        self.arithmetic_of(step).pick == Pick::Eevdf && self.kernel.entity.slice_of == SliceOf::Task
     }
 
     /// Updates the averages and weights of levels on which nothing is queued or dequeued, but below which a task `COMES` or
@@ -291,7 +297,7 @@ impl<A: Arch> Sched<A> {
     /// Differs: sets no buddy in a throttled hierarchy; v4.5 does, and then runs it (until v4.8).
     #[inline(always)]
     fn dequeue_level(&mut self, walk: &mut Walk, se: SeId, flags: QueueFlags, task_sleep: bool, step: Step) -> Left {
-        let eevdf = self.arithmetic_of(step).pick == Pick::Eevdf;
+        let hands_on = self.hands_slices_on(step);
         let cfs = self.se[se].cfs_rq;
         if !self.dequeue_entity(cfs, se, flags, step) {
             if self.se[se].task.is_some() {
@@ -309,7 +315,7 @@ impl<A: Arch> Sched<A> {
         if empty {
             return Left::Empty;
         }
-        walk.slice = (eevdf && walk.level.is_some()).then(|| self.cfs_rq_min_slice(cfs));
+        walk.slice = (hands_on && walk.level.is_some()).then(|| self.cfs_rq_min_slice(cfs));
         if let Some(parent) = walk.level
             && task_sleep
             && !self.hierarchy_is_off(cfs)

@@ -77,11 +77,12 @@ use crate::core::Sched;
 use crate::core::class::PickOrder;
 use crate::core::hrtick::Hrtick;
 use crate::cpufreq::UpdateFlags;
+use crate::features::Feature;
 use crate::pelt::UtilEstimate;
 use crate::sched::*;
 use crate::syscalls::AloneChanged;
 use fentry::fentry;
-use rules::{IdleLeft, Pick, SleeperVruntime, TaskList};
+use rules::{IdleLeft, NewDeadline, Pick, SleeperVruntime, TaskList, Yield};
 use units::{CpuId, unlikely};
 use wake::RecordWakee;
 
@@ -325,6 +326,7 @@ impl<A: Arch> Sched<A> {
         if !cfs_picks && self.picks_flat() {
             return self.pick_task_flat(cpu);
         }
+        let cfs_picks = cfs_picks || self.puts_before_pick();
         let root = self.rq[cpu].cfs;
         let mut cfs = root;
         while self.cfs_rq[root].nr_running != 0 {
@@ -358,12 +360,25 @@ impl<A: Arch> Sched<A> {
         match self.kernel.entity.pick {
             Pick::Cfs => Some(self.pick_simple_cfs(cpu, prev)),
             Pick::Eevdf => {
+                let puts_before = self.puts_before_pick();
+                if puts_before {
+                    self.put_prev_task(cpu, prev);
+                }
                 let p = self.pick_task_fair(cpu)?;
-                self.put_prev_task(cpu, prev);
+                if !puts_before {
+                    self.put_prev_task(cpu, prev);
+                }
                 self.set_next_task_fair(cpu, p, true);
                 Some(p)
             }
         }
+    }
+
+    /// Whether EEVDF picks after the previous task was put back, if that is not fair or its group was throttled just now, as v6.6 does.
+    /// Where the pick may find that nobody is left who wants to run, it comes first.
+    #[inline]
+    fn puts_before_pick(&self) -> bool {
+        self.kernel.core.pick_order != PickOrder::PutAfterPick && !self.sched_feat(Feature::DELAY_DEQUEUE)
     }
 
     #[inline(always)]
@@ -454,6 +469,9 @@ impl<A: Arch> Sched<A> {
         }
         if !eevdf {
             self.set_skip_buddy(se);
+        } else if self.kernel.entity.yields == Yield::Postponed {
+            let vslice = self.virtual_time(se, self.se[se].slice.into());
+            self.se[se].deadline = self.se[se].deadline.wrapping_add(vslice);
         } else if self.entity_eligible(cfs, se) {
             self.se[se].vruntime = self.se[se].deadline;
             self.update_deadline(cfs, se);
@@ -502,9 +520,30 @@ impl<A: Arch> Sched<A> {
     /// enqueue decides that.
     #[inline]
     pub(crate) fn task_fork_fair(&mut self, p: TaskId) {
-        if self.kernel.entity.pick == Pick::Cfs {
-            self.task_fork_fair_cfs(p);
+        match self.kernel.entity.pick {
+            Pick::Cfs => self.task_fork_fair_cfs(p),
+            Pick::Eevdf if self.kernel.entity.new_deadline == NewDeadline::WholeSlice => self.task_fork_fair_eevdf(p),
+            Pick::Eevdf => {}
         }
+    }
+
+    /// `task_fork_fair()` from v6.6 on, until new tasks were first placed when they are queued: charges the parent, and places the
+    /// child beside it, which the enqueue does anew.
+    #[fentry(task_fork_fair)]
+    fn task_fork_fair_eevdf(&mut self, p: TaskId) {
+        let cpu = self.smp_processor_id();
+        self.rq_lock(cpu);
+        self.update_rq_clock(cpu);
+        let cfs = match self.rq[cpu].curr {
+            Some(parent) => self.competes_on(self.task[parent].se),
+            None => self.rq[cpu].cfs,
+        };
+        self.update_curr(cfs);
+        if !self.picks_flat() {
+            let flags = QueueFlags { initial: true, ..QueueFlags::default() };
+            self.place_entity_eevdf(cfs, self.task[p].se, flags, self.competitors(cfs));
+        }
+        self.rq_unlock(cpu);
     }
 
     #[fentry(task_fork_fair)]

@@ -1,7 +1,7 @@
 //! fair.c: whether a woken task preempts what runs, and the buddies: entities that a queue remembers and prefers to
 //! run.
 
-use super::rules::{Pick, WakeupPreempt};
+use super::rules::{IdlePreempt, Pick, WakeupPreempt};
 use super::timeline::entity_before;
 use crate::arch::Arch;
 use crate::core::Sched;
@@ -368,17 +368,27 @@ impl<A: Arch> Sched<A> {
         if self.sched_feat(Feature::NEXT_BUDDY) && !wake_flags.fork && !self.se[pse].sched_delayed {
             self.set_next_buddy(pse);
         }
-        if self.rq[cpu].need_resched || !self.sched_feat(Feature::WAKEUP_PREEMPTION) {
+        if self.rq[cpu].need_resched {
+            return;
+        }
+        let by_policy = self.kernel.entity.idle_preempt == IdlePreempt::Kept;
+        if by_policy && self.task_has_idle_policy(curr) && !self.task_has_idle_policy(p) {
+            return self.resched_curr_lazy(cpu);
+        }
+        let normal = self.task[p].policy == Policy::Normal;
+        if !self.sched_feat(Feature::WAKEUP_PREEMPTION) || by_policy && !normal {
             return;
         }
         let (se, pse) = self.find_matching_se(se, pse);
         let (curr_idle, idle) = (self.se_is_idle(se), self.se_is_idle(pse));
         if curr_idle && !idle {
-            // An idle entity's slice is not protected.
-            self.cancel_protect_slice(se);
+            if !by_policy {
+                // An idle entity's slice is not protected.
+                self.cancel_protect_slice(se);
+            }
             return self.resched_curr_lazy(cpu);
         }
-        if curr_idle != idle || self.task[p].policy != Policy::Normal {
+        if curr_idle != idle || !normal {
             return;
         }
         let cfs = self.competes_on(se);

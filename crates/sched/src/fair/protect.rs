@@ -7,7 +7,6 @@ use crate::arch::Arch;
 use crate::core::Sched;
 use crate::features::Feature;
 use crate::sched::*;
-use crate::sysctl::Sysctl;
 
 /// fair.c: min_vruntime().
 fn min_vruntime(a: u64, b: u64) -> u64 {
@@ -33,7 +32,7 @@ impl<A: Arch> Sched<A> {
     fn set_protect_shortest_slice(&mut self, cfs: CfsRqId, se: SeId) {
         let shortest = match self.sched_feat(Feature::RUN_TO_PARITY) {
             true => self.cfs_rq_min_slice(cfs).into(),
-            false => Sysctl::normalized_sched_base_slice(),
+            false => self.kernel.entity.base_slice.normalized_sysctl_sched_base_slice(),
         };
         let SchedEntity { slice, vruntime, deadline, .. } = self.se[se];
         let mut vprot = deadline;

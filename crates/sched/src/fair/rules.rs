@@ -7,7 +7,6 @@ behaviour! {
     pub enum Pick = "entity.pick" {
         Cfs = "cfs", since "v2.6.23", commit "bf0f6f24a1ec",
             "who has the least vruntime runs next, for its share of a period";
-        /// As of v6.12: with delayed dequeue, short slices that preempt, lag kept when weights change.
         Eevdf = "eevdf", since "v6.6", commit "147f3efaa241",
             "of those who are owed time the one with the earliest virtual deadline runs next, for the slice it asks for";
     }
@@ -153,6 +152,82 @@ behaviour! {
 }
 
 behaviour! {
+    /// Who decides under EEVDF how long slices are.
+    pub enum SliceOf = "entity.slice_of" {
+        Tunable = "tunable", since "v6.6", commit "", "base_slice_ns, for all tasks and groups";
+        Task = "task", since "v6.12", commit "",
+            "the task, with sched_setattr() (sched_runtime), else base_slice_ns; a group asks for the shortest slice below it (after v6.6, by v6.12)";
+    }
+}
+
+behaviour! {
+    /// How long base_slice_ns is on a machine with one CPU, unless it is written.
+    pub enum BaseSlice = "entity.base_slice" {
+        Us750 = "750-us", since "v6.6", commit "", "0.75 ms: 3 ms on eight CPUs or more";
+        Us700 = "700-us", since "v6.12.y", commit "",
+            "0.7 ms: 2.8 ms on eight CPUs or more, a little less than three ticks of a millisecond (after v6.6, by 6.12.117)";
+    }
+}
+
+behaviour! {
+    /// How far away the first deadline of a new task is, with PLACE_DEADLINE_INITIAL.
+    pub enum NewDeadline = "entity.new_deadline" {
+        /// The half one is set at fork (task_fork_fair()), and lost when the task is queued.
+        WholeSlice = "whole-slice", since "v6.6", commit "", "a whole slice, which is not what was meant";
+        HalfSlice = "half-slice", since "v6.12", commit "", "half a slice (after v6.6, by v6.12)";
+    }
+}
+
+behaviour! {
+    /// Which of those whose deadlines are equal runs.
+    pub enum EqualDeadlines = "entity.equal_deadlines" {
+        /// The order of the tree, which is by vruntime.
+        LeastService = "least-service", since "v6.6", commit "", "what runs already, else the one with the least vruntime";
+        FirstCome = "first-come", since "v6.12", commit "", "the one that was queued first, before what runs (after v6.6, by v6.12)";
+    }
+}
+
+behaviour! {
+    /// Which feature lets the next buddy be picked before those with earlier deadlines.
+    pub enum PickBuddy = "entity.pick_buddy" {
+        NextBuddy = "next-buddy", since "v6.6", commit "",
+            "NEXT_BUDDY, which is off: neither the task that yield_to() names nor the group that a task fell asleep in is preferred";
+        Own = "own", since "v6.12", commit "", "PICK_BUDDY, which is on (after v6.6, by v6.12)";
+    }
+}
+
+behaviour! {
+    /// What sched_yield() costs under EEVDF.
+    pub enum Yield = "entity.yield" {
+        Postponed = "postponed", since "v6.6", commit "",
+            "the deadline moves by a slice, each time, and it is no longer protected: who waits runs first, if it is owed something";
+        Forfeited = "forfeited", since "v6.12.y", commit "",
+            "what is left of the slice counts as used up, if the task is owed something (after v6.6, by 6.12.117)";
+    }
+}
+
+behaviour! {
+    /// How a wakeup under EEVDF tells that an idle task or group gives way.
+    pub enum IdlePreempt = "entity.idle_preempt" {
+        Kept = "kept", since "v6.6", commit "",
+            "by the tasks' policies, without WAKEUP_PREEMPTION too, and only then by the groups that compete; what is idle stays protected, \
+             so that it may be picked again";
+        Cancelled = "cancelled", since "v6.12.y", commit "",
+            "by what competes, with WAKEUP_PREEMPTION; what is idle is no longer protected (after v6.6, by 6.12.117)";
+    }
+}
+
+behaviour! {
+    /// How the lag of a queued entity is reckoned that gets another weight.
+    pub enum ReweightLag = "entity.reweight_lag" {
+        /// If it waits; what runs counts among those on the queue.
+        FromOthers = "from-others", since "v6.6.y", commit "",
+            "from the average of the others, without what ran since the last update, and without a limit (as in 6.6.17)";
+        FromAll = "from-all", since "v6.12", commit "", "from the average of all, and limited as ever (after v6.6, by v6.12)";
+    }
+}
+
+behaviour! {
     /// By which weights a queue's average vruntime is taken.
     pub enum AverageWeights = "entity.average_weights" {
         Shown = "shown", since "v6.6", commit "",
@@ -230,6 +305,17 @@ behaviour! {
     }
 }
 
+impl BaseSlice {
+    /// fair.c: normalized_sysctl_sched_base_slice, in ns. Writing `base_slice_ns` does not change it; only a change of the scaling
+    /// would (sched_update_scaling()).
+    pub fn normalized_sysctl_sched_base_slice(self) -> u64 {
+        match self {
+            BaseSlice::Us750 => 750_000,
+            BaseSlice::Us700 => 700_000,
+        }
+    }
+}
+
 /// The behaviour of entities in one kernel version.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct EntityRules {
@@ -250,6 +336,14 @@ pub struct EntityRules {
     pub idle_left: IdleLeft,
     pub group_idle: GroupIdle,
     pub task_list: TaskList,
+    pub slice_of: SliceOf,
+    pub base_slice: BaseSlice,
+    pub new_deadline: NewDeadline,
+    pub equal_deadlines: EqualDeadlines,
+    pub pick_buddy: PickBuddy,
+    pub yields: Yield,
+    pub idle_preempt: IdlePreempt,
+    pub reweight_lag: ReweightLag,
     pub average_weights: AverageWeights,
     pub lag_limit: LagLimit,
     pub delayed_lag: DelayedLag,
@@ -288,6 +382,14 @@ impl EntityRules {
         idle_left: IdleLeft::Nothing,
         group_idle: GroupIdle::Absent,
         task_list: TaskList::ByEnqueue,
+        slice_of: SliceOf::Tunable,
+        base_slice: BaseSlice::Us750,
+        new_deadline: NewDeadline::WholeSlice,
+        equal_deadlines: EqualDeadlines::LeastService,
+        pick_buddy: PickBuddy::NextBuddy,
+        yields: Yield::Postponed,
+        idle_preempt: IdlePreempt::Kept,
+        reweight_lag: ReweightLag::FromOthers,
         average_weights: AverageWeights::Shown,
         lag_limit: LagLimit::OwnSlice,
         delayed_lag: DelayedLag::AtEnd,
@@ -332,7 +434,21 @@ impl EntityRules {
         ..EntityRules::V5_15
     };
 
-    pub const V6_12: EntityRules = EntityRules { pick: Pick::Eevdf, ..EntityRules::V6_1 };
+    /// As in 6.6.17.
+    pub const V6_6: EntityRules = EntityRules { pick: Pick::Eevdf, ..EntityRules::V6_1 };
+
+    /// As in 6.12.117, which is newer in `base_slice`, `yields` and `idle_preempt` than v6.12 itself.
+    pub const V6_12: EntityRules = EntityRules {
+        slice_of: SliceOf::Task,
+        base_slice: BaseSlice::Us700,
+        new_deadline: NewDeadline::HalfSlice,
+        equal_deadlines: EqualDeadlines::FirstCome,
+        pick_buddy: PickBuddy::Own,
+        yields: Yield::Forfeited,
+        idle_preempt: IdlePreempt::Cancelled,
+        reweight_lag: ReweightLag::FromAll,
+        ..EntityRules::V6_6
+    };
 
     pub const V7_2: EntityRules = EntityRules {
         average_weights: AverageWeights::Kept,

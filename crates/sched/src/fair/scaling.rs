@@ -9,6 +9,7 @@ use super::rules::WrittenTunables;
 use crate::arch::Arch;
 use crate::core::Sched;
 use crate::sysctl::{Scaling, Sysctl, Tunable, get_update_sysctl_factor};
+use crate::versions::Kernel;
 use units::CpuId;
 
 /// The tunables that grow with the number of CPUs.
@@ -28,8 +29,8 @@ pub struct ScaledTunables {
 
 impl ScaledTunables {
     /// The state of a machine on which no tunable was written.
-    pub(crate) fn new() -> ScaledTunables {
-        ScaledTunables { normalized: Sysctl::new(1), sched_nr_latency: 8 }
+    pub(crate) fn new(kernel: &Kernel) -> ScaledTunables {
+        ScaledTunables { normalized: kernel.sysctl(1), sched_nr_latency: 8 }
     }
 }
 

@@ -186,6 +186,19 @@ impl Timeline {
         self.entries.iter().rev().find(|e| eligible(e.vruntime)).map(|e| (e.key, e.se))
     }
 
+    /// Of the entities whose vruntime is `eligible` and whose key is the least the one with the least vruntime, with its key.
+    pub fn first_eligible_by_vruntime(&self, eligible: impl Fn(u64) -> bool) -> Option<(u64, SeId)> {
+        let mut best: Option<&Entry> = None;
+        for entry in self.entries.iter().rev().filter(|e| eligible(e.vruntime)) {
+            match best {
+                Some(best) if best.key != entry.key => break,
+                Some(best) if !entity_before(entry.vruntime, best.vruntime) => {}
+                _ => best = Some(entry),
+            }
+        }
+        best.map(|e| (e.key, e.se))
+    }
+
     /// The entity after `se` (`__pick_next_entity()`).
     ///
     /// # Panics

@@ -93,14 +93,19 @@ impl Structures {
     pub const V6_1: Structures =
         Structures { task_group: TaskGroupStructure::V6_1, statistics_behind_block_max: 8, ..Structures::V5_15 };
 
+    /// v6.6, from the types of a 6.6.17 with `SCHED_CORE` and NUMA for 512 CPUs, without clamps and `IRQ_TIME_ACCOUNTING`. Within
+    /// `struct sched_entity` (256 bytes): run_node 16, deadline 40, group_node 56, on_rq 72, exec_start 80, vruntime 104, vlag 112, slice 120, parent
+    /// 144, cfs_rq 152, my_q 160, avg 192: what leads up and down is a line further than in v6.1. Within `struct cfs_rq` (448 bytes): nr_running 16,
+    /// avg_vruntime 32, min_vruntime 56, tasks_timeline 80, curr 96, avg 128, removed 192, tg_load_avg_contrib 256. Within `struct rq` (3392 bytes):
+    /// nr_running 4, nohz_csd 64, ttwu_pending 104, nr_switches 112, cfs 128, rt 576, dl 2272, curr 2408, next_balance 2432, clock 2456, clock_task
+    /// 2496, rd 2560, cpu_capacity 2576, active_balance 2616, cfs_tasks 2680, avg_rt 2752, avg_dl 2816, idle_stamp 2880, rq_cpu_time 3080, ttwu_count
+    /// 3100. `struct task_group` and the first 128 bytes of `struct task_struct` are those of v6.1.
+    pub const V6_6: Structures =
+        Structures { task: [0, 1, 2, 3, 4, 5, 12, 7, 8, 9, 10, 0, 6, 13, 13], se: [0, 1, 2, 3, 4], ..Structures::V6_1 };
+
     /// v6.12. Within `struct sched_entity`: deadline 40, on_rq 80, exec_start 88, vruntime 112, slice 128, parent 152, cfs_rq 160, avg 192. The lines
     /// of the other structures are those of v6.1.
-    pub const V6_12: Structures = Structures {
-        task_group: TaskGroupStructure::V6_12,
-        task: [0, 1, 2, 3, 4, 5, 12, 7, 8, 9, 10, 0, 6, 13, 13],
-        se: [0, 1, 2, 3, 4],
-        ..Structures::V6_1
-    };
+    pub const V6_12: Structures = Structures { task_group: TaskGroupStructure::V6_12, ..Structures::V6_6 };
 
     /// v7.2, from the types (BTF) of Debian's 7.2.13: with `SCHED_CLASS_EXT`, `UCLAMP_TASK` and `SCHED_CACHE`, without `SCHED_CORE`.
     ///

@@ -53,7 +53,8 @@ impl TaskGroupStructure {
     /// From 5.15.135: `idle` after `shares`; `burst` in the runtime pool.
     pub const V5_15: TaskGroupStructure = TaskGroupStructure::beginning_with_se(200, 232, 216);
 
-    /// The statistics of bursts in the runtime pool, too.
+    /// The statistics of bursts in the runtime pool, too. 6.6.17's has the same offsets: load_avg 256, parent 296, cfs_bandwidth 344, 640
+    /// bytes in all.
     pub const V6_1: TaskGroupStructure = TaskGroupStructure::beginning_with_se(200, 232, 240);
 
     /// `idle` before `se`.

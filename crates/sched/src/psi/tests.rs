@@ -50,11 +50,11 @@ fn v5_10_accounts_for_a_sleep_and_for_the_switch_after_it_apart() {
     use crate::layout::Region;
     use crate::scheduler::Scheduler;
     use crate::testing::{machine_of, task_in};
-    use crate::versions::{V5_10, V5_15, V6_1};
+    use crate::versions::{V5_10, V5_15, V6_1, V6_6};
     use units::CpuMask;
 
     // Two tasks on CPU 0, in no cgroup: one falls asleep, and the other runs.
-    for (kernel, changes, shows_full) in [(V5_10, 2, false), (V5_15, 1, true), (V6_1, 1, true)] {
+    for (kernel, changes, shows_full) in [(V5_10, 2, false), (V5_15, 1, true), (V6_1, 1, true), (V6_6, 1, true)] {
         let mut s = machine_of(kernel, CpuTopology::symmetric(1, 1, 1, 1, 1));
         let cpu = CpuId(0);
         for _ in 0..2 {

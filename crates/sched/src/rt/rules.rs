@@ -34,7 +34,7 @@ behaviour! {
     /// Whether a deadline task counts as a real-time one (rt_task()): a task that wakes where one runs looks for another CPU at once.
     pub enum RtTask = "rt.deadline_counts" {
         Counts = "counts", since "v3.14", commit "", "yes, as its priority is below MAX_RT_PRIO";
-        Apart = "apart", since "v6.12", commit "", "no: who wakes there is queued, and then pushed";
+        Apart = "apart", since "v6.12", commit "", "no (after v6.6, by v6.12): who wakes there is queued, and then pushed";
     }
 }
 
@@ -106,11 +106,14 @@ impl RtRules {
         RtRules { push_ipi: PushIpi::ByRootDomain, lowest_choice: LowestChoice::Distributed, ..RtRules::V5_10 };
     pub const V6_1: RtRules =
         RtRules { push_ipi: PushIpi::NotToSelf, statistics: RtStatistics::Told, ..RtRules::V5_15 };
+    pub const V6_6: RtRules = RtRules { push_ipi: PushIpi::ByRootDomain, ..RtRules::V6_1 };
+    /// As in 6.12.117, which is newer in `push_ipi` than v6.12 itself.
     pub const V6_12: RtRules = RtRules {
         bandwidth: RtBandwidth::FairServer,
+        push_ipi: PushIpi::NotToSelf,
         overload: OverloadRule::Pushable,
         task: RtTask::Apart,
-        ..RtRules::V6_1
+        ..RtRules::V6_6
     };
 
     pub const V7_2: RtRules =

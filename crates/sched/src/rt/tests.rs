@@ -4,7 +4,7 @@ use super::*;
 use crate::scheduler::Scheduler;
 use crate::sysctl::Tunable;
 use crate::testing::{Hand, MS, machine, task_in};
-use crate::versions::{Kernel, V4_5_RC1 as V4_5, V4_15, V4_16, V6_1, V6_12, V7_2};
+use crate::versions::{Kernel, V4_5_RC1 as V4_5, V4_15, V4_16, V6_1, V6_6, V6_12, V7_2};
 
 const CPU0: CpuId = CpuId(0);
 
@@ -25,7 +25,7 @@ fn one_waits(kernel: Kernel) -> (Sched<Hand>, TaskId, TaskId) {
 
 #[test]
 fn who_comes_to_the_class_while_it_waits_preempts_but_not_in_v4_5() {
-    for (kernel, preempts) in [(V4_5, false), (V4_15, true), (V4_16, true), (V6_1, true), (V6_12, true)] {
+    for (kernel, preempts) in [(V4_5, false), (V4_15, true), (V6_1, true), (V6_6, true), (V6_12, true)] {
         let (mut s, _, waits) = one_waits(kernel);
         s.sched_setscheduler(waits, Policy::Fifo, 10).expect("anybody may");
         assert_eq!(s.rq[CPU0].need_resched, preempts, "{}", kernel.name);
@@ -34,7 +34,7 @@ fn who_comes_to_the_class_while_it_waits_preempts_but_not_in_v4_5() {
 
 #[test]
 fn a_nice_level_of_one_who_was_lent_a_priority_changes_nothing_yet() {
-    for kernel in [V4_5, V4_15, V4_16, V6_1, V6_12] {
+    for kernel in [V4_5, V4_15, V4_16, V6_1, V6_6, V6_12] {
         let (mut s, runs, waits) = one_waits(kernel);
         s.sched_setscheduler(waits, Policy::Fifo, 10).expect("anybody may");
         s.rt_mutex_setprio(runs, Some(waits));
@@ -46,7 +46,7 @@ fn a_nice_level_of_one_who_was_lent_a_priority_changes_nothing_yet() {
 
 #[test]
 fn without_any_budget_nothing_is_throttled() {
-    for kernel in [V4_5, V4_15, V4_16, V6_1] {
+    for kernel in [V4_5, V4_15, V4_16, V6_1, V6_6] {
         for (budget, throttled) in [(950_000, true), (0, false)] {
             let (mut s, runs, _) = one_waits(kernel);
             s.sysctl_write(Tunable::sched_rt_runtime, budget).expect("nothing is reserved");

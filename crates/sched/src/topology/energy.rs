@@ -19,8 +19,10 @@ behaviour! {
         ByFrequency = "by-frequency", since "v6.1", commit "",
             "the same, but without states as costly as a faster one (v5.16); what the task adds is the same on every CPU, and it leaves for \
              anything cheaper (after v5.15, by v6.1)";
+        ByBoostedFrequency = "by-boosted-frequency", since "v6.5", commit "7d0583cf9ec7",
+            "the same, but waiting counts as utilization of the CPU that asks for the frequency; not the task's own";
         ByPerformance = "by-performance", since "v6.9", commit "1b600da51073",
-            "a table of costs by performance; waiting counts as utilization (v6.5: 7d0583cf9ec7), and headroom is added as the \
+            "a table of costs by performance; the task's waiting counts as well, and headroom is added as the \
              governor does, within the clamps (v6.8: 9c0b4bb7f630)";
     }
 }
@@ -60,7 +62,8 @@ impl PerfDomain {
                 EnergyAware::Absent
                 | EnergyAware::WholeDomains
                 | EnergyAware::CandidateDomains
-                | EnergyAware::ByFrequency => fmax * state.power_uw / state.frequency_khz,
+                | EnergyAware::ByFrequency
+                | EnergyAware::ByBoostedFrequency => fmax * state.power_uw / state.frequency_khz,
                 EnergyAware::ByPerformance => state.power_uw * 10 / performance,
             };
             EmPerfState { frequency: state.frequency_khz, performance, cost, inefficient: false }
@@ -104,7 +107,7 @@ impl PerfDomain {
                 let state = self.table.iter().find(|state| state.frequency >= freq);
                 state.unwrap_or(&self.table[self.table.len() - 1]).cost * sum_util / self.scale_cpu
             }
-            EnergyAware::Absent | EnergyAware::ByFrequency => {
+            EnergyAware::Absent | EnergyAware::ByFrequency | EnergyAware::ByBoostedFrequency => {
                 let freq = self.frequency_for(max_util, allowed_cpu_cap);
                 let cost = self.em_pd_get_efficient_state(|state| state.frequency >= freq).cost;
                 cost * sum_util / self.scale_cpu

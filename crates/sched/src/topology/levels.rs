@@ -98,6 +98,7 @@ pub(super) fn build_sched_topology(
     let cluster_flags = match rules.cluster_level {
         ClusterLevel::Absent => None,
         ClusterLevel::NotOnHybrid => (!setup.hybrid).then_some(SdFlags::SD_SHARE_LLC),
+        ClusterLevel::Everywhere => Some(SdFlags::SD_SHARE_LLC),
         ClusterLevel::Flagged => Some(SdFlags::SD_CLUSTER | SdFlags::SD_SHARE_LLC),
     };
     if let Some(flags) = cluster_flags {

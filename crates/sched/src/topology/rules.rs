@@ -43,8 +43,8 @@ behaviour! {
         Absent = "absent", since "v2.6.7", commit "", "no such level";
         NotOnHybrid = "not-on-hybrid", since "v5.16", commit "66558b730f25",
             "CLS between SMT and MC, except on x86 CPUs with big and small cores (cabdc3a8475b)";
-        Flagged = "flagged", since "v6.7", commit "b95303e0aeaf",
-            "CLS on hybrid CPUs too (v6.6), marked SD_CLUSTER";
+        Everywhere = "everywhere", since "v6.6", commit "", "CLS on hybrid CPUs too (after v6.1, by v6.6)";
+        Flagged = "flagged", since "v6.7", commit "b95303e0aeaf", "the same, marked SD_CLUSTER";
     }
 }
 
@@ -378,17 +378,27 @@ impl DomainRules {
         ..DomainRules::V5_15
     };
 
-    /// As in the long-term release 6.12.117, which is newer in `newidle` than v6.12 itself.
-    pub const V6_12: DomainRules = DomainRules {
-        flag_numbering: FlagNumbering::ListedWithCluster,
-        cluster_level: ClusterLevel::Flagged,
-        package_level: PackageLevel::Pkg,
+    /// As in the long-term release 6.6.17.
+    pub const V6_6: DomainRules = DomainRules {
+        cluster_level: ClusterLevel::Everywhere,
         group_flags: GroupFlags::OfKeptChild,
         group_cores: GroupCores::Counted,
         asym_packing: AsymPacking::AboveSmt,
         sibling_rank: SiblingRank::Alike,
         highest_flag: HighestFlag::SkipsUnlessShared,
+        relax_domain_level: RelaxDomainLevel::SwitchesOffAbove,
+        newidle: NewidleHistory::Absent,
         ..DomainRules::V6_1
+    };
+
+    /// As in the long-term release 6.12.117, which is newer in `newidle` than v6.12 itself.
+    pub const V6_12: DomainRules = DomainRules {
+        flag_numbering: FlagNumbering::ListedWithCluster,
+        cluster_level: ClusterLevel::Flagged,
+        package_level: PackageLevel::Pkg,
+        relax_domain_level: RelaxDomainLevel::SwitchesOff,
+        newidle: NewidleHistory::HalfAtFirst,
+        ..DomainRules::V6_6
     };
 
     /// As in 7.2.13.

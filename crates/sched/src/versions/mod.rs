@@ -53,7 +53,7 @@ use crate::rt::RtRules;
 use crate::stats::{Schedstats, UnseenWait};
 use crate::stop_task::StopWait;
 use crate::syscalls::{AloneChanged, ChangeOrder, ClassChange, IdleWeight, NiceChange, NiceResched, PolicyChange};
-use crate::sysctl::{Sysctl, Tunable, TunableNames, short_name};
+use crate::sysctl::{Sysctl, Tunable, TunableNames, get_update_sysctl_factor, short_name};
 use crate::topology::DomainRules;
 
 behaviour! {
@@ -148,7 +148,9 @@ impl Kernel {
     pub fn sysctl(&self, nr_cpus: usize) -> Sysctl {
         let sched_autogroup_enabled = u64::from(self.autogroup.default == AutogroupDefault::On);
         let sched_rt_runtime = self.rt.runtime_default.sysctl_sched_rt_runtime();
-        Sysctl { sched_autogroup_enabled, sched_rt_runtime, ..Sysctl::new(nr_cpus) }
+        let sched_base_slice =
+            self.entity.base_slice.normalized_sysctl_sched_base_slice() * get_update_sysctl_factor(nr_cpus);
+        Sysctl { sched_autogroup_enabled, sched_rt_runtime, sched_base_slice, ..Sysctl::new(nr_cpus) }
     }
 }
 
@@ -251,6 +253,7 @@ behaviours! {
     entity: EntityRules {
         pick, pick_levels, sleeper_vruntime, renormalise, waking_vruntime, min_vruntime_curr, min_vruntime_dequeue, long_sleeper,
         exec_start_reset, idle_sleeper, idle_slice, nr_latency, written_tunables, buddies_cleared, idle_left, group_idle, task_list,
+        slice_of, base_slice, new_deadline, equal_deadlines, pick_buddy, yields, idle_preempt, reweight_lag,
         average_weights, lag_limit, delayed_lag, slice_protection, reweight, placed_lag, wakeup_preempt,
     }
     load: LoadRules {
@@ -260,7 +263,7 @@ behaviours! {
     wake: WakeRules {
         record_wakee, wake_cap, sync_exit, wake_affine, idle_waker, idle_previous, cpu_load, equal_weight, affine_count,
         idle_sibling, scan_budget, cluster_scan, asym_idle, sched_idle_cpu, kthread_stacking, energy, recent_used_cpu,
-        isolated_waker, core_threads, idlest_group, idlest_stats, idlest_measure, spare_capacity, disallowed_local_group, slow_path_start, slow_path_util, single_cpu_group, empty_scan,
+        isolated_waker, core_threads, previous_sibling, idlest_group, idlest_stats, idlest_measure, spare_capacity, disallowed_local_group, slow_path_start, slow_path_util, single_cpu_group, empty_scan,
     }
     balance: BalanceRules {
         mechanism, detach_order, newidle_detach, all_pinned, active_balance, prefer_sibling, asym_packing,
@@ -268,7 +271,7 @@ behaviours! {
         prefer_sibling_of, smt_balance, misfit_status, misfit_load, asym_compare, sole_task, reduced_capacity, empty_queues, busiest_util, detach_bound, util_bound,
         active_balance_reason,
         active_balance_force, active_balance_interval, sibling_hot, hot_statistics, dst_group, imbalance_flag,
-        misfit_failures, one_pinned, per_cpu_kthreads, should_we_balance, newidle_bail, newidle_gate, newidle_cost,
+        misfit_failures, one_pinned, detach_limit, per_cpu_kthreads, should_we_balance, newidle_bail, newidle_gate, newidle_cost,
         newidle_decay, newidle_due, newidle_stop, newidle_interval, busy_interval, idle_policy_cpu, nohz, nohz_news, kicked_resched, new_ilb,
         kick_ilb, delayed_tasks, ineligible_tasks, counted_tasks, energy_overload, serialized, newidle_averages,
         newidle_odds, nohz_count, cache, cache_packing,

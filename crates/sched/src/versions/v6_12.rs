@@ -4,12 +4,12 @@
 //! Compared with those, 6.12.117 has `RT_PUSH_IPI` off, `dst_core_idle` in load balancing, `dl_defer_running` in the
 //! deadline wakeup rule and 64-bit sums in `update_tg_cfs_runnable()`.
 
-use super::{CoreRules, Kernel, V6_1};
+use super::{CoreRules, Kernel, V6_6};
 use crate::autogroup::AutogroupRules;
 use crate::core::cgroup::CgroupRules;
 use crate::core::class::{BalanceFair, PickOrder};
 use crate::core::schedule::ScheduleIdle;
-use crate::core::{AffinityOffline, HotplugDomains, UtilClamp, WakeRunning};
+use crate::core::{HotplugDomains, UtilClamp};
 use crate::cpufreq::CpufreqRules;
 use crate::deadline::DlRules;
 use crate::fair::balance::BalanceRules;
@@ -21,22 +21,23 @@ use crate::fair::wake::WakeRules;
 use crate::features::{Feature, Features};
 use crate::isolation::IsolationRules;
 use crate::layout::Structures;
+use crate::profile::SleepProfile;
 use crate::psi::Psi;
 use crate::rt::RtRules;
+use crate::syscalls::IdleWeight;
 use crate::sysctl;
 use crate::topology::DomainRules;
 
 pub const V6_12: Kernel = Kernel {
     name: "v6.12",
     core: CoreRules {
-        wake_running: WakeRunning::Skips,
         uclamp: UtilClamp::AfterEnqueue,
-        affinity_offline: AffinityOffline::Kept,
+        idle_weight: IdleWeight::Reweight,
         pick_order: PickOrder::PutAfterPick,
         balance_fair: BalanceFair::NoFairTask,
         schedule_idle: ScheduleIdle::Stays,
         hotplug_domains: HotplugDomains::AtOnce,
-        ..V6_1.core
+        ..V6_6.core
     },
     cpufreq: CpufreqRules::V6_12,
     domains: DomainRules::V6_12,
@@ -47,6 +48,7 @@ pub const V6_12: Kernel = Kernel {
     numa: NumaRules::V6_12,
     bandwidth: BandwidthRules::V6_12,
     autogroup: AutogroupRules::V6_12,
+    sleep_profile: SleepProfile::Absent,
     cgroup: CgroupRules::V6_12,
     rt: RtRules::V6_12,
     dl: DlRules::V6_12,
@@ -56,7 +58,7 @@ pub const V6_12: Kernel = Kernel {
     feature_table: FEATURES,
     structures: Structures::V6_12,
     tunables: sysctl::V6_12,
-    ..V6_1
+    ..V6_6
 };
 
 /// kernel/sched/features.h of v6.12.

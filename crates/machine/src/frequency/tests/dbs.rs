@@ -328,6 +328,7 @@ fn conservative_at_its_lowest_figure_asks_for_it_in_late_v6_1_and_v6_12() {
         (first, sample(&mut frequency, 120_000, &[]))
     };
     assert_eq!(after_sleep(FrequencyRules::V5_15), (1_700, 1_700));
+    assert_eq!(after_sleep(FrequencyRules::V6_6), (1_700, 1_700));
     assert_eq!(after_sleep(FrequencyRules::V6_1), (1_000, 1_000));
     assert_eq!(after_sleep(FrequencyRules::V6_12), (1_000, 1_000));
 }

@@ -129,7 +129,7 @@ impl Net {
         match self.rules.payload {
             Payload::Linear => LINEAR,
             Payload::FirstLinear if first => LINEAR,
-            Payload::FirstLinear | Payload::Pages | Payload::SmallHeads => 0,
+            Payload::FirstLinear | Payload::Pages | Payload::TcpHeads | Payload::SmallHeads => 0,
         }
     }
 

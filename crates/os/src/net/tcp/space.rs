@@ -1,7 +1,7 @@
 //! How much of its buffers a connection may use, and how buffers grow whose size no application has set: tcp_input.c.
 
 use super::{LOOPBACK_MSS, TCP_INIT_CWND, TCP_WMEM_MAX, TcpPacket, TcpSock};
-use crate::net::rules::{MAX_TCP_HEADER, RcvbufGrowth, SKB, SKB_SHARED_INFO};
+use crate::net::rules::{MAX_TCP_HEADER, RcvbufGrowth, SKB, SKB_SHARED_INFO, WindowShare};
 use units::Ns;
 
 /// tcp_sock.rcv_rtt_est: the receiver's estimate of a round trip. `rtt`: eight times that, in us; 0 before the first
@@ -181,7 +181,7 @@ impl TcpSock {
             return;
         }
         let ratio = Some((((u64::from(packet.len)) << 8) / u64::from(packet.truesize)).max(1) as u32);
-        if std::mem::replace(&mut self.scaling_ratio, ratio) != ratio {
+        if std::mem::replace(&mut self.scaling_ratio, ratio) != ratio && self.window_share == WindowShare::Measured {
             self.tcp_set_window_clamp(self.tcp_full_space() as u32);
             self.rcvq_space.space = self.rcvq_space.space.min(u64::from(self.window_clamp));
         }
@@ -231,6 +231,12 @@ mod tests {
         (sock.sk_rcvbuf, sock.window_clamp)
     }
 
+    fn segment(len: u32, truesize: u32) -> TcpPacket {
+        let (linear, psh, fin, tsval, tsecr, ack_seq, window) = (0, false, false, 0, 0, 0, 0);
+        let writer = units::CpuId(0);
+        TcpPacket { to: 0, seq: 0, len, linear, truesize, psh, fin, tsval, tsecr, ack_seq, window, writer }
+    }
+
     // By hand: twice what was read, plus 16 segments of 65483, in 131019 bytes each if half a buffer is the window.
     #[test]
     fn a_buffer_grows_with_what_is_read_in_a_round_trip() {
@@ -256,6 +262,25 @@ mod tests {
         assert_eq!(after(&mut sock(&rules, None), rules.rcvbuf_growth, &[2_000_000]).0, 32 << 20);
         let cut = NetRules { rmem_max: RmemMax::SixMegabytes, ..rules };
         assert_eq!(after(&mut sock(&cut, None), rules.rcvbuf_growth, &[2_000_000]).0, 6 << 20);
+    }
+
+    #[test]
+    fn v6_6_offers_a_quarter_until_the_buffer_grows() {
+        // 65 of 256 parts of twice 100000.
+        let mut set = sock(&NetRules::V6_6, Some(100_000));
+        assert_eq!((set.tcp_full_space(), set.window_clamp), (50_781, 50_781));
+        set.measure_scaling_ratio(&segment(60_000, 80_000));
+        assert_eq!((set.tcp_full_space(), set.window_clamp), (150_000, 50_781));
+        // One whose size nobody set begins with 128 KiB, and grows for what was read beyond that window, in shares of the measured.
+        let mut own = sock(&NetRules::V6_6, None);
+        assert_eq!(own.window_clamp, 33_280);
+        own.measure_scaling_ratio(&segment(60_000, 80_000));
+        let (rcvbuf, clamp) = after(&mut own, NetRules::V6_6.rcvbuf_growth, &[40_000]);
+        let wanted = {
+            let twice = 2 * 40_000 + 16 * 65_483_u64;
+            twice + 2 * (twice * (40_000 - 33_280) / 33_280)
+        };
+        assert_eq!((u64::from(rcvbuf), u64::from(clamp)), (wanted * 256 / 192, wanted * 256 / 192 * 192 / 256));
     }
 
     #[test]
@@ -297,11 +322,6 @@ mod tests {
     fn the_share_of_data_in_the_longest_segment_becomes_the_windows() {
         let mut sock = sock(&NetRules::V6_12, Some(100_000));
         assert_eq!(sock.tcp_full_space(), 100_000);
-        let segment = |len, truesize| {
-            let (linear, psh, fin, tsval, tsecr, ack_seq, window) = (0, false, false, 0, 0, 0, 0);
-            let writer = units::CpuId(0);
-            TcpPacket { to: 0, seq: 0, len, linear, truesize, psh, fin, tsval, tsecr, ack_seq, window, writer }
-        };
         // Not longer than the estimate of a full segment.
         sock.measure_scaling_ratio(&segment(sock.icsk_ack.rcv_mss, 4_096));
         assert_eq!(sock.tcp_full_space(), 100_000);

@@ -6,7 +6,7 @@ use crate::cpu_topology::CpuTopology;
 use crate::layout::{RqLine, TaskLine};
 use crate::scheduler::Scheduler;
 use crate::testing::{Hand, machine_of, take_offline, task_in};
-use crate::versions::{Kernel, V4_5_RC1, V4_16, V5_10, V6_1, V6_12, V7_2};
+use crate::versions::{Kernel, V4_5_RC1, V4_16, V5_10, V6_1, V6_6, V6_12, V7_2};
 use units::CpuMask;
 
 /// Two sockets of two CPUs each, a second after boot.
@@ -45,7 +45,7 @@ impl Sched<Hand> {
 
 #[test]
 fn queued_wakeups_are_finished_newest_first_until_v5_8_and_oldest_first_since() {
-    for (kernel, oldest_first) in [(V4_16, false), (V6_1, true), (V6_12, true)] {
+    for (kernel, oldest_first) in [(V4_16, false), (V6_1, true), (V6_6, true), (V6_12, true)] {
         let mut s = machine(kernel);
         let tasks = [s.asleep(2), s.asleep(2), s.asleep(2)];
         s.arch.events.clear();
@@ -66,7 +66,7 @@ fn queued_wakeups_are_finished_newest_first_until_v5_8_and_oldest_first_since() 
 
 #[test]
 fn idle_cpus_finish_their_wakeups_themselves_since_v6_0() {
-    for (kernel, queued) in [(V4_16, false), (V5_10, false), (V6_1, true), (V6_12, true)] {
+    for (kernel, queued) in [(V4_16, false), (V5_10, false), (V6_1, true), (V6_6, true), (V6_12, true)] {
         let mut s = machine(kernel);
         let p = s.asleep(1);
         s.running(0);
@@ -155,7 +155,7 @@ fn where_a_looker_learns_of_queued_wakeups_differs() {
 
 #[test]
 fn who_is_woken_on_its_queue_ends_no_measure_of_idleness_since_v6_3() {
-    for (kernel, ends) in [(V4_16, true), (V6_1, true), (V6_12, false)] {
+    for (kernel, ends) in [(V4_16, true), (V6_1, true), (V6_6, false), (V6_12, false)] {
         let mut s = machine(kernel);
         let p = s.running(0);
         s.set_current_state(CpuId(0), TaskState::Interruptible);
@@ -180,7 +180,8 @@ fn who_stays_on_another_cpu_than_was_meant_wakes_from_there_next_time_in_v7_2() 
 #[test]
 fn a_cpu_that_goes_shares_no_cache() {
     // Where domains are rebuilt only afterwards, the CPU keeps its domains until it is gone.
-    for (kernel, until_gone) in [(V4_5_RC1, false), (V4_16, true), (V6_1, true), (V6_12, false), (V7_2, false)] {
+    let kernels = [(V4_5_RC1, false), (V4_16, true), (V6_1, true), (V6_6, true), (V6_12, false), (V7_2, false)];
+    for (kernel, until_gone) in kernels {
         let mut s = machine(kernel);
         let share = |s: &Sched<Hand>| s.cpus_share_cache(CpuId(2), CpuId(3));
         assert!(share(&s), "{}", kernel.name);

@@ -45,9 +45,21 @@ impl Governed {
 
 #[test]
 fn a_quarter_more_than_is_used_of_the_highest_or_of_what_it_runs_at() {
-    for (kernel, mhz) in [(V4_15, 1_250), (V4_16, 1_250), (V5_15, 1_875), (V6_1, 1_875), (V6_12, 1_875)] {
+    for (kernel, mhz) in [(V4_15, 1_250), (V4_16, 1_250), (V5_15, 1_875), (V6_1, 1_875), (V6_6, 1_875), (V6_12, 1_875)]
+    {
         let mut cpu = governed(kernel, 2_000_000, 0);
         cpu.uses(512);
+        assert_eq!(cpu.told(0, UpdateFlags::NONE), [mhz], "{}", kernel.name);
+    }
+}
+
+#[test]
+fn what_tasks_wait_for_counts_since_v6_5() {
+    for (kernel, mhz) in [(V6_1, 1_875), (V6_6, 2_812), (V6_12, 2_812)] {
+        let mut cpu = governed(kernel, MAX, 0);
+        cpu.uses(512);
+        let root = cpu.sched.rq[CPU0].cfs;
+        cpu.sched.cfs_rq[root].avg.runnable_avg = 768;
         assert_eq!(cpu.told(0, UpdateFlags::NONE), [mhz], "{}", kernel.name);
     }
 }
@@ -60,7 +72,7 @@ fn waits_for_devices_boost_from_the_lowest_frequency_or_from_an_eighth_of_a_cpu(
         (0..5).for_each(|ms| _ = cpu.told(ms, UpdateFlags::IOWAIT));
         assert_eq!(cpu.sched.arch.mhz, [1_000, 1_250, 1_562, 1_953], "{}", kernel.name);
     }
-    for kernel in [V6_1, V6_12] {
+    for kernel in [V6_1, V6_6, V6_12] {
         // 128, 256, 512 and 1024 of 1024.
         let mut cpu = governed(kernel, MIN, 0);
         (0..5).for_each(|ms| _ = cpu.told(ms, UpdateFlags::IOWAIT));
@@ -88,12 +100,13 @@ fn real_time_tasks_go_fast_and_deadline_tasks_until_v4_15() {
     // Half of a quarter more than 1.0 GHz.
     assert_eq!((asked(V4_16, UpdateFlags::RT), asked(V4_16, UpdateFlags::DL)), (vec![3_000], vec![1_000]));
     // Half of 3.0 GHz, plus a quarter; in v6.12 reserved bandwidth gets no headroom.
-    assert_eq!((asked(V6_1, UpdateFlags::DL), asked(V6_12, UpdateFlags::DL)), (vec![1_875], vec![1_500]));
+    let deadline = [V6_1, V6_6, V6_12].map(|kernel| asked(kernel, UpdateFlags::DL));
+    assert_eq!(deadline, [[1_875], [1_875], [1_500]]);
 }
 
 #[test]
 fn a_rate_limit_holds_but_not_for_deadline_tasks_that_need_more_from_v6_1_on() {
-    for (kernel, waits) in [(V4_16, true), (V6_1, false), (V6_12, false)] {
+    for (kernel, waits) in [(V4_16, true), (V6_1, false), (V6_6, false), (V6_12, false)] {
         let mut cpu = governed(kernel, MAX, 10_000);
         cpu.uses(300);
         assert_eq!(cpu.told(0, UpdateFlags::NONE).len(), 1, "{}", kernel.name);
@@ -107,7 +120,7 @@ fn a_rate_limit_holds_but_not_for_deadline_tasks_that_need_more_from_v6_1_on() {
 
 #[test]
 fn a_cpu_that_has_not_idled_does_not_slow_down() {
-    for kernel in [V4_15, V4_16, V6_1, V6_12] {
+    for kernel in [V4_15, V4_16, V6_1, V6_6, V6_12] {
         let mut cpu = governed(kernel, MAX, 0);
         cpu.sched.count_idle_call(CPU0);
         cpu.uses(700);

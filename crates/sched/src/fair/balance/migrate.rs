@@ -1,8 +1,8 @@
 //! fair.c: moving tasks: which may be moved, and how they leave one queue and join another.
 
 use super::{
-    DelayedTasks, DetachBound, DetachOrder, HotStatistics, IneligibleTasks, LbEnv, MigrationType, NewidleDetach,
-    OnePinned, PerCpuKthreads, SCHED_NR_MIGRATE_BREAK, SiblingHot, UtilBound,
+    DelayedTasks, DetachBound, DetachLimit, DetachOrder, HotStatistics, IneligibleTasks, LbEnv, MigrationType,
+    NewidleDetach, OnePinned, PerCpuKthreads, SCHED_NR_MIGRATE_BREAK, SiblingHot, UtilBound,
 };
 use crate::arch::Arch;
 use crate::core::Sched;
@@ -242,7 +242,8 @@ impl<A: Arch> Sched<A> {
                 break;
             }
             env.loop_ += 1;
-            if env.loop_ > env.loop_max {
+            let may_give_up = self.kernel.balance.detach_limit == DetachLimit::Always || !env.flags.all_pinned;
+            if env.loop_ > env.loop_max && may_give_up {
                 break;
             }
             if env.loop_ > env.loop_break {

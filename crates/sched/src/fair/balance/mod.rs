@@ -359,7 +359,10 @@ impl<A: Arch> Sched<A> {
             }
             if env.flags.need_break {
                 env.flags.need_break = false;
-                continue;
+                let stops = self.kernel.balance.detach_limit == DetachLimit::OnceMovable;
+                if !stops || env.loop_ < u64::from(self.rq[env.src_cpu].nr_running) {
+                    continue;
+                }
             }
             if !(env.flags.dst_pinned && env.imbalance > 0) {
                 return ld_moved;

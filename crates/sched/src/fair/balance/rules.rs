@@ -46,6 +46,7 @@ pub struct BalanceRules {
     pub imbalance_flag: ImbalanceFlag,
     pub misfit_failures: MisfitFailures,
     pub one_pinned: OnePinned,
+    pub detach_limit: DetachLimit,
     pub per_cpu_kthreads: PerCpuKthreads,
     pub should_we_balance: ShouldWeBalance,
     pub newidle_bail: NewidleBail,
@@ -110,6 +111,7 @@ impl BalanceRules {
         imbalance_flag: ImbalanceFlag::Cleared,
         misfit_failures: MisfitFailures::Counted,
         one_pinned: OnePinned::AsAllPinned,
+        detach_limit: DetachLimit::Always,
         per_cpu_kthreads: PerCpuKthreads::Pinned,
         should_we_balance: ShouldWeBalance::FirstIdleCpu,
         newidle_bail: NewidleBail::BetweenDomains,
@@ -210,20 +212,35 @@ impl BalanceRules {
         ..BalanceRules::V5_15
     };
 
-    /// As in 6.12.117.
-    pub const V6_12: BalanceRules = BalanceRules {
+    /// As in 6.6.17, which is older than 6.1.192 in `asym_compare`, `hot_statistics`, `util_bound` and `kicked_resched`.
+    pub const V6_6: BalanceRules = BalanceRules {
         asym_packing: PackingOrder::IdleCores,
         sibling_imbalance: SiblingImbalance::ByCores,
         prefer_sibling_of: PreferSiblingOf::BusiestGroup,
         smt_balance: SmtBalance::Present,
-        misfit_status: MisfitStatus::AnyMisfit,
+        asym_compare: AsymCompare::MisfitsFirst,
         busiest_util: BusiestUtil::Boosted,
-        misfit_failures: MisfitFailures::Ignored,
+        util_bound: UtilBound::Whole,
+        hot_statistics: HotStatistics::Allowed,
+        detach_limit: DetachLimit::OnceMovable,
         should_we_balance: ShouldWeBalance::IdleCoreFirst,
+        kicked_resched: KickedResched::Stops,
+        ..BalanceRules::V6_1
+    };
+
+    /// As in 6.12.117, which is newer in `asym_compare`, `hot_statistics` and `kicked_resched` than v6.12 itself.
+    pub const V6_12: BalanceRules = BalanceRules {
+        misfit_status: MisfitStatus::AnyMisfit,
+        asym_compare: AsymCompare::PullingCpu,
+        util_bound: UtilBound::Relaxed,
+        hot_statistics: HotStatistics::Detached,
+        detach_limit: DetachLimit::Always,
+        misfit_failures: MisfitFailures::Ignored,
         newidle_stop: NewidleStop::NotOurs,
         serialized: Serialized::FlaggedVisit,
+        kicked_resched: KickedResched::StopsIfBusy,
         kick_ilb: KickIlb::IfNew,
-        ..BalanceRules::V6_1
+        ..BalanceRules::V6_6
     };
 
     pub const V7_2: BalanceRules = BalanceRules {

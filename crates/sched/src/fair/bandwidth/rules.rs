@@ -226,12 +226,14 @@ impl BandwidthRules {
 
     pub const V6_1: BandwidthRules = BandwidthRules { refill: Refill::Burst, ..BandwidthRules::V5_15 };
 
-    pub const V6_12: BandwidthRules = BandwidthRules {
+    pub const V6_6: BandwidthRules = BandwidthRules {
         distribute: Distribute::OwnCpu,
         period_offset: PeriodOffset::Interleaved,
         throttled_time: ThrottledTime::WhileQueued,
         ..BandwidthRules::V6_1
     };
+
+    pub const V6_12: BandwidthRules = BandwidthRules::V6_6;
 
     pub const V7_2: BandwidthRules = BandwidthRules {
         throttle: Throttle::Task,

@@ -42,8 +42,8 @@ impl Arithmetic {
     };
     pub const V5_15: Arithmetic = Arithmetic { floor: SumFloor::RecomputedAlways, ..Arithmetic::V5_10 };
     pub const V6_1: Arithmetic = Arithmetic { floor: SumFloor::Cut, ..Arithmetic::V5_10 };
-    pub const V6_12: Arithmetic =
-        Arithmetic { shares: GroupShares::LoadAverageOfBusy, pick: Pick::Eevdf, ..Arithmetic::V6_1 };
+    pub const V6_6: Arithmetic = Arithmetic { pick: Pick::Eevdf, ..Arithmetic::V6_1 };
+    pub const V6_12: Arithmetic = Arithmetic { shares: GroupShares::LoadAverageOfBusy, ..Arithmetic::V6_6 };
     pub const V7_2: Arithmetic =
         Arithmetic { floor: SumFloor::Whole, resolution: LoadResolution::FineQuotient, ..Arithmetic::V6_12 };
     pub const V7_3: Arithmetic = Arithmetic { shares: GroupShares::Concurrent, ..Arithmetic::V7_2 };
@@ -90,6 +90,7 @@ pub(crate) enum Released {
     V5_10,
     V5_15,
     V6_1,
+    V6_6,
     V6_12,
     V7_2,
     V7_3,
@@ -104,6 +105,7 @@ impl Released {
             Arithmetic::V5_10 => Released::V5_10,
             Arithmetic::V5_15 => Released::V5_15,
             Arithmetic::V6_1 => Released::V6_1,
+            Arithmetic::V6_6 => Released::V6_6,
             Arithmetic::V6_12 => Released::V6_12,
             Arithmetic::V7_2 => Released::V7_2,
             Arithmetic::V7_3 => Released::V7_3,
@@ -136,6 +138,10 @@ macro_rules! with_arithmetic {
             }
             Released::V4_5 => {
                 let $arithmetic = Arithmetic::V4_5;
+                $body
+            }
+            Released::V6_6 => {
+                let $arithmetic = Arithmetic::V6_6;
                 $body
             }
             Released::V6_12 => {

@@ -5,6 +5,7 @@ use crate::arch::Arch;
 use crate::core::Sched;
 use crate::pelt::Pelt;
 use crate::sched::*;
+use crate::topology::EnergyAware;
 use units::CpuId;
 
 impl<A: Arch> Sched<A> {
@@ -58,8 +59,10 @@ impl<A: Arch> Sched<A> {
             (of_cpu + comes.map_or(0, of_task)).saturating_sub(goes.map_or(0, of_task))
         };
         let avg = &self.cfs_rq[self.rq[cpu].cfs].avg;
-        let mut util = with(avg.util_avg, &|p| self.task_util(p));
-        if boost {
+        let of_tasks = self.kernel.wake.energy != EnergyAware::ByBoostedFrequency;
+        let runs = if boost && !of_tasks { avg.util_avg.max(self.cpu_runnable(cpu)) } else { avg.util_avg };
+        let mut util = with(runs, &|p| self.task_util(p));
+        if boost && of_tasks {
             util = util.max(with(self.cpu_runnable(cpu), &|p| self.task_runnable(p)));
         }
         if self.estimates_util() {

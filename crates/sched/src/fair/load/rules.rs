@@ -184,13 +184,17 @@ impl LoadRules {
         ..LoadRules::V5_15
     };
 
+    /// As in 6.6.17.
+    pub const V6_6: LoadRules = LoadRules { lost_idle: LostIdle::AfterFair, ..LoadRules::V6_1 };
+
     pub const V6_12: LoadRules = LoadRules {
+        lost_idle: LostIdle::Always,
         group_shares: GroupShares::LoadAverageOfBusy,
         util_est: UtilEstimate::Ewma,
         new_task_util: NewTaskUtil::ShownWeight,
         tg_load_avg: TgLoadAvg::OncePerMillisecond,
         offline: OfflineLoad::Cleared,
-        ..LoadRules::V6_1
+        ..LoadRules::V6_6
     };
 
     pub const V7_2: LoadRules = LoadRules {

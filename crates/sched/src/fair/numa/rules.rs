@@ -143,8 +143,11 @@ behaviour! {
     /// What the scanner walks over.
     pub enum ScanAreas = "numa.scan_areas" {
         All = "all", since "v3.8", commit "", "all memory of the process";
-        Accessed = "accessed", since "v6.4", commit "fc137c0ddab2",
-            "areas that the scanning task was seen to touch, after a delay, and others only when none of these is left";
+        AccessedAlone = "accessed-alone", since "v6.4", commit "fc137c0ddab2",
+            "areas that the scanning task was seen to touch, after a delay, and from the process's third scan on no others";
+        Accessed = "accessed", since "v6.12", commit "",
+            "areas that the scanning task was seen to touch, after a delay, once a scan, and others when none of these is left, the first two \
+             times, or after many scans (after v6.6, by v6.12)";
     }
 }
 
@@ -256,8 +259,11 @@ impl NumaRules {
         ..NumaRules::V5_10
     };
 
+    /// As in 6.6.17.
+    pub const V6_6: NumaRules = NumaRules { scan_areas: ScanAreas::AccessedAlone, ..NumaRules::V6_1 };
+
     pub const V6_12: NumaRules =
-        NumaRules { locality_reset: LocalityReset::Cleared, scan_areas: ScanAreas::Accessed, ..NumaRules::V6_1 };
+        NumaRules { locality_reset: LocalityReset::Cleared, scan_areas: ScanAreas::Accessed, ..NumaRules::V6_6 };
 
     pub const V7_2: NumaRules = NumaRules {
         locality_reset: LocalityReset::Kept,

@@ -250,6 +250,7 @@ impl<A: Arch> Sched<A> {
         let mut scan = Scan { start: 0, pages, virtpages: pages * 8 };
         match self.kernel.numa.scan_areas {
             ScanAreas::All => self.scan_all(id, &mut scan, tables),
+            ScanAreas::AccessedAlone => self.scan_accessed_alone(id, self.task_cold[p].pid, &mut scan, tables),
             ScanAreas::Accessed => self.scan_accessed(id, self.task_cold[p].pid, &mut scan, tables),
         }
     }
@@ -271,7 +272,41 @@ impl<A: Arch> Sched<A> {
         }
     }
 
-    /// task_numa_work() from v6.4 on: scans areas that the task was seen to touch; if there are none, the first other
+    /// task_numa_work() of v6.6: scans areas that the task was seen to touch, all tasks' in the first two scans of the memory.
+    fn scan_accessed_alone(&mut self, id: u32, pid: u32, scan: &mut Scan, tables: &mut dyn PageTables) {
+        let now = self.jiffies();
+        let delay = self.msecs_to_jiffies(self.sysctl.numa_balancing_scan_delay);
+        let reset_period = self.msecs_to_jiffies(4 * self.sysctl.numa_balancing_scan_delay);
+        let mm = self.numa.mm.get_mut(&id).expect("the caller has it");
+        scan.start = mm.numa_scan_offset;
+        let mut at = mm.vmas.partition_point(|vma| vma.vm_end <= scan.start);
+        if at == mm.vmas.len() {
+            mm.reset_ptenuma_scan();
+            (scan.start, at) = (0, 0);
+        }
+        let seq = mm.numa_scan_seq;
+        for vma in &mut mm.vmas[at..] {
+            let state = vma.numab_state.get_or_insert(VmaNumabState {
+                next_scan: now + delay,
+                pids_active_reset: now + delay + reset_period,
+                ..VmaNumabState::default()
+            });
+            if seq != 0 && now < state.next_scan || seq >= 2 && !state.was_seen(pid) {
+                continue;
+            }
+            if seq != 0 && now > state.pids_active_reset {
+                state.pids_active_reset += reset_period;
+                state.pids_active = [state.pids_active[1], 0];
+            }
+            if scan.area(vma, tables) {
+                mm.numa_scan_offset = scan.start;
+                return;
+            }
+        }
+        mm.reset_ptenuma_scan();
+    }
+
+    /// task_numa_work() from v6.7 on: scans areas that the task was seen to touch; if there are none, the first other
     /// one.
     fn scan_accessed(&mut self, id: u32, pid: u32, scan: &mut Scan, tables: &mut dyn PageTables) {
         let now = self.jiffies();
@@ -371,6 +406,13 @@ impl NumaMm {
     }
 }
 
+impl VmaNumabState {
+    /// Whether the task with that process number was seen to touch the area, in this period or the last.
+    fn was_seen(&self, pid: u32) -> bool {
+        (self.pids_active[0] | self.pids_active[1]) & pid_bit(pid) != 0
+    }
+}
+
 fn state_of(vma: &mut Vma) -> &mut VmaNumabState {
     vma.numab_state.as_mut().expect("an area that is scanned has its state")
 }
@@ -380,7 +422,7 @@ fn state_of(vma: &mut Vma) -> &mut VmaNumabState {
 /// have not scanned it for long.
 fn vma_is_accessed(vm_start: u64, state: &VmaNumabState, seq: u32, offset: u64, threads: u32, pid: u32) -> bool {
     seq.wrapping_sub(state.start_scan_seq) < 2
-        || (state.pids_active[0] | state.pids_active[1]) & pid_bit(pid) != 0
+        || state.was_seen(pid)
         || offset > vm_start
         || seq > state.prev_scan_seq.wrapping_add(threads)
 }

@@ -10,7 +10,7 @@ use crate::core::{Boot, TaskInit};
 use crate::sched::ROOT_TASK_GROUP;
 use crate::testing::Hand;
 use crate::topology::CpuIdleType;
-use crate::versions::{Kernel, V4_5_RC1, V4_15, V5_10, V6_1, V6_12, V7_2, V7_3};
+use crate::versions::{Kernel, V4_5_RC1, V4_15, V5_10, V6_1, V6_6, V6_12, V7_2, V7_3};
 
 /// Page tables in which every page is present; records what is unmapped.
 #[derive(Default)]
@@ -149,6 +149,31 @@ fn later_kernels_scan_what_the_task_was_seen_to_touch() {
     assert_eq!(scan(&mut sched, p, 9000)[0].0, 8);
     assert_eq!(scan(&mut sched, p, 11_000), []);
     assert_eq!(scan(&mut sched, p, 13_000)[0].0, 7, "the first of those that nobody touches");
+}
+
+#[test]
+fn v6_6_scans_what_nobody_touches_no_more() {
+    let (mut sched, p) = machine(V6_6, TWO);
+    for area in [7, 8] {
+        sched.numa_map(1, 100 * MB, area);
+    }
+    let all = [(7, 0, 100 * MB), (8, 0, 100 * MB)];
+    assert_eq!(scan(&mut sched, p, 1000), all, "the first two times everything");
+    assert_eq!(scan(&mut sched, p, 3000), all);
+    sched.vma_set_access_pid_bit(8);
+    // After every scan the memory counts as scanned, and four seconds after the first one (and a delay) begins another period.
+    for ms in [5000, 7000, 9000, 11_000] {
+        assert_eq!(scan(&mut sched, p, ms), [(8, 0, 100 * MB)], "{ms}");
+    }
+    assert_eq!(sched.numa.mm[&1].numa_scan_seq, 6);
+    for ms in [13_000, 15_000, 30_000] {
+        assert_eq!(scan(&mut sched, p, ms), [], "{ms}");
+    }
+    // What comes later is not scanned at all: the first two times were the process's.
+    sched.numa_map(1, 100 * MB, 9);
+    for ms in [32_000, 34_000] {
+        assert_eq!(scan(&mut sched, p, ms), [], "{ms}");
+    }
 }
 
 #[test]

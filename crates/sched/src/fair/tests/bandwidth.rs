@@ -7,9 +7,9 @@ use crate::deadline::server::ServerCounted;
 use crate::errno::Errno;
 use crate::fair::bandwidth::{RUNTIME_INF, Throttle};
 use crate::rt::bandwidth::RtBandwidth;
-use crate::versions::{V4_16, V6_1, V6_12, V7_2};
+use crate::versions::{V4_16, V6_1, V6_6, V6_12, V7_2};
 
-const ALL: [Kernel; 5] = [V4_5_RC1, V4_15, V6_1, V6_12, V7_2];
+const ALL: [Kernel; 6] = [V4_5_RC1, V4_15, V6_1, V6_6, V6_12, V7_2];
 
 /// All kernels, and each with the other way of throttling.
 fn mixed() -> Vec<Kernel> {

@@ -1,10 +1,11 @@
 //! EEVDF: which entity is picked, compared with a reference that has no tree, no sums and no fixed point; lag; slices.
 
 use super::*;
+use crate::fair::rules::EqualDeadlines;
 use crate::features::Feature;
 use units::Prng;
 
-const EEVDF: [Kernel; 3] = [V6_12, V7_2, V7_3];
+const EEVDF: [Kernel; 4] = [V6_6, V6_12, V7_2, V7_3];
 
 /// An entity as the reference sees it: numbers of any size, relative to some vruntime.
 #[derive(Clone, Copy, Debug)]
@@ -42,7 +43,7 @@ fn owed(all: &[Seen], v: i128) -> i128 {
 }
 
 /// By definition: of all that are owed something, the one with the earliest deadline; the running one only if it comes
-/// before the others, or is protected.
+/// before the others, or is protected. In v6.6 equal deadlines go by vruntime, and what runs goes on.
 fn reference_pick(s: &Sched<Hand>, cfs: CfsRqId, protect: bool) -> Option<SeId> {
     let (waiting, curr) = competitors(s, cfs);
     let all: Vec<Seen> = waiting.iter().copied().chain(curr).collect();
@@ -57,14 +58,16 @@ fn reference_pick(s: &Sched<Hand>, cfs: CfsRqId, protect: bool) -> Option<SeId> 
     {
         return Some(curr.se);
     }
+    let by_service = s.kernel.entity.equal_deadlines == EqualDeadlines::LeastService;
     let mut best: Option<Seen> = None;
     for e in waiting.iter().copied().filter(eligible) {
-        if best.is_none_or(|best| e.deadline < best.deadline) {
+        let less = |best: Seen| by_service && e.deadline == best.deadline && e.vruntime < best.vruntime;
+        if best.is_none_or(|best| e.deadline < best.deadline || less(best)) {
             best = Some(e);
         }
     }
     match (best, curr) {
-        (Some(best), Some(curr)) if curr.deadline < best.deadline => Some(curr.se),
+        (Some(best), Some(curr)) if curr.deadline < best.deadline + i128::from(by_service) => Some(curr.se),
         (best, curr) => best.or(curr).map(|e| e.se),
     }
 }

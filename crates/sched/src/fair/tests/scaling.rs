@@ -5,12 +5,12 @@ use crate::core::HotplugState;
 use crate::scheduler::Scheduler;
 use crate::testing::{machine as booted, take_offline};
 
-const ALL: [Kernel; 6] = [V4_5_RC1, V4_15, V4_16, V6_1, V6_12, V7_2];
+const ALL: [Kernel; 7] = [V4_5_RC1, V4_15, V4_16, V6_1, V6_6, V6_12, V7_2];
 
 /// How many times larger the tunables are than on one CPU.
 fn factor(s: &Sched<Hand>) -> u64 {
     let of = |tunable: Tunable| {
-        let normalized = tunable.row().default;
+        let normalized = s.kernel.sysctl(1).get(tunable);
         assert_eq!(s.sysctl.get(tunable) % normalized, 0, "{}: {tunable:?}", s.kernel.name);
         s.sysctl.get(tunable) / normalized
     };
@@ -35,9 +35,15 @@ fn a_cpu_that_goes_is_counted_where_domains_are_built_before_it_is_gone() {
     // For 4, 3, 2 and 1 CPUs the factors are 3, 2, 2 and 1.
     let before = [3, 2, 2];
     let after = [2, 2, 1];
-    for (kernel, factors) in
-        [(V4_5_RC1, before), (V4_15, after), (V4_16, after), (V6_1, after), (V6_12, before), (V7_2, before)]
-    {
+    for (kernel, factors) in [
+        (V4_5_RC1, before),
+        (V4_15, after),
+        (V4_16, after),
+        (V6_1, after),
+        (V6_6, after),
+        (V6_12, before),
+        (V7_2, before),
+    ] {
         let mut s = booted(kernel, 4);
         assert_eq!(factor(&s), 3, "{}", kernel.name);
         for (cpu, expected) in [3, 2, 1].into_iter().zip(factors) {
@@ -54,7 +60,7 @@ fn a_cpu_that_goes_is_counted_where_domains_are_built_before_it_is_gone() {
 #[test]
 fn nothing_changes_before_a_cpu_is_gone_where_its_queue_is_still_online() {
     for (kernel, changes) in
-        [(V4_5_RC1, true), (V4_15, false), (V4_16, false), (V6_1, true), (V6_12, true), (V7_2, true)]
+        [(V4_5_RC1, true), (V4_15, false), (V4_16, false), (V6_1, true), (V6_6, true), (V6_12, true), (V7_2, true)]
     {
         let mut s = booted(kernel, 4);
         // As if a value had been written that is not kept.
@@ -69,7 +75,7 @@ fn nothing_changes_before_a_cpu_is_gone_where_its_queue_is_still_online() {
 #[test]
 fn an_isolated_cpu_changes_no_domains() {
     // The CPU's own queue goes offline, after the CPU has ceased to count, or before.
-    for (kernel, expected) in [(V4_5_RC1, 2), (V4_15, 2), (V4_16, 2), (V6_1, 3), (V6_12, 3), (V7_2, 3)] {
+    for (kernel, expected) in [(V4_5_RC1, 2), (V4_15, 2), (V4_16, 2), (V6_1, 3), (V6_6, 3), (V6_12, 3), (V7_2, 3)] {
         let boot = Boot { isolated: cpus(&[2, 3]), ..Boot::new(kernel, CpuTopology::symmetric(1, 1, 1, 4, 1), 1000) };
         let mut s = Sched::new(Hand::at(1_000 * MS), boot);
         s.sysctl.sched_latency = 1;
@@ -80,7 +86,7 @@ fn an_isolated_cpu_changes_no_domains() {
 
 #[test]
 fn partitions_come_back_when_the_cpu_is_gone_until_v6_9() {
-    for (kernel, expected) in [(V4_5_RC1, 2), (V4_15, 2), (V4_16, 2), (V6_1, 2), (V6_12, 3), (V7_2, 3)] {
+    for (kernel, expected) in [(V4_5_RC1, 2), (V4_15, 2), (V4_16, 2), (V6_1, 2), (V6_6, 2), (V6_12, 3), (V7_2, 3)] {
         let mut s = booted(kernel, 4);
         s.set_partitions(&[cpus(&[0, 1]), cpus(&[2, 3])]).expect("they do not overlap");
         let together = |s: &Sched<Hand>| s.rq[CPU0].rd == s.rq[CpuId(2)].rd;
@@ -115,6 +121,7 @@ fn what_was_written_grows_and_shrinks_until_v5_12_and_is_lost_later() {
             "v4.5-rc1" => (9_999_999, 9_999_999),
             "v4.15" | "v4.16" => (6_666_666, 9_999_999),
             "v6.1" => (12_000_000, 18_000_000),
+            "v6.6" => (1_500_000, 2_250_000),
             _ => (2_100_000, 2_100_000),
         };
         take_offline(&mut s, CpuId(3));
@@ -146,7 +153,7 @@ fn what_a_machine_is_set_up_with_counts_as_written() {
         assert_eq!(s.sysctl, sysctl, "{}: bringing it up changes nothing", kernel.name);
         let kept = kernel.name < "v5";
         s.set_partitions(&[cpus(&[0, 1])]).expect("it is alone");
-        let default = 3 * tunable.row().default;
+        let default = kernel.sysctl(4).get(tunable);
         assert_eq!(s.sysctl.get(tunable), if kept { 9_999_999 } else { default }, "{}", kernel.name);
     }
 }

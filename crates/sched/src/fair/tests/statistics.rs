@@ -247,7 +247,7 @@ fn a_wait_that_no_statistics_saw_begin_counts_from_boot_until_v5_10() {
     };
     let (count, longest, now) = wait(V4_16);
     assert_eq!((count, longest), (1, now));
-    for kernel in [V6_1, V6_12] {
+    for kernel in [V6_1, V6_6, V6_12] {
         let (count, longest, _) = wait(kernel);
         assert_eq!((count, longest), (0, 0));
     }

@@ -53,7 +53,7 @@ fn preempts(kernel: Kernel, with: Meeting) -> bool {
 
 #[test]
 fn who_is_eligible_keeps_the_cpu_within_its_protection_only() {
-    for kernel in [V6_12, V7_2] {
+    for kernel in [V6_6, V6_12, V7_2] {
         // The running one is behind V if the woken one has a later vruntime.
         assert!(!preempts(kernel, Meeting { behind: 50, ..WOKEN }), "{}", kernel.name);
         // It is ahead of V: no protection helps.
@@ -64,7 +64,7 @@ fn who_is_eligible_keeps_the_cpu_within_its_protection_only() {
 #[test]
 fn a_new_task_preempts_later_kernels_only_by_a_shorter_slice() {
     let fork = Meeting { flags: WakeFlags::FORK, ..WOKEN };
-    assert!(preempts(V6_12, fork));
+    assert!(preempts(V6_6, fork) && preempts(V6_12, fork));
     assert!(!preempts(V7_2, fork));
     assert!(preempts(V7_2, Meeting { slice: 300, ..fork }));
     // So is one whose dequeue was delayed.

@@ -270,6 +270,16 @@ behaviour! {
     }
 }
 
+behaviour! {
+    /// Which idle thread of the previous CPU's core is taken while no idle core is known, under [`IdleSibling::OneScan`].
+    pub enum PreviousSibling = "wake.previous_sibling" {
+        OfDomain = "of-domain", since "v5.13", commit "c722f35b513f", "one that is in the cache's domain";
+        Any = "any", since "v6.6", commit "",
+            "any that the task may use, also one outside the domain (`isolcpus=`; after v5.15, by v6.6; late releases of v6.1.y and v6.12.y ask \
+             again)";
+    }
+}
+
 /// How one kernel version places woken and new tasks.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct WakeRules {
@@ -293,6 +303,7 @@ pub struct WakeRules {
     pub recent_used_cpu: RecentUsedCpu,
     pub isolated_waker: IsolatedWaker,
     pub core_threads: CoreThreads,
+    pub previous_sibling: PreviousSibling,
     pub idlest_stats: IdlestStats,
     pub idlest_group: IdlestGroup,
     pub idlest_measure: IdlestMeasure,
@@ -326,6 +337,7 @@ impl WakeRules {
         recent_used_cpu: RecentUsedCpu::Absent,
         isolated_waker: IsolatedWaker::Stays,
         core_threads: CoreThreads::Allowed,
+        previous_sibling: PreviousSibling::OfDomain,
         idlest_stats: IdlestStats::AllCpus,
         idlest_group: IdlestGroup::ByLoad,
         idlest_measure: IdlestMeasure::RunnableLoad,
@@ -397,8 +409,23 @@ impl WakeRules {
         ..WakeRules::V5_15
     };
 
-    pub const V6_12: WakeRules =
-        WakeRules { cluster_scan: ClusterScan::ClusterFirst, energy: EnergyAware::ByPerformance, ..WakeRules::V6_1 };
+    /// As in the long-term release 6.6.17, which is older in `core_threads`, `previous_sibling` and `idlest_stats` than 6.1.192.
+    pub const V6_6: WakeRules = WakeRules {
+        energy: EnergyAware::ByBoostedFrequency,
+        core_threads: CoreThreads::Allowed,
+        previous_sibling: PreviousSibling::Any,
+        idlest_stats: IdlestStats::AllCpus,
+        ..WakeRules::V6_1
+    };
+
+    pub const V6_12: WakeRules = WakeRules {
+        cluster_scan: ClusterScan::ClusterFirst,
+        energy: EnergyAware::ByPerformance,
+        core_threads: CoreThreads::AllowedOfDomain,
+        previous_sibling: PreviousSibling::OfDomain,
+        idlest_stats: IdlestStats::AllowedCpus,
+        ..WakeRules::V6_6
+    };
 
     pub const V7_2: WakeRules = WakeRules {
         asym_idle: AsymIdle::WholeCores,

@@ -13,6 +13,7 @@ const ALL_RULES: [DomainRules; 8] = [
     DomainRules::V5_10,
     DomainRules::V5_15,
     DomainRules::V6_1,
+    DomainRules::V6_6,
     DomainRules::V6_12,
     DomainRules::V7_2,
 ];
@@ -43,7 +44,7 @@ fn clusters_are_a_level_from_v5_16_on() {
     // Two clusters of 4 cores share an LLC.
     let machine = Machine::nested(1, 1, 2, 4, 1);
     assert_eq!(outline(&machine.build(&DomainRules::V4_15), 5)[0].0, "MC:0-7");
-    for rules in [DomainRules::V6_1, DomainRules::V6_12] {
+    for rules in [DomainRules::V6_1, DomainRules::V6_6, DomainRules::V6_12] {
         let domains = machine.build(&rules);
         assert_eq!(outline(&domains, 5), expected(&[("CLS:4-7", &["5", "6", "7", "4"]), ("MC:0-7", &["4-7", "0-3"])]));
         let cluster = domains.sd[CpuId(5)].expect("a cluster");
@@ -63,12 +64,16 @@ fn clusters_are_a_level_from_v5_16_on() {
     let mut hybrid = machine;
     hybrid.hybrid = true;
     assert_eq!(outline(&hybrid.build(&DomainRules::V6_1), 5).len(), 1);
-    assert_eq!(outline(&hybrid.build(&DomainRules::V6_12), 5).len(), 2);
+    for rules in [DomainRules::V6_6, DomainRules::V6_12] {
+        assert_eq!(outline(&hybrid.build(&rules), 5).len(), 2);
+    }
 }
 
 #[test]
 fn clusters_of_one_core_are_removed() {
+    let v6_6 = Machine::nested(1, 1, 4, 1, 2).build(&DomainRules::V6_6);
     let domains = Machine::nested(1, 1, 4, 1, 2).build(&DomainRules::V6_12);
+    assert_eq!(outline(&v6_6, 2), outline(&domains, 2));
     assert_eq!(outline(&domains, 2).iter().map(|(name, _)| name.as_str()).collect::<Vec<_>>(), ["SMT:2-3", "MC:0-7"]);
     let mc = domains.for_each_domain(CpuId(2)).last().expect("MC");
     assert_eq!(domains[mc].level, 2, "CLS, level 1, left a gap");
@@ -94,7 +99,7 @@ fn ranked_cores_are_packed() {
     };
     assert_eq!(packed(&DomainRules::V4_5), [false, false]);
     assert_eq!(packed(&DomainRules::V4_15), [true, true]);
-    assert_eq!(packed(&DomainRules::V6_12), [false, true]);
+    assert_eq!([DomainRules::V6_6, DomainRules::V6_12].map(|rules| packed(&rules)), [[false, true], [false, true]]);
     let domains = machine.build(&DomainRules::V6_12);
     let mc = domains.for_each_domain(CpuId(0)).last();
     assert_eq!(domains.sd_asym_packing[CpuId(0)], mc, "found above SMT, which has no such flag");
@@ -226,6 +231,11 @@ fn relax_domain_level_limits_idle_balancing() {
     assert_eq!(idle_flags(&machine, &DomainRules::V4_5), [(0, both), (1, both), (3, off)]);
     // v5.15 has the levels SMT, MC, DIE, NODE and NUMA: what it was asked for is the last one that stays on.
     assert_eq!(idle_flags(&machine, &DomainRules::V5_15), [(0, on), (1, on), (4, off)]);
+    assert_eq!(idle_flags(&machine, &DomainRules::V6_12), [(0, on), (2, off), (5, off)]);
+    assert_eq!(idle_flags(&machine, &DomainRules::V6_6), [(0, on), (2, off), (5, off)]);
+    // The level itself still balances until v6.9.
+    machine.relax_domain_level = Some(2);
+    assert_eq!(idle_flags(&machine, &DomainRules::V6_6), [(0, on), (2, on), (5, off)]);
     assert_eq!(idle_flags(&machine, &DomainRules::V6_12), [(0, on), (2, off), (5, off)]);
 }
 

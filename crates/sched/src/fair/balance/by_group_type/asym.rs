@@ -3,7 +3,7 @@
 use super::groups::{SdLbStats, SgLbStats};
 use crate::arch::Arch;
 use crate::core::Sched;
-use crate::fair::balance::{LbEnv, PackingOrder};
+use crate::fair::balance::{LbEnv, MisfitStatus, PackingOrder};
 use crate::topology::{SdFlags, SdId, SgId};
 use units::CpuId;
 
@@ -66,11 +66,9 @@ impl<A: Arch> Sched<A> {
     pub(super) fn asym_pick_busiest(&self, sds: &SdLbStats, sg: SgId) -> bool {
         let Some(busiest) = sds.busiest else { return true };
         let (busiest, sg) = (self.packing_cpu(busiest), self.packing_cpu(sg));
-        match self.kernel.balance.asym_packing {
-            PackingOrder::IdleCores => self.sched_asym_prefer(busiest, sg),
-            PackingOrder::LowestCpu | PackingOrder::Priority | PackingOrder::PriorityAndSiblings => {
-                !self.sched_asym_prefer(sg, busiest)
-            }
+        match self.kernel.balance.misfit_status {
+            MisfitStatus::AnyMisfit => self.sched_asym_prefer(busiest, sg),
+            MisfitStatus::WhereHelpful => !self.sched_asym_prefer(sg, busiest),
         }
     }
 }

@@ -272,7 +272,7 @@ impl<A: Arch> Sched<A> {
         let differ = self.domains[env.sd].flags.has(SdFlags::SD_ASYM_CPUCAPACITY);
         match self.kernel.balance.asym_compare {
             AsymCompare::LocalGroup => return self.pick_busiest_beside_local_group(sds, sg, sgs, differ),
-            AsymCompare::PullingCpuWithinType => {
+            AsymCompare::PullingCpuWithinType | AsymCompare::MisfitsFirst => {
                 return self.pick_busiest_beside_pulling_cpu(env, sds, sg, sgs, differ);
             }
             AsymCompare::PullingCpu => {}
@@ -332,7 +332,7 @@ impl<A: Arch> Sched<A> {
         !(differ && sgs.group_type <= GroupType::FullyBusy && slower_here)
     }
 
-    /// The same under [`AsymCompare::PullingCpuWithinType`].
+    /// The same under [`AsymCompare::PullingCpuWithinType`] and [`AsymCompare::MisfitsFirst`].
     fn pick_busiest_beside_pulling_cpu(
         &self,
         env: &LbEnv,

@@ -121,7 +121,8 @@ impl<A: Arch> Sched<A> {
     /// energy-aware placement must not be undone.
     pub(in crate::fair::balance) fn is_unequal(&self, env: &LbEnv, sds: &mut SdLbStats) -> bool {
         let (local, busiest) = (&sds.local_stat, &sds.busiest_stat);
-        let misfits_first = self.kernel.balance.asym_compare == AsymCompare::PullingCpu;
+        let misfits_first =
+            matches!(self.kernel.balance.asym_compare, AsymCompare::MisfitsFirst | AsymCompare::PullingCpu);
         match busiest.group_type {
             GroupType::MisfitTask if misfits_first => return true,
             _ if !self.is_rd_overutilized(env.dst_cpu) && !self.root_domain(env.dst_cpu).pd.is_empty() => return false,
@@ -245,7 +246,9 @@ impl<A: Arch> Sched<A> {
         let (here, there) = (self.capacity_of(env.dst_cpu), self.capacity_of(cpu));
         let no_gain = match self.kernel.balance.asym_compare {
             AsymCompare::LocalGroup => here < there,
-            AsymCompare::PullingCpuWithinType | AsymCompare::PullingCpu => !capacity_greater(here, there),
+            AsymCompare::PullingCpuWithinType | AsymCompare::MisfitsFirst | AsymCompare::PullingCpu => {
+                !capacity_greater(here, there)
+            }
         };
         if flags.has(SdFlags::SD_ASYM_CPUCAPACITY) && !self.shares_its_core_or_kind(env, cpu) && no_gain {
             return true;

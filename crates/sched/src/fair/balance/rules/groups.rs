@@ -41,7 +41,7 @@ behaviour! {
     pub enum MisfitStatus = "balance.misfit_status" {
         WhereHelpful = "where-helpful", since "v5.3", commit "",
             "those on a CPU that is not the biggest of the root domain, or lost capacity (after v5.0, by v5.3); of equal groups the \
-             last";
+             last, as of those of equal rank (SD_ASYM_PACKING)";
         AnyMisfit = "any-misfit", since "v6.10", commit "22d5607400c6",
             "every one: a task on the biggest CPU it may use is no misfit; of equal groups the first";
     }
@@ -76,8 +76,11 @@ behaviour! {
         PullingCpuWithinType = "pulling-cpu-within-type", since "v5.15", commit "",
             "both with the pulling CPU, by 5%, but groups with a task for each CPU only within a type; where energy counts and nothing is \
              overutilized, misfits do not (after v5.10, by v5.15)";
-        PullingCpu = "pulling-cpu", since "v6.1", commit "",
-            "the same, across types; misfits move to CPUs of idle cores, whatever energy says (after v5.15, by v6.1)";
+        MisfitsFirst = "misfits-first", since "v6.1", commit "",
+            "the same, but misfits move whatever energy says (after v5.15, by v6.6)";
+        PullingCpu = "pulling-cpu", since "v7.2", commit "",
+            "the same, across types, and misfits move to CPUs of idle cores only (after v6.6, by v7.2; also in late releases of v6.1.y and \
+             v6.12.y)";
     }
 }
 

@@ -13,7 +13,7 @@ behaviour! {
 
 behaviour! {
     /// How many tasks a CPU that is about to idle takes from one queue. A matter of the build, not of the version: a kernel with PREEMPT_DYNAMIC,
-    /// as those here are from v6.1 on, is built for preemption (CONFIG_PREEMPTION), whatever model it is booted with.
+    /// as those here are from v5.15 on, is built for preemption (CONFIG_PREEMPTION), whatever model it is booted with.
     pub enum NewidleDetach = "balance.newidle_detach" {
         Imbalance = "imbalance", since "before v4.5", commit "", "as the imbalance asks (built without preemption)";
         One = "one", since "before v4.5", commit "", "one, to keep the latency low (built for preemption)";
@@ -128,6 +128,16 @@ behaviour! {
     pub enum OnePinned = "balance.one_pinned" {
         AsAllPinned = "as-all-pinned", since "v2.6.7", commit "", "all are taken for pinned: the interval may grow beyond its maximum";
         AsFound = "as-found", since "v5.12", commit "8a41dfcda7a3", "pinned are those that were looked at; none, when a queue was emptied (v5.13: acb4decc1e90)";
+    }
+}
+
+behaviour! {
+    /// When balancing gives up that has looked at as many tasks as it may (sched_nr_migrate).
+    pub enum DetachLimit = "balance.detach_limit" {
+        Always = "always", since "v2.6.25", commit "", "then";
+        OnceMovable = "once-movable", since "v6.6", commit "",
+            "as soon as one of them was not kept by affinity; all tasks of the queue are looked at for that (after v5.15, by v6.6; neither \
+             6.1.192 nor 6.12.117)";
     }
 }
 

@@ -62,6 +62,42 @@ fn a_misfit_task_hides_its_group_from_little_cpus_until_v7_2() {
 }
 
 #[test]
+fn a_little_cpu_sees_busy_big_ones_in_v6_6() {
+    // It would be no better for their tasks. A group that is fully busy is a step above one with capacity left.
+    for (kernel, seen) in [(V6_1, false), (V6_6, true), (V6_12, false)] {
+        let mut sched = machine(kernel, with_little(CpuTopology::symmetric(1, 1, 1, 4, 1), &[0, 1]));
+        sched.one_hog_on(CPU2);
+        sched.cool_down();
+        let cfs = sched.rq[CPU2].cfs;
+        (sched.cfs_rq[cfs].avg.util_avg, sched.cfs_rq[cfs].avg.runnable_avg) = (1024, 1024);
+        sched.on_cpu(CPU0);
+        let mut env = sched.env(CPU0, sched.widest_domain(CPU0), CpuIdleType::Idle);
+        let sds = sched.update_sd_lb_stats(&mut env);
+        let fully_busy = sds.busiest.is_some() && sds.busiest_stat.group_type == GroupType::FullyBusy;
+        assert_eq!(fully_busy, seen, "{}", kernel.name);
+        assert_eq!(sched.queue_found(CPU0, CPU2), None, "{}: its only task stays", kernel.name);
+    }
+}
+
+#[test]
+fn a_misfit_task_moves_beside_a_busy_thread_in_v6_6() {
+    // Cores 0 and 1 are big; 3 is the other thread of core 0, and 2 is little.
+    let topology = with_little(CpuTopology::symmetric(1, 1, 1, 3, 2), &[2, 5]);
+    for (kernel, seen) in [(V6_1, false), (V6_6, true), (V6_12, false)] {
+        let mut sched = machine(kernel, topology.clone());
+        sched.one_hog_on(CPU2);
+        sched.cool_down();
+        sched.rq[CPU2].misfit_task_load = 500;
+        sched.one_hog_on(CpuId(3));
+        sched.on_cpu(CPU0);
+        let mut env = sched.env(CPU0, sched.widest_domain(CPU0), CpuIdleType::Idle);
+        let sds = sched.update_sd_lb_stats(&mut env);
+        let misfit = sds.busiest.is_some() && sds.busiest_stat.group_type == GroupType::MisfitTask;
+        assert_eq!(misfit, seen, "{}", kernel.name);
+    }
+}
+
+#[test]
 fn a_busy_sibling_lets_go_of_a_sole_task_since_v7_3() {
     // Cores 0 and 1 are big; 3 is the other thread of core 0.
     let topology = with_little(CpuTopology::symmetric(1, 1, 1, 3, 2), &[2, 5]);

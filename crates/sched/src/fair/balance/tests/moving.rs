@@ -196,6 +196,24 @@ fn a_long_queue_is_taken_in_portions() {
 }
 
 #[test]
+fn v6_6_looks_at_pinned_tasks_until_one_could_move() {
+    for (kernel, moved) in [(V6_1, 0), (V6_6, 1), (V6_12, 0)] {
+        let mut sched = flat(kernel, 2);
+        for _ in 0..4 {
+            sched.hog_for(CPU0, cpus(&[0]));
+        }
+        sched.hogs(CPU0, 1);
+        sched.run_something(CPU0);
+        sched.cool_down();
+        let sd = sched.lowest_domain(CPU1);
+        let mut env = LbEnv { src_cpu: CPU0, imbalance: 1, loop_max: 2, ..sched.env(CPU1, sd, CpuIdleType::Idle) };
+        (env.migration_type, env.flags.all_pinned) = (MigrationType::Task, true);
+        assert_eq!(sched.detach_tasks(&mut env), moved, "{}", kernel.name);
+        assert_eq!(env.loop_ > 3, moved > 0, "{}: {}", kernel.name, env.loop_);
+    }
+}
+
+#[test]
 fn one_pass_is_limited() {
     let mut sched = flat(V4_5_RC1, 2);
     sched.hogs(CPU0, 80);
