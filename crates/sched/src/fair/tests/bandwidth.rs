@@ -9,7 +9,7 @@ use crate::fair::bandwidth::{RUNTIME_INF, Throttle};
 use crate::rt::bandwidth::RtBandwidth;
 use crate::versions::{V4_16, V6_1, V6_6, V6_12, V7_2};
 
-const ALL: [Kernel; 6] = [V4_5_RC1, V4_15, V6_1, V6_6, V6_12, V7_2];
+const ALL: [Kernel; 8] = [V4_5_RC1, V4_15, V5_15, V6_1, V6_6, V6_12, V7_2];
 
 /// All kernels, and each with the other way of throttling.
 fn mixed() -> Vec<Kernel> {
@@ -421,6 +421,22 @@ fn a_burst_is_saved_up_and_counted() {
     s.run_ms(1, 110);
     let cfs_b = &s.tg[tg].cfs_bandwidth;
     assert!(cfs_b.nr_burst >= 1 && cfs_b.burst_time >= 15 * MS, "{cfs_b:?}");
+}
+
+#[test]
+fn bursts_are_told_of_since_v5_16() {
+    for (kernel, told) in [(V5_15, false), (V6_1, true)] {
+        let mut s = machine(kernel, 1);
+        let tg = s.limited(ROOT_TASK_GROUP, "a", 20);
+        s.cgroup_write(tg, GroupFile::MaxBurst, "20000").expect("a burst within the quota");
+        assert_eq!(s.tg[tg].cfs_bandwidth.burst, 20 * MS, "{}", kernel.name);
+        let stat = s.cgroup_read(tg, GroupFile::Stat).expect("a file of this kernel");
+        assert!(stat.contains("nr_throttled 0"), "{stat}");
+        assert_eq!(stat.contains("nr_bursts"), told, "{}: {stat}", kernel.name);
+    }
+    let mut s = machine(V5_10, 1);
+    let tg = s.limited(ROOT_TASK_GROUP, "a", 20);
+    assert!(s.cgroup_write(tg, GroupFile::MaxBurst, "20000").is_err(), "v5.10 knows no bursts");
 }
 
 #[test]

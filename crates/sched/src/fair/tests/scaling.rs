@@ -2,10 +2,11 @@
 
 use super::*;
 use crate::core::HotplugState;
+use crate::fair::rules::WrittenTunables;
 use crate::scheduler::Scheduler;
 use crate::testing::{machine as booted, take_offline};
 
-const ALL: [Kernel; 7] = [V4_5_RC1, V4_15, V4_16, V6_1, V6_6, V6_12, V7_2];
+const ALL: [Kernel; 8] = [V4_5_RC1, V4_15, V4_16, V5_15, V6_1, V6_6, V6_12, V7_2];
 
 /// How many times larger the tunables are than on one CPU.
 fn factor(s: &Sched<Hand>) -> u64 {
@@ -120,7 +121,7 @@ fn what_was_written_grows_and_shrinks_until_v5_12_and_is_lost_later() {
         let (gone, back) = match kernel.name {
             "v4.5-rc1" => (9_999_999, 9_999_999),
             "v4.15" | "v4.16" => (6_666_666, 9_999_999),
-            "v6.1" => (12_000_000, 18_000_000),
+            "v5.15" | "v6.1" => (12_000_000, 18_000_000),
             "v6.6" => (1_500_000, 2_250_000),
             _ => (2_100_000, 2_100_000),
         };
@@ -151,7 +152,7 @@ fn what_a_machine_is_set_up_with_counts_as_written() {
         sysctl.set(tunable, 10_000_000);
         let mut s = Sched::new(Hand::at(1_000 * MS), Boot { sysctl, ..Boot::new(kernel, topology, 1000) });
         assert_eq!(s.sysctl, sysctl, "{}: bringing it up changes nothing", kernel.name);
-        let kept = kernel.name < "v5";
+        let kept = kernel.entity.written_tunables == WrittenTunables::Normalized;
         s.set_partitions(&[cpus(&[0, 1])]).expect("it is alone");
         let default = kernel.sysctl(4).get(tunable);
         assert_eq!(s.sysctl.get(tunable), if kept { 9_999_999 } else { default }, "{}", kernel.name);
