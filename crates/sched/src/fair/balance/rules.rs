@@ -180,7 +180,6 @@ impl BalanceRules {
 
     /// As in 5.15.135, which is older than 5.10.262 in `dst_group`, `util_bound` and `kicked_resched`.
     pub const V5_15: BalanceRules = BalanceRules {
-        newidle_detach: NewidleDetach::One,
         active_balance_reason: ActiveBalanceReason::TaskImbalance,
         active_balance_force: ActiveBalanceForce::ByFlag,
         active_balance_interval: ActiveBalanceInterval::Kept,
@@ -196,6 +195,7 @@ impl BalanceRules {
 
     /// As in 6.1.192.
     pub const V6_1: BalanceRules = BalanceRules {
+        newidle_detach: NewidleDetach::One,
         asym_packing: PackingOrder::PriorityAndSiblings,
         hot_statistics: HotStatistics::Detached,
         dst_group: DstGroup::BalanceMask,

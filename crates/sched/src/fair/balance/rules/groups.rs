@@ -73,7 +73,7 @@ behaviour! {
         LocalGroup = "local-group", since "v5.5", commit "0b0695f2b34a",
             "groups with the local one, by a quarter, and only within a type; queues with the pulling CPU; where energy counts and \
              nothing is overutilized, misfits do not";
-        PullingCpuWithinType = "pulling-cpu-within-type", since "v5.13", commit "",
+        PullingCpuWithinType = "pulling-cpu-within-type", since "v5.15", commit "",
             "both with the pulling CPU, by 5%, but groups with a task for each CPU only within a type; where energy counts and nothing is \
              overutilized, misfits do not (after v5.10, by v5.15)";
         MisfitsFirst = "misfits-first", since "v6.1", commit "",
