@@ -213,6 +213,8 @@ mod tests {
         (
             "v6.1",
             &[
+                "psi.accounting",
+                "stats.sleep_profile",
                 "core.idle_weight",
                 "rt.push_ipi",
                 "domains.relax_domain_level",
@@ -224,15 +226,18 @@ mod tests {
                 "wake.recent_used_cpu",
                 "wake.core_threads",
                 "wake.idlest_stats",
+                "balance.asym_compare",
                 "balance.util_bound",
                 "balance.hot_statistics",
                 "balance.dst_group",
                 "balance.kicked_resched",
                 "idle.menu_rejected",
+                "idle.tick_unchosen",
                 "timer.slack",
                 "tcp.full_segment",
                 "tcp.quick_ack",
                 "epoll.wakeup",
+                "frequency.at_limit",
             ],
         ),
         (
@@ -241,6 +246,7 @@ mod tests {
                 "domains.newidle_history",
                 "load.lost_idle",
                 "wake.idlest_stats",
+                "balance.asym_compare",
                 "balance.hot_statistics",
                 "balance.kicked_resched",
                 "idle.menu_rejected",
@@ -255,9 +261,41 @@ mod tests {
         ("v5.10", &["wake.wake_cap", "idle.governor"]),
         ("v5.15", &["wake.wake_cap", "autogroup.default", "idle.governor"]),
         ("v6.1", &["wake.wake_cap", "idle.governor"]),
-        ("v6.12", &["wake.wake_cap", "autogroup.default", "idle.governor"]),
-        ("v7.2", &["wake.wake_cap", "numa.locality_reset", "autogroup.default", "idle.governor"]),
-        ("v7.3", &["wake.wake_cap", "autogroup.default", "idle.governor"]),
+        ("v6.6", &["wake.wake_cap", "autogroup.default", "idle.governor"]),
+        (
+            "v6.12",
+            &[
+                "psi.accounting",
+                "wake.wake_cap",
+                "wake.previous_sibling",
+                "balance.detach_limit",
+                "autogroup.default",
+                "idle.governor",
+            ],
+        ),
+        (
+            "v7.2",
+            &[
+                "psi.accounting",
+                "wake.wake_cap",
+                "wake.previous_sibling",
+                "balance.detach_limit",
+                "numa.locality_reset",
+                "autogroup.default",
+                "idle.governor",
+            ],
+        ),
+        (
+            "v7.3",
+            &[
+                "psi.accounting",
+                "wake.wake_cap",
+                "wake.previous_sibling",
+                "balance.detach_limit",
+                "autogroup.default",
+                "idle.governor",
+            ],
+        ),
     ];
 
     #[test]

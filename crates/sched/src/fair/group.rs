@@ -172,7 +172,9 @@ impl<A: Arch> Sched<A> {
                 calc_group_weights(arithmetic, &self.cfs_rq[group], shares, tg_load)
             }
         };
-        if !of_busy || self.se[se].load.weight != weight {
+        // Virtual times follow each new weight, so there has to be one (6.6.y).
+        let always = !of_busy && arithmetic.pick == Pick::Cfs;
+        if always || self.se[se].load.weight != weight {
             let load = LoadWeight { weight, inv_weight: 0 };
             self.write_group_se(se);
             self.reweight_entity(arithmetic, se, load, runnable, queued);

@@ -104,7 +104,7 @@ impl<A: Arch> Sched<A> {
 
     /// pelt.h: update_idle_rq_clock_pelt(). The CPU goes idle: its clock catches up with real time.
     #[inline]
-    fn update_idle_rq_clock_pelt(&mut self, cpu: CpuId) {
+    pub(crate) fn update_idle_rq_clock_pelt(&mut self, cpu: CpuId) {
         if self.kernel.pelt == Pelt::RunnableAvg {
             let cfs = self.cfs_rq[self.rq[cpu].cfs].avg.util_sum;
             let rq = &mut self.rq[cpu];

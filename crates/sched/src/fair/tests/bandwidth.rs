@@ -9,7 +9,7 @@ use crate::fair::bandwidth::{RUNTIME_INF, Throttle};
 use crate::rt::bandwidth::RtBandwidth;
 use crate::versions::{V4_16, V6_1, V6_6, V6_12, V7_2};
 
-const ALL: [Kernel; 8] = [V4_5_RC1, V4_15, V5_15, V6_1, V6_6, V6_12, V7_2];
+const ALL: [Kernel; 7] = [V4_5_RC1, V4_15, V5_15, V6_1, V6_6, V6_12, V7_2];
 
 /// All kernels, and each with the other way of throttling.
 fn mixed() -> Vec<Kernel> {

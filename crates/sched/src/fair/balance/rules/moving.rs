@@ -13,7 +13,7 @@ behaviour! {
 
 behaviour! {
     /// How many tasks a CPU that is about to idle takes from one queue. A matter of the build, not of the version: a kernel with PREEMPT_DYNAMIC,
-    /// as those here are from v5.15 on, is built for preemption (CONFIG_PREEMPTION), whatever model it is booted with.
+    /// as those here are from v6.1 on, is built for preemption (CONFIG_PREEMPTION), whatever model it is booted with.
     pub enum NewidleDetach = "balance.newidle_detach" {
         Imbalance = "imbalance", since "before v4.5", commit "", "as the imbalance asks (built without preemption)";
         One = "one", since "before v4.5", commit "", "one, to keep the latency low (built for preemption)";
