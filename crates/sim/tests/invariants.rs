@@ -81,9 +81,13 @@ fn watched<const COSTS: bool>(case: &Case) -> (Seen, u64) {
 }
 
 /// Every other case has limits on its groups; every third somebody who switches things, the others some of the other dimensions; in every
-/// fourth tasks execute other programs; every seventh is of the newest kernel, beside which the others were drawn.
+/// fourth tasks execute other programs; two of seven are of v7.2, v7.3, v5.15 or v6.6, beside which the others were drawn.
 fn of(seed: u64) -> Case {
-    let drawn = if seed % 7 == 3 { Case::random_among(seed, &["v7.2"]) } else { Case::random(seed) };
+    let drawn = match seed % 7 {
+        3 => Case::random_among(seed, &["v7.2", "v7.3"]),
+        5 => Case::random_among(seed, &["v5.15", "v6.6"]),
+        _ => Case::random(seed),
+    };
     let case = Case { disputes: seed.is_multiple_of(2), ..drawn };
     let case = case.with_behaviours(&std::env::var("FAIRGROUND_MIX").unwrap_or_default());
     let case = if seed.is_multiple_of(2) { case.with_limits() } else { case };

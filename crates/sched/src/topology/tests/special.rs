@@ -6,7 +6,7 @@ use crate::cpu_topology::CpuTopology;
 use crate::topology::*;
 use units::{CpuId, CpuMask, PerCpu};
 
-const ALL_RULES: [DomainRules; 8] = [
+const ALL_RULES: [DomainRules; 9] = [
     DomainRules::V4_5,
     DomainRules::V4_15,
     DomainRules::V4_16,
