@@ -70,7 +70,7 @@ impl Series {
             delta_tick_ns: if weather.tick_stopped { sleep_length_ns } else { sleep_length_ns.min(tick) },
             tick_stopped: weather.tick_stopped,
             nr_iowaiters: weather.iowaiters,
-            utilized: self.now_ns % 3 == 0,
+            utilized: self.now_ns.is_multiple_of(3),
         };
         let choice = self.cpuidle.select(&mut self.device, &outlook);
         let stop_tick = choice.stop_tick || weather.tick_stopped;
