@@ -342,7 +342,7 @@ impl<A: Arch> Sched<A> {
         differ: bool,
     ) -> bool {
         let misfit = sgs.group_type == GroupType::MisfitTask;
-        if misfit && self.is_beyond_help(env, sds, sg, sgs) {
+        if differ && misfit && self.is_beyond_help(env, sds, sg, sgs) {
             return false;
         }
         if sgs.group_type != sds.busiest_stat.group_type || !self.is_busier(sds, sg, sgs) {

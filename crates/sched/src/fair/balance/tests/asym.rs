@@ -185,3 +185,22 @@ fn v5_15_compares_capacities_with_the_pulling_cpu_but_not_across_types() {
     assert_eq!([V5_10, V5_15].map(busiest), [Some(GroupType::FullyBusy); 2]);
     assert_ne!(busiest(V6_1), Some(GroupType::FullyBusy));
 }
+
+#[test]
+fn a_task_alone_on_a_squeezed_cpu_makes_its_group_the_busiest_of_equal_ones_since_v6_1() {
+    let busiest = |kernel| {
+        let mut sched = machine(kernel, CpuTopology::symmetric(2, 1, 1, 2, 1));
+        sched.one_hog_on(CPU2);
+        sched.cool_down();
+        let cfs = sched.rq[CPU2].cfs;
+        (sched.cfs_rq[cfs].avg.util_avg, sched.cfs_rq[cfs].avg.runnable_avg) = (500, 500);
+        // Its group has another CPU, which nothing squeezes.
+        sched.rq[CPU2].cpu_capacity = 600;
+        sched.on_cpu(CPU0);
+        let mut env = sched.env(CPU0, sched.widest_domain(CPU0), CpuIdleType::Idle);
+        let sds = sched.update_sd_lb_stats(&mut env);
+        sds.busiest.map(|_| sds.busiest_stat.group_type)
+    };
+    assert_eq!([V6_1, V6_6, V6_12].map(busiest), [Some(GroupType::MisfitTask); 3]);
+    assert_ne!(busiest(V5_15), Some(GroupType::MisfitTask));
+}
