@@ -36,6 +36,8 @@ behaviour! {
             "those too of tasks that are still being switched away from, to their CPU if that goes idle (nobody waits there: as in \
              5.10.262), instead of waiting for it (c6e7bd7afaeb)";
         OrIdle = "or-idle", since "v6.0", commit "f3dd3f674555", "the same, and those to any idle CPU";
+        OrIdleButStoppers = "or-idle-but-stoppers", since "v6.12", commit "",
+            "the same, but none of stoppers (after v6.6, by v6.12; it may be a late release's)";
     }
 }
 
@@ -195,7 +197,8 @@ impl<A: Arch> Sched<A> {
             self.read_rq_load(cpu);
             return self.rq[cpu].nr_running == 0;
         }
-        if !self.rq[cpu].online || !self.cpumask_test(cpu, p) || self.task[p].sched_class == SchedClass::Stop {
+        let spared = rule == WakeQueue::OrIdleButStoppers && self.task[p].sched_class == SchedClass::Stop;
+        if !self.rq[cpu].online || !self.cpumask_test(cpu, p) || spared {
             return false;
         }
         if distant || cpu == self.this_cpu {

@@ -9,7 +9,7 @@ use crate::autogroup::AutogroupRules;
 use crate::core::cgroup::CgroupRules;
 use crate::core::class::{BalanceFair, PickOrder};
 use crate::core::schedule::ScheduleIdle;
-use crate::core::{HotplugDomains, UtilClamp};
+use crate::core::{HotplugDomains, UtilClamp, WakeQueue};
 use crate::cpufreq::CpufreqRules;
 use crate::deadline::DlRules;
 use crate::fair::balance::BalanceRules;
@@ -31,6 +31,7 @@ use crate::topology::DomainRules;
 pub const V6_12: Kernel = Kernel {
     name: "v6.12",
     core: CoreRules {
+        wake_queue: WakeQueue::OrIdleButStoppers,
         uclamp: UtilClamp::AfterEnqueue,
         idle_weight: IdleWeight::Reweight,
         pick_order: PickOrder::PutAfterPick,

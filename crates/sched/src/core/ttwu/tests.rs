@@ -96,6 +96,19 @@ fn idle_cpus_finish_their_wakeups_themselves_since_v6_0() {
 }
 
 #[test]
+fn stoppers_of_other_caches_wake_through_their_cpu_until_v6_6() {
+    for (kernel, queued) in [(V4_16, true), (V6_1, true), (V6_6, true), (V6_12, false), (V7_2, false)] {
+        let mut s = machine(kernel);
+        let far = CpuId(2);
+        let p = s.asleep(2);
+        s.running(0);
+        let stopper = s.rq[far].stop.expect("each CPU has a stopper");
+        assert_eq!(s.ttwu_queue_cond(stopper, far, false), queued, "{}", kernel.name);
+        assert!(s.ttwu_queue_cond(p, far, false), "{}: other tasks do", kernel.name);
+    }
+}
+
+#[test]
 fn a_task_still_being_switched_away_from_is_left_to_its_cpu() {
     for (kernel, left) in [(V4_16, false), (V5_10, true), (V6_1, true)] {
         let mut s = machine(kernel);
