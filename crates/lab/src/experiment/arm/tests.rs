@@ -100,7 +100,7 @@ fn wrong_settings_are_named() {
         ),
         (
             "a=v4.16,base_slice_ns=5000000",
-            "found the tunable `base_slice_ns`, which v4.16 does not have; expected a kernel that has it (v6.12, v7.2, v7.3)",
+            "found the tunable `base_slice_ns`, which v4.16 does not have; expected a kernel that has it (v6.6, v6.12, v7.2, v7.3)",
         ),
         (
             "a=v6.1,kernel.sched_nr_migrate=5",
