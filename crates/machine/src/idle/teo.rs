@@ -137,26 +137,33 @@ impl Teo {
     /// teo.c: teo_update() of v6.12.
     fn teo_update_intercepts(&mut self, table: &StateTable, usage: &Usage, last: usize) {
         let measured = self.measured_ns(table, usage, last);
-        let (mut timer, duration) = self.decay(table, measured);
-        let deepest = table.states.last().map_or(0, |state| state.target_residency_ns);
+        let (timer, duration) = self.decay(table, measured);
         self.total += PULSE;
-        if deepest < table.tick_ns {
-            // One more bin, with hits only, for idles of a tick and more.
-            self.tick_hits -= self.tick_hits >> DECAY_SHIFT;
-            self.total += self.tick_hits;
-            if table.tick_ns <= self.sleep_length_ns {
-                timer = table.states.len();
-                if table.tick_ns <= measured {
-                    self.tick_hits += PULSE;
-                    return;
-                }
-            }
-        }
+        let Some(timer) = self.count_tick(table, measured, timer) else { return };
         if timer == duration {
             self.bins[timer].hits += PULSE;
         } else {
             self.bins[duration].intercepts += PULSE;
         }
+    }
+
+    /// The part of teo_update() of v6.6 to v6.12 for idles of a tick and more, which have one more bin, with hits only, where no
+    /// state is as long. `None` if this idle was a hit there, else the timer's bin.
+    fn count_tick(&mut self, table: &StateTable, measured_ns: u64, timer: usize) -> Option<usize> {
+        let deepest = table.states.last().map_or(0, |state| state.target_residency_ns);
+        if deepest >= table.tick_ns {
+            return Some(timer);
+        }
+        self.tick_hits -= self.tick_hits >> DECAY_SHIFT;
+        self.total += self.tick_hits;
+        if table.tick_ns > self.sleep_length_ns {
+            return Some(timer);
+        }
+        if table.tick_ns > measured_ns {
+            return Some(table.states.len());
+        }
+        self.tick_hits += PULSE;
+        None
     }
 
     /// Sums the bins up to the deepest enabled state whose target residency is at most `duration_ns`.

@@ -3,8 +3,7 @@
 
 use super::super::table::State;
 use super::{
-    Choice, DECAY_SHIFT, NEVER_NS, NR_RECENT, Outlook, PULSE, RESIDENCY_THRESHOLD_NS, StateTable, Sums, Teo, Usage,
-    end_intercepts,
+    Choice, NEVER_NS, NR_RECENT, Outlook, PULSE, RESIDENCY_THRESHOLD_NS, StateTable, Sums, Teo, Usage, end_intercepts,
 };
 
 /// What the bins of the shallower states speak against the candidate with.
@@ -29,7 +28,7 @@ impl Teo {
     /// time round it is taken off again, and a count below zero is a large one.
     fn teo_update_utilized(&mut self, table: &StateTable, usage: &Usage, last: usize) {
         let measured = self.measured_ns(table, usage, last);
-        let (mut timer, duration) = self.decay(table, measured);
+        let (timer, duration) = self.decay(table, measured);
         let place = self.next_recent;
         self.next_recent = (place + 1) % NR_RECENT;
         if let Some(oldest) = self.recent[place] {
@@ -37,18 +36,7 @@ impl Teo {
             *recent = recent.wrapping_sub(1);
         }
         self.total += PULSE;
-        let deepest = table.states.last().map_or(0, |state| state.target_residency_ns);
-        if deepest < table.tick_ns {
-            self.tick_hits -= self.tick_hits >> DECAY_SHIFT;
-            self.total += self.tick_hits;
-            if table.tick_ns <= self.sleep_length_ns {
-                timer = table.states.len();
-                if table.tick_ns <= measured {
-                    self.tick_hits += PULSE;
-                    return;
-                }
-            }
-        }
+        let Some(timer) = self.count_tick(table, measured, timer) else { return };
         if timer == duration {
             self.bins[timer].hits += PULSE;
             self.recent[place] = None;
