@@ -18,7 +18,7 @@ use machine::prices::Prices;
 use machine::profile::Frame;
 use observe::{HALTED, Object, Stack};
 use os::paths;
-use rows::{Row, V4_5, V4_15, V4_16, V5_10, V5_15, V6_1, V6_6, V6_12, V7_2, V7_3};
+use rows::{Row, V4_5, V4_15, V4_16, V5_10, V5_15, V6_1, V6_6, V6_12, V6_18, V7_2, V7_3};
 use sched::access::Path;
 use std::collections::{BTreeMap, BTreeSet};
 use units::Ps;
@@ -33,6 +33,7 @@ const VERSIONS: &[(&str, &[Row])] = &[
     ("v6.1", V6_1),
     ("v6.6", V6_6),
     ("v6.12", V6_12),
+    ("v6.18", V6_18),
     ("v7.2", V7_2),
     ("v7.3", V7_3),
 ];

@@ -191,6 +191,9 @@ pub(super) const V6_12: &[Row] = &[
     ("", "check_preempt_curr_dl", "wakeup_preempt_dl*"),
 ];
 
+/// Nothing new was seen.
+pub(super) const V6_18: &[Row] = &[];
+
 pub(super) const V7_2: &[Row] = &[
     ("", "pipe_read", "anon_pipe_read*"),
     ("", "pipe_write", "anon_pipe_write*"),

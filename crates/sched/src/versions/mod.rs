@@ -7,6 +7,7 @@ mod v5_10;
 mod v5_15;
 mod v6_1;
 mod v6_12;
+mod v6_18;
 mod v6_6;
 mod v7_2;
 mod v7_3;
@@ -19,6 +20,7 @@ pub use v5_15::V5_15;
 pub use v6_1::V6_1;
 pub use v6_6::V6_6;
 pub use v6_12::V6_12;
+pub use v6_18::V6_18;
 pub use v7_2::V7_2;
 pub use v7_3::V7_3;
 
@@ -155,7 +157,7 @@ impl Kernel {
 }
 
 /// All kernels, the oldest first.
-pub const KERNELS: &[Kernel] = &[V4_5_RC1, V4_15, V4_16, V5_10, V5_15, V6_1, V6_6, V6_12, V7_2, V7_3];
+pub const KERNELS: &[Kernel] = &[V4_5_RC1, V4_15, V4_16, V5_10, V5_15, V6_1, V6_6, V6_12, V6_18, V7_2, V7_3];
 
 /// The kernel of that name, if it exists.
 pub fn kernel(name: &str) -> Option<&'static Kernel> {
@@ -304,7 +306,7 @@ mod tests {
     #[test]
     fn kernels_are_found_by_name_and_only_built_ones() {
         let names: Vec<_> = KERNELS.iter().map(|k| k.name).collect();
-        assert_eq!(names, ["v4.5-rc1", "v4.15", "v4.16", "v5.10", "v5.15", "v6.1", "v6.6", "v6.12", "v7.2", "v7.3"]);
+        assert_eq!(names, ["v4.5-rc1", "v4.15", "v4.16", "v5.10", "v5.15", "v6.1", "v6.6", "v6.12", "v6.18", "v7.2", "v7.3"]);
         assert_eq!(kernel("v4.16"), Some(&V4_16));
         assert_eq!(kernel("v4.5"), None);
     }

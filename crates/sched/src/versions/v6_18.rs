@@ -1,0 +1,5 @@
+//! v6.18 (November 2025).
+
+use super::{Kernel, V6_12};
+
+pub const V6_18: Kernel = Kernel { name: "v6.18", ..V6_12 };
