@@ -201,7 +201,9 @@ impl<A: Arch> Sched<A> {
             Pick::Cfs => self.check_preempt_wakeup_cfs(cpu, curr, p, wake_flags),
             Pick::Eevdf => match self.kernel.entity.wakeup_preempt {
                 WakeupPreempt::Pick => self.check_preempt_wakeup_eevdf(cpu, curr, p, wake_flags),
-                WakeupPreempt::Actions => self.wakeup_preempt_by_action(cpu, curr, p, wake_flags),
+                WakeupPreempt::ActionsAfterBuddy | WakeupPreempt::Actions => {
+                    self.wakeup_preempt_by_action(cpu, curr, p, wake_flags);
+                }
                 WakeupPreempt::Shorter => self.wakeup_preempt_shorter(cpu, curr, p, wake_flags),
             },
         }
@@ -328,7 +330,9 @@ impl<A: Arch> Sched<A> {
     fn preempt(&mut self, cpu: CpuId, cfs: CfsRqId, se: SeId, action: PreemptWakeup) {
         if action == PreemptWakeup::Short {
             self.cancel_protect_slice(se);
-            self.clear_buddies(cfs, se);
+            if self.kernel.entity.wakeup_preempt != WakeupPreempt::ActionsAfterBuddy {
+                self.clear_buddies(cfs, se);
+            }
         }
         self.resched_curr_lazy(cpu);
     }

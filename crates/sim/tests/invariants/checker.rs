@@ -303,7 +303,7 @@ impl Checker {
             }
             assert_eq!(cfs.tasks_timeline.len() as u32, waiting[id.index()], "{id:?}.tasks_timeline");
             let listed = cfs.on_list || cfs.pelt_clock_throttled;
-            let by_task = sched.kernel.bandwidth.throttle == Throttle::Task;
+            let by_task = sched.kernel.bandwidth.throttle.by_task();
             assert!(
                 !by_task || cfs.nr_running == 0 || !cfs.pelt_clock_throttled,
                 "{id:?} has load and its time stands still"
