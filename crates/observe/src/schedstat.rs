@@ -1,4 +1,4 @@
-//! `/proc/schedstat` in its version 15, as kernels v4.5 to v6.1 print it, in version 16, that of v6.12, and in 17, that of v7.2
+//! `/proc/schedstat` in its version 15, as kernels v4.5 to v6.1 print it, in version 16, that of v6.12, and in 17, that of v6.18
 //! (kernel/sched/stats.c: show_schedstat()). All counters only grow; tools take differences. Times are nanoseconds.
 
 use crate::proc::Formats;
@@ -24,7 +24,7 @@ impl Schedstat<'_> {
         match self.formats {
             Formats::V4_5 | Formats::V4_15 | Formats::V5_10 | Formats::V5_15 | Formats::V6_1 | Formats::V6_6 => 15,
             Formats::V6_12 => 16,
-            Formats::V7_2 | Formats::V7_3 => 17,
+            Formats::V6_18 | Formats::V7_2 | Formats::V7_3 => 17,
         }
     }
 
