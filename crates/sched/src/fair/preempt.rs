@@ -264,7 +264,7 @@ impl<A: Arch> Sched<A> {
         }
     }
 
-    /// `wakeup_preempt_fair()` since v6.19.
+    /// `wakeup_preempt_fair()` since v6.19, and in late releases of v6.18.y (`check_preempt_wakeup_fair()`).
     fn wakeup_preempt_by_action(&mut self, cpu: CpuId, curr: TaskId, p: TaskId, wake_flags: WakeFlags) {
         let (se, pse) = (self.task[curr].se, self.task[p].se);
         if self.enqueue_was_throttled(p) {
@@ -363,7 +363,7 @@ impl<A: Arch> Sched<A> {
         }
     }
 
-    /// `check_preempt_wakeup_fair()` from v6.6 to v6.18: preempts if `p` would be picked.
+    /// `check_preempt_wakeup_fair()` of v6.6 and v6.12: preempts if `p` would be picked.
     fn check_preempt_wakeup_eevdf(&mut self, cpu: CpuId, curr: TaskId, p: TaskId, wake_flags: WakeFlags) {
         let (se, pse) = (self.task[curr].se, self.task[p].se);
         if self.enqueue_was_throttled(p) {

@@ -307,8 +307,7 @@ behaviour! {
              would be picked leave, and with NEXT_BUDDY it becomes the next one, without preempting a waker that says it is about to sleep; the \
              next one, if it is owed something, goes before any shorter slice (also in late releases of v6.18.y)";
         Actions = "actions", since "v7.2", commit "",
-            "the same, but a new or a sleeping task only by a shorter slice, protection ends only if it preempts, sleepers that \
-             would be picked leave, and with NEXT_BUDDY it becomes the next one, without preempting a waker that says it is about to sleep";
+            "the same, but a shorter slice goes before the next one (after v6.18, by v7.2)";
         Shorter = "shorter", since "v7.3", commit "",
             "the same, but even while a reschedule is due (with PREEMPT_SHORT); one with a shorter slice if it is only eligible: it is the \
              next one then; who preempts ends the protection, who does not may shorten it";

@@ -2,7 +2,7 @@
 
 use machine::hardware::Hardware;
 use sched::core::Sched;
-use sched::fair::bandwidth::{NewGroupThrottled, RUNTIME_INF, Throttle};
+use sched::fair::bandwidth::{NewGroupThrottled, RUNTIME_INF};
 use sched::hrtimer::SchedTimer;
 use sched::sched::{TaskId, TgId};
 use sim::engine::LinuxSim;

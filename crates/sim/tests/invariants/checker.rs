@@ -8,7 +8,6 @@ use super::program::Ledger;
 use super::structures::{competition, groups, is_competitor, sorted, task_lists, tasks, unsettle, who_runs};
 use machine::hardware::Hardware;
 use sched::core::{ClampId, Sched};
-use sched::fair::bandwidth::Throttle;
 use sched::fair::rules::Pick;
 use sched::fair::timeline::entity_before;
 use sched::hrtimer::SchedTimer;
