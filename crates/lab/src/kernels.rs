@@ -390,7 +390,10 @@ mod tests {
     fn x86_has_lazy_preemption_beside_the_others_and_then_instead_of_them() {
         let models = |name| {
             let build = Build::named(name).unwrap();
-            (build.os.preempt.name(), build.preempt_models.iter().map(|model| model.name()).collect::<Vec<_>>().join(" "))
+            (
+                build.os.preempt.name(),
+                build.preempt_models.iter().map(|model| model.name()).collect::<Vec<_>>().join(" "),
+            )
         };
         assert_eq!(models("v4.5-rc1"), ("none", "none voluntary full".to_string()));
         assert_eq!(models("v6.12"), ("voluntary", "none voluntary full".to_string()));

@@ -275,11 +275,8 @@ impl FrequencyRules {
     };
 
     /// As in 6.18.35, which is older in `deferred_steps` and `at_limit` than 6.12.117.
-    pub const V6_18: FrequencyRules = FrequencyRules {
-        deferred_steps: DeferredSteps::Counted,
-        at_limit: AtLimit::Nothing,
-        ..FrequencyRules::V6_12
-    };
+    pub const V6_18: FrequencyRules =
+        FrequencyRules { deferred_steps: DeferredSteps::Counted, at_limit: AtLimit::Nothing, ..FrequencyRules::V6_12 };
 
     pub const V7_2: FrequencyRules =
         FrequencyRules { idle_time: IdleTime::WithoutTick, at_limit: AtLimit::Asks, ..FrequencyRules::V6_18 };

@@ -70,9 +70,15 @@ fn settled(rules: IdleRules, next_timer_us: u64, idle_us: u64) -> usize {
 #[test]
 fn periodic_wakeups_settle_in_the_deepest_state_that_fits() {
     // A millisecond between wakeups: C6 (400 us). 150 us: C3. 60 us: C1E, by every form of the menu governor.
-    for rules in
-        [IdleRules::V4_5, IdleRules::V4_15, IdleRules::V6_1, IdleRules::V6_6, IdleRules::V6_12, IdleRules::V6_18, IdleRules::V7_2]
-    {
+    for rules in [
+        IdleRules::V4_5,
+        IdleRules::V4_15,
+        IdleRules::V6_1,
+        IdleRules::V6_6,
+        IdleRules::V6_12,
+        IdleRules::V6_18,
+        IdleRules::V7_2,
+    ] {
         assert_eq!(settled(rules, 100_000, 1_000), 4, "{rules:?}");
         assert_eq!(settled(rules, 100_000, 150), 3, "{rules:?}");
         assert_eq!(settled(rules, 100_000, 60), 2, "{rules:?}");
