@@ -42,7 +42,7 @@ const ELSEWHERE: &[(&str, OsRules, IdleRules, IrqRules, FsRules, FrequencyRules,
     ("v6.1", OsRules::V6_1, IdleRules::V6_1, IrqRules::V6_1, FsRules::V5_10, FrequencyRules::V6_1, Formats::V6_1),
     ("v6.6", OsRules::V6_6, IdleRules::V6_6, IrqRules::V6_6, FsRules::V5_10, FrequencyRules::V6_6, Formats::V6_6),
     ("v6.12", OsRules::V6_12, IdleRules::V6_12, IrqRules::V6_12, FsRules::V5_10, FrequencyRules::V6_12, Formats::V6_12),
-    ("v6.18", OsRules::V6_12, IdleRules::V6_12, IrqRules::V6_12, FsRules::V5_10, FrequencyRules::V6_12, Formats::V6_12),
+    ("v6.18", OsRules::V6_12, IdleRules::V6_12, IrqRules::V6_12, FsRules::V5_10, FrequencyRules::V6_12, Formats::V6_18),
     ("v7.2", OsRules::V7_2, IdleRules::V7_2, IrqRules::V7_2, FsRules::V5_10, FrequencyRules::V7_2, Formats::V7_2),
     ("v7.3", OsRules::V7_3, IdleRules::V7_2, IrqRules::V7_2, FsRules::V5_10, FrequencyRules::V7_3, Formats::V7_3),
 ];

@@ -115,7 +115,7 @@ impl<W: Write> Ftrace<W> {
             Formats::V4_5 | Formats::V4_15 => HEADER,
             Formats::V5_10 => HEADER_WITH_WIDE_PID,
             Formats::V5_15 => HEADER_WITHOUT_BH,
-            Formats::V6_1 | Formats::V6_6 | Formats::V6_12 | Formats::V7_2 | Formats::V7_3 => {
+            Formats::V6_1 | Formats::V6_6 | Formats::V6_12 | Formats::V6_18 | Formats::V7_2 | Formats::V7_3 => {
                 HEADER_WITH_MIGRATE_DISABLE
             }
         };
@@ -159,7 +159,13 @@ impl<W: Write> Ftrace<W> {
         let (width, migrate_disable) = match self.formats {
             Formats::V4_5 | Formats::V4_15 => (5, ""),
             Formats::V5_10 => (7, ""),
-            Formats::V5_15 | Formats::V6_1 | Formats::V6_6 | Formats::V6_12 | Formats::V7_2 | Formats::V7_3 => (7, "."),
+            Formats::V5_15
+            | Formats::V6_1
+            | Formats::V6_6
+            | Formats::V6_12
+            | Formats::V6_18
+            | Formats::V7_2
+            | Formats::V7_3 => (7, "."),
         };
         let stamp = format!("{flags}{migrate_disable} {seconds:>5}.{us:06}");
         Some(format!("{comm:>16}-{pid:<width$} [{:03}] {stamp}: {body}\n", cpu.0))
@@ -200,7 +206,7 @@ impl<W: Write> Ftrace<W> {
                 let Who { pid, comm, .. } = self.who(*task);
                 format!("sched_process_exec: filename={comm} pid={pid} old_pid={pid}")
             }
-            // Differs: v7.2 shows at the end (`group_dead`) whether it was the last thread of its process, which is not
+            // Differs: v6.18 and later show at the end (`group_dead`) whether it was the last thread of its process, which is not
             // known here.
             Event::SchedProcessExit { task } => {
                 let Who { pid, comm, prio } = self.who(*task);

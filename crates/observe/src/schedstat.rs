@@ -1,4 +1,4 @@
-//! `/proc/schedstat` in its version 15, as kernels v4.5 to v6.1 print it, in version 16, that of v6.12, and in 17, that of v7.2
+//! `/proc/schedstat` in its version 15, as kernels v4.5 to v6.1 print it, in version 16, that of v6.12, and in 17, that of v6.18
 //! (kernel/sched/stats.c: show_schedstat()). All counters only grow; tools take differences. Times are nanoseconds.
 
 use crate::proc::Formats;
@@ -24,7 +24,7 @@ impl Schedstat<'_> {
         match self.formats {
             Formats::V4_5 | Formats::V4_15 | Formats::V5_10 | Formats::V5_15 | Formats::V6_1 | Formats::V6_6 => 15,
             Formats::V6_12 => 16,
-            Formats::V7_2 | Formats::V7_3 => 17,
+            Formats::V6_18 | Formats::V7_2 | Formats::V7_3 => 17,
         }
     }
 
@@ -175,7 +175,7 @@ mod tests {
         let busy_first: String = (9..=16).chain(1..=8).chain(17..=36).map(|counter| format!(" {counter}")).collect();
         assert!(text.starts_with("version 16\n"));
         assert_eq!(text.lines().nth(4), Some(format!("domain1 000f,ff000fff{busy_first}").as_str()));
-        file.formats = Formats::V7_2;
+        file.formats = Formats::V6_18;
         let text = file.to_string();
         let busy = "9 10 11 9 1 1 1 13 14 15 16";
         let idle = "1 2 3 4 0 0 0 5 6 7 8";

@@ -133,11 +133,11 @@ const NEVER_PASSED: &[(&str, Formats, Option<Formats>, &str)] = &[
         None,
         "energy is computed, as in the kernel, but nothing is told of it",
     ),
-    ("sched_skip_cpuset_numa", Formats::V7_2, None, "no group is kept off a task's own nodes"),
-    ("sched_entry_tp", Formats::V7_2, None, "what it would tell stands in sched_switch"),
-    ("sched_exit_tp", Formats::V7_2, None, "what it would tell stands in sched_switch"),
-    ("sched_set_state_tp", Formats::V7_2, None, "states are set, as in the kernel, but nothing is told of it"),
-    ("sched_set_need_resched_tp", Formats::V7_2, None, "flags are set, as in the kernel, but nothing is told of it"),
+    ("sched_skip_cpuset_numa", Formats::V6_18, None, "no group is kept off a task's own nodes"),
+    ("sched_entry_tp", Formats::V6_18, None, "what it would tell stands in sched_switch"),
+    ("sched_exit_tp", Formats::V6_18, None, "what it would tell stands in sched_switch"),
+    ("sched_set_state_tp", Formats::V6_18, None, "states are set, as in the kernel, but nothing is told of it"),
+    ("sched_set_need_resched_tp", Formats::V6_18, None, "flags are set, as in the kernel, but nothing is told of it"),
     ("sched_dl_throttle_tp", Formats::V7_2, None, DEADLINES),
     ("sched_dl_replenish_tp", Formats::V7_2, None, DEADLINES),
     ("sched_dl_update_tp", Formats::V7_2, None, DEADLINES),
@@ -482,6 +482,9 @@ mod tests {
         assert_eq!(Tracepoint::absent("pelt_se_tp", Formats::V4_5), Some(Absent::InThisKernel));
         assert_eq!(Tracepoint::absent("pelt_thermal_tp", Formats::V6_12), Some(Absent::InThisKernel));
         assert!(matches!(Tracepoint::absent("pelt_thermal_tp", Formats::V6_1), Some(Absent::Here(_))));
+        assert_eq!(Tracepoint::absent("sched_entry_tp", Formats::V6_12), Some(Absent::InThisKernel));
+        assert!(matches!(Tracepoint::absent("sched_entry_tp", Formats::V6_18), Some(Absent::Here(_))));
+        assert_eq!(Tracepoint::absent("sched_dl_update_tp", Formats::V6_18), Some(Absent::InThisKernel));
         assert_eq!(Tracepoint::absent("sched_switch", Formats::V4_5), None);
         assert_eq!(Tracepoint::absent("sched_load_cfs_rq", Formats::V6_1), None);
     }

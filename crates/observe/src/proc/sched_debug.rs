@@ -142,12 +142,12 @@ impl<A: Arch> SchedDebug<'_, A> {
         out.line(format!("\ncfs_rq[{cpu}]:{}", self.sched.task_group_path(q.tg)));
         match self.formats {
             Formats::V6_6 => self.virtual_times_and_least(out, cfs),
-            Formats::V6_12 | Formats::V7_2 | Formats::V7_3 => self.virtual_times(out, cfs),
+            Formats::V6_12 | Formats::V6_18 | Formats::V7_2 | Formats::V7_3 => self.virtual_times(out, cfs),
             Formats::V4_5 | Formats::V4_15 | Formats::V5_10 | Formats::V5_15 | Formats::V6_1 => {
                 self.vruntimes(out, cfs)
             }
         }
-        let entities = if self.formats >= Formats::V7_2 { "nr_queued" } else { "nr_running" };
+        let entities = if self.formats >= Formats::V6_18 { "nr_queued" } else { "nr_running" };
         out.field(entities, q.nr_running);
         let runnable = q.h_nr_running - q.h_nr_delayed;
         match self.formats {
@@ -158,7 +158,7 @@ impl<A: Arch> SchedDebug<'_, A> {
                 out.field("h_nr_queued", q.h_nr_running);
                 out.field("h_nr_delayed", q.h_nr_delayed);
             }
-            Formats::V7_2 | Formats::V7_3 => {
+            Formats::V6_18 | Formats::V7_2 | Formats::V7_3 => {
                 out.field("h_nr_runnable", runnable);
                 out.field("h_nr_queued", q.h_nr_running);
                 out.field("h_nr_idle", q.idle_h_nr_running);
@@ -254,7 +254,7 @@ impl<A: Arch> SchedDebug<'_, A> {
         match self.formats {
             Formats::V4_5 | Formats::V4_15 => {}
             Formats::V5_10 | Formats::V5_15 | Formats::V6_1 | Formats::V6_6 => out.field("util_est_enqueued", enqueued),
-            Formats::V6_12 | Formats::V7_2 | Formats::V7_3 => out.field("util_est", enqueued),
+            Formats::V6_12 | Formats::V6_18 | Formats::V7_2 | Formats::V7_3 => out.field("util_est", enqueued),
         }
         let (sign, runnable) = match self.formats {
             Formats::V4_5 => ("removed_", None),
@@ -264,6 +264,7 @@ impl<A: Arch> SchedDebug<'_, A> {
             | Formats::V6_1
             | Formats::V6_6
             | Formats::V6_12
+            | Formats::V6_18
             | Formats::V7_2
             | Formats::V7_3 => ("removed.", Some("removed.runnable_avg")),
         };
@@ -304,6 +305,7 @@ impl<A: Arch> SchedDebug<'_, A> {
             | Formats::V6_1
             | Formats::V6_6
             | Formats::V6_12
+            | Formats::V6_18
             | Formats::V7_2
             | Formats::V7_3 => out.field("se->avg.runnable_avg", entity.avg.runnable_avg),
         }
@@ -351,6 +353,7 @@ impl<A: Arch> SchedDebug<'_, A> {
             | Formats::V6_1
             | Formats::V6_6
             | Formats::V6_12
+            | Formats::V6_18
             | Formats::V7_2
             | Formats::V7_3 => " S ",
         };
@@ -370,7 +373,7 @@ impl<A: Arch> SchedDebug<'_, A> {
             Formats::V4_5 => 106,
             Formats::V4_15 => 107,
             Formats::V5_10 | Formats::V5_15 | Formats::V6_1 | Formats::V6_6 => 109,
-            Formats::V6_12 | Formats::V7_2 | Formats::V7_3 => 191,
+            Formats::V6_12 | Formats::V6_18 | Formats::V7_2 | Formats::V7_3 => 191,
         };
         out.line("-".repeat(dashes));
         for p in self.by_process().into_iter().filter(|&p| self.sched.task[p].cpu == cpu) {
@@ -425,7 +428,7 @@ impl<A: Arch> SchedDebug<'_, A> {
                 let blocked = counted(of.sum_block_runtime);
                 format!("{head} {switches:>9} {prio:>5} {waited:9} {ran:9} {slept:9} {blocked:9} {node} {group} {path}")
             }
-            Formats::V6_6 | Formats::V6_12 | Formats::V7_2 | Formats::V7_3 => {
+            Formats::V6_6 | Formats::V6_12 | Formats::V6_18 | Formats::V7_2 | Formats::V7_3 => {
                 let blocked = counted(of.sum_block_runtime);
                 let eligible =
                     if self.sched.entity_eligible(self.sched.competes_on(task.se), task.se) { 'E' } else { 'N' };

@@ -114,6 +114,7 @@ impl<A: Arch> TaskSched<'_, A> {
             | Formats::V6_1
             | Formats::V6_6
             | Formats::V6_12
+            | Formats::V6_18
             | Formats::V7_2
             | Formats::V7_3 => {
                 lines.count("se.avg.load_sum", avg.load_sum);
@@ -132,7 +133,9 @@ impl<A: Arch> TaskSched<'_, A> {
                 lines.count("se.avg.util_est.ewma", u64::from(avg.util_est.ewma));
                 lines.count("se.avg.util_est.enqueued", u64::from(enqueued))
             }
-            Formats::V6_12 | Formats::V7_2 | Formats::V7_3 => lines.count("se.avg.util_est", u64::from(enqueued)),
+            Formats::V6_12 | Formats::V6_18 | Formats::V7_2 | Formats::V7_3 => {
+                lines.count("se.avg.util_est", u64::from(enqueued))
+            }
         }
     }
 
