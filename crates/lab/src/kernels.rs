@@ -42,7 +42,7 @@ const ELSEWHERE: &[(&str, OsRules, IdleRules, IrqRules, FsRules, FrequencyRules,
     ("v6.1", OsRules::V6_1, IdleRules::V6_1, IrqRules::V6_1, FsRules::V5_10, FrequencyRules::V6_1, Formats::V6_1),
     ("v6.6", OsRules::V6_6, IdleRules::V6_6, IrqRules::V6_6, FsRules::V5_10, FrequencyRules::V6_6, Formats::V6_6),
     ("v6.12", OsRules::V6_12, IdleRules::V6_12, IrqRules::V6_12, FsRules::V5_10, FrequencyRules::V6_12, Formats::V6_12),
-    ("v6.18", OsRules::V6_12, IdleRules::V6_12, IrqRules::V6_12, FsRules::V5_10, FrequencyRules::V6_12, Formats::V6_18),
+    ("v6.18", OsRules::V6_18, IdleRules::V6_18, IrqRules::V6_12, FsRules::V5_10, FrequencyRules::V6_18, Formats::V6_18),
     ("v7.2", OsRules::V7_2, IdleRules::V7_2, IrqRules::V7_2, FsRules::V5_10, FrequencyRules::V7_2, Formats::V7_2),
     ("v7.3", OsRules::V7_3, IdleRules::V7_2, IrqRules::V7_2, FsRules::V5_10, FrequencyRules::V7_3, Formats::V7_3),
 ];
@@ -51,12 +51,20 @@ const ELSEWHERE: &[(&str, OsRules, IdleRules, IrqRules, FsRules, FrequencyRules,
 /// choose there, and not in the VOLUNTARY one that distributions made. So here the model is that of the build.
 const WITHOUT_PREEMPT_DYNAMIC: &[&str] = &["v4.5-rc1", "v4.15", "v4.16", "v5.10", "v5.15"];
 
-/// kernel/Kconfig.preempt: the choices before there was lazy preemption (v6.13), and those that x86 still has since
-/// v7.0.
-const PREEMPT_MODELS: &[Preempt] = &[Preempt::None, Preempt::Voluntary, Preempt::Full];
-const PREEMPT_MODELS_V7_0: &[Preempt] = &[Preempt::Full, Preempt::Lazy];
-/// Kernels with the latter choices.
-const FULL_OR_LAZY: &[&str] = &["v7.2", "v7.3"];
+/// kernel/Kconfig.preempt: the choices that x86 has in a kernel and in those after it. Lazy preemption came with v6.13,
+/// and v7.0 left only one model beside it.
+const PREEMPT_MODELS: &[(&str, &[Preempt])] = &[
+    ("v4.5-rc1", &[Preempt::None, Preempt::Voluntary, Preempt::Full]),
+    ("v6.18", &[Preempt::None, Preempt::Voluntary, Preempt::Full, Preempt::Lazy]),
+    ("v7.2", &[Preempt::Full, Preempt::Lazy]),
+];
+
+/// Those of one kernel.
+fn preempt_models(name: &str) -> &'static [Preempt] {
+    let age = |name: &str| names().position(|kernel| kernel == name);
+    let known = PREEMPT_MODELS.iter().rev().find(|(since, _)| age(since) <= age(name));
+    known.map_or(&[], |&(_, models)| models)
+}
 
 impl Build {
     /// The kernel of that name, if it is built.
@@ -64,7 +72,7 @@ impl Build {
         let sched = *versions::kernel(name)?;
         let &(_, os, idle, irq, fs, frequency, formats) = ELSEWHERE.iter().find(|(kernel, ..)| *kernel == name)?;
         let preempt_dynamic = !WITHOUT_PREEMPT_DYNAMIC.contains(&name);
-        let preempt_models = if FULL_OR_LAZY.contains(&name) { PREEMPT_MODELS_V7_0 } else { PREEMPT_MODELS };
+        let preempt_models = preempt_models(name);
         Some(Build { sched, os, idle, irq, fs, frequency, preempt_dynamic, preempt_models, formats })
     }
 
@@ -246,6 +254,7 @@ mod tests {
             &[
                 "domains.newidle_history",
                 "load.lost_idle",
+                "wake.energy",
                 "wake.idlest_stats",
                 "balance.asym_compare",
                 "balance.hot_statistics",
@@ -253,6 +262,16 @@ mod tests {
                 "idle.menu_rejected",
                 "epoll.wakeup",
                 "frequency.deferred_steps",
+            ],
+        ),
+        (
+            "v6.18",
+            &[
+                "domains.newidle_history",
+                "entity.lag_limit",
+                "entity.wakeup_preempt",
+                "load.lost_idle",
+                "balance.serialized",
             ],
         ),
     ];
@@ -275,9 +294,35 @@ mod tests {
             ],
         ),
         (
+            "v6.18",
+            &[
+                "psi.accounting",
+                "wake.wake_cap",
+                "wake.previous_sibling",
+                "balance.detach_limit",
+                "numa.locality_reset",
+                "autogroup.default",
+                "idle.governor",
+            ],
+        ),
+        (
+            "v6.18",
+            &[
+                "psi.accounting",
+                "wake.wake_cap",
+                "wake.previous_sibling",
+                "balance.detach_limit",
+                "numa.locality_reset",
+                "autogroup.default",
+                "idle.governor",
+                "frequency.at_limit",
+            ],
+        ),
+        (
             "v7.2",
             &[
                 "psi.accounting",
+                "frequency.sugov_limit",
                 "wake.wake_cap",
                 "wake.previous_sibling",
                 "balance.detach_limit",
@@ -290,6 +335,7 @@ mod tests {
             "v7.3",
             &[
                 "psi.accounting",
+                "frequency.sugov_limit",
                 "wake.wake_cap",
                 "wake.previous_sibling",
                 "balance.detach_limit",
@@ -348,6 +394,22 @@ mod tests {
         assert_eq!(keys.len(), count);
         let changed = diff(&build, &Build::named("v4.15").unwrap());
         assert!(changed.iter().any(|(a, b)| a.key == "idle.menu" && b.value.name == "next-timer"));
+    }
+
+    #[test]
+    fn x86_has_lazy_preemption_beside_the_others_and_then_instead_of_them() {
+        let models = |name| {
+            let build = Build::named(name).unwrap();
+            (
+                build.os.preempt.name(),
+                build.preempt_models.iter().map(|model| model.name()).collect::<Vec<_>>().join(" "),
+            )
+        };
+        assert_eq!(models("v4.5-rc1"), ("none", "none voluntary full".to_string()));
+        assert_eq!(models("v6.12"), ("voluntary", "none voluntary full".to_string()));
+        assert_eq!(models("v6.18"), ("lazy", "none voluntary full lazy".to_string()));
+        assert_eq!(models("v7.2"), ("lazy", "full lazy".to_string()));
+        assert_eq!(models("v7.3"), ("lazy", "full lazy".to_string()));
     }
 
     #[test]

@@ -71,8 +71,8 @@ behaviour! {
     /// What the menu governor leaves out of the last eight idles where they do not agree.
     pub enum MenuOutliers = "idle.menu_outliers" {
         Longest = "longest", since "v3.0", commit "", "the longest ones";
-        EitherSide = "either-side", since "v7.2", commit "",
-            "those that are farthest from their mean, be they the longest or the shortest; the variance is reckoned from squares (after v6.12, by v7.2)";
+        EitherSide = "either-side", since "v6.18", commit "",
+            "those that are farthest from their mean, be they the longest or the shortest; the variance is reckoned from squares (after v6.12, by v6.18)";
     }
 }
 
@@ -81,7 +81,7 @@ behaviour! {
     pub enum MenuStopped = "idle.menu_stopped" {
         Distrusts = "distrusts", since "v4.17", commit "", "it takes the time to the next timer instead";
         NearTimer = "near-timer", since "v7.2", commit "",
-            "the same, but where that timer is at most two ticks away (after v6.12, by v7.2)";
+            "the same, but where that timer is at most two ticks away (after v6.18, by v7.2)";
     }
 }
 
@@ -105,8 +105,11 @@ behaviour! {
              the next timer is looked at last, unless the shallowest states are chosen (after v6.1, by v6.6)";
         Intercepts = "intercepts", since "v6.12.y", commit "449914398083",
             "hits and intercepts alone, longer ones than a tick apart; the next timer is looked at where it could matter";
+        TickIntercepts = "tick-intercepts", since "v6.18", commit "",
+            "the same, but idles of a tick and more are counted apart only where no timer ended them, and the timer is looked at unless most idles are short \
+             (after v6.12, by v6.18)";
         ShortIdles = "short-idles", since "v7.2", commit "",
-            "a hit ends with the timer, ticks that wake are counted apart, and the timer is looked at unless most idles are short (after v6.12, by v7.2)";
+            "a hit ends with the timer, ticks that wake are counted apart, and the timer is looked at unless most idles are short (after v6.18, by v7.2)";
     }
 }
 
@@ -206,12 +209,12 @@ impl IdleRules {
         ..Self::V6_6
     };
 
-    pub const V7_2: IdleRules = IdleRules {
-        menu_outliers: MenuOutliers::EitherSide,
-        menu_stopped: MenuStopped::NearTimer,
-        teo: TeoRule::ShortIdles,
-        ..Self::V6_12
-    };
+    /// As in 6.18.35.
+    pub const V6_18: IdleRules =
+        IdleRules { menu_outliers: MenuOutliers::EitherSide, teo: TeoRule::TickIntercepts, ..Self::V6_12 };
+
+    pub const V7_2: IdleRules =
+        IdleRules { menu_stopped: MenuStopped::NearTimer, teo: TeoRule::ShortIdles, ..Self::V6_18 };
 
     /// Whether the kernel has `governor`. teo and haltpoll came after governors began to decide about the tick; no
     /// kernel here lies in between.
@@ -380,6 +383,7 @@ impl Cpuidle {
                 TeoRule::Recent => teo.teo_select_recent(&self.table, usage, outlook),
                 TeoRule::Utilized => teo.teo_select_utilized(&self.table, usage, outlook),
                 TeoRule::Intercepts => teo.teo_select_intercepts(&self.table, usage, outlook),
+                TeoRule::TickIntercepts => teo.teo_select_tick_intercepts(&self.table, usage, outlook),
                 TeoRule::ShortIdles => teo.teo_select_short_idles(&self.table, usage, outlook),
             },
             PerGovernor::Haltpoll(haltpoll) => haltpoll.haltpoll_select(&self.table, usage),

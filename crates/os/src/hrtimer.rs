@@ -12,7 +12,7 @@ behaviour! {
     pub enum PassedSleep = "hrtimer.passed_sleep" {
         Sleeps = "sleeps", since "v2.6.16", commit "", "the task goes to sleep, and the interrupt of its timer wakes it at once";
         GoesOn = "goes-on", since "v7.2", commit "",
-            "its timer is not started, and the task goes on (hrtimer_start_range_ns_user(); after v6.12, by v7.2)";
+            "its timer is not started, and the task goes on (hrtimer_start_range_ns_user(); after v6.18, by v7.2)";
     }
 }
 

@@ -93,14 +93,19 @@ impl OsRules {
     pub const V6_6: OsRules = OsRules { net: NetRules::V6_6, unbound: workqueue::UnboundPods::Cache, ..OsRules::V6_1 };
     pub const V6_12: OsRules = OsRules { slots: PipeSlots::MutexAgain, net: NetRules::V6_12, ..OsRules::V6_6 };
 
-    pub const V7_2: OsRules = OsRules {
+    pub const V6_18: OsRules = OsRules {
         room: PipeRoom::Drained,
-        pages: PipePages::Ahead,
-        passed_sleep: PassedSleep::GoesOn,
-        net: NetRules::V7_2,
-        unbound: workqueue::UnboundPods::CacheShard,
+        pages: PipePages::Two,
+        net: NetRules::V6_18,
         preempt: Preempt::Lazy,
         ..OsRules::V6_12
+    };
+
+    pub const V7_2: OsRules = OsRules {
+        pages: PipePages::Ahead,
+        passed_sleep: PassedSleep::GoesOn,
+        unbound: workqueue::UnboundPods::CacheShard,
+        ..OsRules::V6_18
     };
 
     pub const V7_3: OsRules = OsRules {

@@ -8,7 +8,7 @@ use crate::arch::Arch;
 use crate::behaviour;
 use crate::core::Sched;
 use crate::cpufreq_schedutil::thread::{SugovBusy, SugovRemote, SugovThread};
-use crate::cpufreq_schedutil::{Schedutil, Sugov};
+use crate::cpufreq_schedutil::{RateLimit, Schedutil, Sugov};
 use crate::sched::{CfsRqId, IrqWork};
 use units::{CpuId, Ns, PerCpu};
 
@@ -34,6 +34,7 @@ pub struct CpufreqRules {
     pub sugov_thread: SugovThread,
     pub sugov_busy: SugovBusy,
     pub sugov_remote: SugovRemote,
+    pub sugov_limit: RateLimit,
 }
 
 impl CpufreqRules {
@@ -44,6 +45,7 @@ impl CpufreqRules {
         sugov_thread: SugovThread::Fifo,
         sugov_busy: SugovBusy::Refused,
         sugov_remote: SugovRemote::Anybody,
+        sugov_limit: RateLimit::Holds,
     };
     pub const V4_15: CpufreqRules = CpufreqRules { update_util: UpdateUtil::Runtime, ..CpufreqRules::V4_5 };
     pub const V4_16: CpufreqRules = CpufreqRules {
@@ -65,7 +67,9 @@ impl CpufreqRules {
     pub const V6_6: CpufreqRules = CpufreqRules { schedutil: Schedutil::BoostedUtil, ..CpufreqRules::V6_1 };
     pub const V6_12: CpufreqRules = CpufreqRules { schedutil: Schedutil::EffectivePerf, ..CpufreqRules::V6_6 };
 
-    pub const V7_2: CpufreqRules = CpufreqRules { ..CpufreqRules::V6_12 };
+    pub const V6_18: CpufreqRules = CpufreqRules { sugov_limit: RateLimit::Frequencies, ..CpufreqRules::V6_12 };
+
+    pub const V7_2: CpufreqRules = CpufreqRules { sugov_limit: RateLimit::Holds, ..CpufreqRules::V6_18 };
 }
 
 /// linux/sched/cpufreq.h: SCHED_CPUFREQ_*: the reason for a notification.

@@ -35,6 +35,16 @@ behaviour! {
     }
 }
 
+behaviour! {
+    /// Whether the rate limit (`rate_limit_us`) holds where a driver is told performance instead of a frequency.
+    pub enum RateLimit = "frequency.sugov_limit" {
+        Holds = "holds", since "v5.12", commit "", "yes";
+        Frequencies = "frequencies", since "v6.18", commit "",
+            "no: each change of utilization is told at once, as only a new frequency takes back that one is needed \
+             (need_freq_update; after v6.12, by v6.18, and no more in v7.2)";
+    }
+}
+
 /// sched.h: IOWAIT_BOOST_MIN. The initial boost.
 const IOWAIT_BOOST_MIN: u32 = SCHED_CAPACITY_SCALE / 8;
 /// No frequency has been chosen yet (UINT_MAX).
@@ -120,7 +130,8 @@ impl<A: Arch> Sched<A> {
             next_freq: NO_FREQ,
             cached_raw_freq: 0,
             limits_changed: false,
-            need_freq_update: false,
+            // Drivers that are told performance have CPUFREQ_NEED_UPDATE_LIMITS.
+            need_freq_update: policy.adjust_perf && self.kernel.cpufreq.sugov_limit == RateLimit::Frequencies,
             work: SugovWork::default(),
             policy,
         };
@@ -190,6 +201,9 @@ impl<A: Arch> Sched<A> {
         }
         if std::mem::take(&mut sg_policy.limits_changed) {
             sg_policy.need_freq_update = true;
+            return true;
+        }
+        if sg_policy.need_freq_update && rules.sugov_limit == RateLimit::Frequencies {
             return true;
         }
         // All CPUs have one clock here; a runqueue's clock may be behind what another CPU's showed.

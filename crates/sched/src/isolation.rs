@@ -71,8 +71,8 @@ behaviour! {
     pub enum AnyHousekeeper = "tick.any_housekeeper" {
         First = "first", since "v4.3", commit "9642d18eee2c", "the first that is up";
         Nearest = "nearest", since "v5.4", commit "", "the first on the nearest node that has one (after v4.16, by v6.1)";
-        NearestInTurn = "nearest-in-turn", since "v7.2", commit "",
-            "of those on the nearest node the next after the one that was chosen last (after v6.12, by v7.2)";
+        NearestInTurn = "nearest-in-turn", since "v6.18", commit "",
+            "of those on the nearest node the next after the one that was chosen last (after v6.12, by v6.18)";
     }
 }
 
@@ -82,7 +82,7 @@ behaviour! {
         All = "all", since "v2.6.0", commit "", "everywhere";
         Housekeeping = "housekeeping", since "v5.9", commit "9cc5b8656892", "on housekeeping CPUs";
         Balanced = "balanced", since "v7.2", commit "",
-            "on CPUs that load is balanced between: those of nohz_full=, but not those of isolcpus= (after v6.12, by v7.2)";
+            "on CPUs that load is balanced between: those of nohz_full=, but not those of isolcpus= (after v6.18, by v7.2)";
     }
 }
 
@@ -142,11 +142,10 @@ impl IsolationRules {
 
     pub const V6_12: IsolationRules = IsolationRules { can_stop: CanStopTick::AndBandwidth, ..IsolationRules::V6_6 };
 
-    pub const V7_2: IsolationRules = IsolationRules {
-        any_housekeeper: AnyHousekeeper::NearestInTurn,
-        kthreads: KthreadCpus::Balanced,
-        ..IsolationRules::V6_12
-    };
+    pub const V6_18: IsolationRules =
+        IsolationRules { any_housekeeper: AnyHousekeeper::NearestInTurn, ..IsolationRules::V6_12 };
+
+    pub const V7_2: IsolationRules = IsolationRules { kthreads: KthreadCpus::Balanced, ..IsolationRules::V6_18 };
 }
 
 /// The CPUs of `nohz_full=`.

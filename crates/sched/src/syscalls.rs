@@ -32,7 +32,7 @@ behaviour! {
             "the class that it leaves is told when it is in the other one, which alone says whether the CPU chooses again";
         Compared = "compared", since "v7.2", commit "",
             "the class that it leaves is told while the task is in none, and weighs as before; at last it is compared with what runs, as \
-             if it woke, and if it runs itself the CPU chooses again (after v6.12, by v7.2)";
+             if it woke, and if it runs itself the CPU chooses again (after v6.18, by v7.2)";
     }
 }
 
@@ -74,7 +74,7 @@ behaviour! {
         Any = "any", since "v2.6.23", commit "", "when a queued task gains priority, or loses some while it runs";
         PrioChanged = "prio-changed", since "v5.6", commit "5443a0be6121",
             "not while it is alone; if it waits, only if it preempts what runs, as after a wakeup (prio_changed_fair)";
-        IfChanged = "if-changed", since "v7.2", commit "", "the same, if the priority is another one, none that it was lent (after v6.12, by v7.2)";
+        IfChanged = "if-changed", since "v7.2", commit "", "the same, if the priority is another one, none that it was lent (after v6.18, by v7.2)";
     }
 }
 

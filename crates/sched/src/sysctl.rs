@@ -1,5 +1,5 @@
 //! kernel/sysctl.c and sched/debug.c: the scheduler's run-time tunables: default, unit and meaning in one line each. The kernel
-//! version decides which exist, and under what name ([`V4`], [`V4_10`], [`V5_10`], [`V5_15`], [`V6_1`], [`V6_6`], [`V6_12`], [`V7_2`], [`V7_3`]): until v5.12 they are
+//! version decides which exist, and under what name ([`V4`], [`V4_10`], [`V5_10`], [`V5_15`], [`V6_1`], [`V6_6`], [`V6_12`], [`V6_18`], [`V7_2`], [`V7_3`]): until v5.12 they are
 //! sysctls, later most of them are files below `/sys/kernel/debug`.
 //!
 //! Absent: `sched_tunable_scaling`; the factor stays the logarithmic one.
@@ -314,6 +314,32 @@ pub const V6_12: TunableNames = &[
     ("sched/numa_balancing/scan_size_mb", Tunable::numa_balancing_scan_size),
 ];
 
+/// sched_init_debug() and the tables of sysctls of v6.18.
+pub const V6_18: TunableNames = &[
+    ("sched/base_slice_ns", Tunable::sched_base_slice),
+    ("sched/migration_cost_ns", Tunable::sched_migration_cost),
+    ("sched/nr_migrate", Tunable::sched_nr_migrate),
+    ("kernel.sched_cfs_bandwidth_slice_us", Tunable::sched_cfs_bandwidth_slice),
+    ("kernel.sched_energy_aware", Tunable::sched_energy_aware),
+    ("x86/sched_itmt_enabled", Tunable::sched_itmt_enabled),
+    ("kernel.sched_util_clamp_min", Tunable::sched_uclamp_util_min),
+    ("kernel.sched_util_clamp_max", Tunable::sched_uclamp_util_max),
+    ("kernel.sched_util_clamp_min_rt_default", Tunable::sched_uclamp_util_min_rt_default),
+    ("kernel.sched_autogroup_enabled", Tunable::sched_autogroup_enabled),
+    ("kernel.sched_rt_period_us", Tunable::sched_rt_period),
+    ("kernel.sched_rt_runtime_us", Tunable::sched_rt_runtime),
+    ("kernel.sched_rr_timeslice_ms", Tunable::sched_rr_timeslice),
+    ("kernel.sched_deadline_period_max_us", Tunable::sched_dl_period_max),
+    ("kernel.sched_deadline_period_min_us", Tunable::sched_dl_period_min),
+    ("kernel.sched_schedstats", Tunable::sched_schedstats),
+    ("kernel.latencytop", Tunable::latencytop),
+    ("kernel.numa_balancing", Tunable::numa_balancing),
+    ("sched/numa_balancing/scan_delay_ms", Tunable::numa_balancing_scan_delay),
+    ("sched/numa_balancing/scan_period_min_ms", Tunable::numa_balancing_scan_period_min),
+    ("sched/numa_balancing/scan_period_max_ms", Tunable::numa_balancing_scan_period_max),
+    ("sched/numa_balancing/scan_size_mb", Tunable::numa_balancing_scan_size),
+];
+
 /// sched_init_debug() and the tables of sysctls of v7.2.
 pub const V7_2: TunableNames = &[
     ("sched/base_slice_ns", Tunable::sched_base_slice),
@@ -433,10 +459,11 @@ mod tests {
     }
 
     #[test]
-    fn itmts_switch_is_a_sysctl_until_v7_2() {
+    fn itmts_switch_is_a_sysctl_until_v6_12() {
         let place = |names: TunableNames| names.iter().find(|(_, of)| *of == Tunable::sched_itmt_enabled).unwrap().0;
-        assert_eq!([V6_12, V7_2].map(place), ["kernel.sched_itmt_enabled", "x86/sched_itmt_enabled"]);
-        assert_eq!([V6_12, V7_2].map(|names| short_name(place(names))), ["sched_itmt_enabled"; 2]);
+        let places = ["kernel.sched_itmt_enabled", "x86/sched_itmt_enabled", "x86/sched_itmt_enabled"];
+        assert_eq!([V6_12, V6_18, V7_2].map(place), places);
+        assert_eq!([V6_12, V6_18, V7_2].map(|names| short_name(place(names))), ["sched_itmt_enabled"; 3]);
     }
 
     #[test]
@@ -450,7 +477,7 @@ mod tests {
 
     #[test]
     fn names_are_unique_within_a_version_even_shortened() {
-        for names in [V4, V4_10, V5_10, V5_15, V6_1, V6_6, V6_12, V7_2, V7_3] {
+        for names in [V4, V4_10, V5_10, V5_15, V6_1, V6_6, V6_12, V6_18, V7_2, V7_3] {
             let mut short: Vec<_> = names.iter().map(|(name, _)| short_name(name)).collect();
             short.sort_unstable();
             short.dedup();

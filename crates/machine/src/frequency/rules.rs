@@ -52,7 +52,7 @@ behaviour! {
     pub enum IdleTime = "frequency.idle_time" {
         Measured = "measured", since "v2.6.31", commit "", "from the way into the idle loop to the way out, interrupts aside";
         WithoutTick = "without-tick", since "v7.2", commit "",
-            "measured, interrupts and all, while the tick is stopped; while it goes on, each tick that finds the CPU idle counts for a whole one (after v6.12, by v7.2)";
+            "measured, interrupts and all, while the tick is stopped; while it goes on, each tick that finds the CPU idle counts for a whole one (after v6.18, by v7.2)";
     }
 }
 
@@ -61,7 +61,7 @@ behaviour! {
     pub enum DeferredSteps = "frequency.deferred_steps" {
         Lost = "lost", since "v2.6.12", commit "", "a sample after a sleep is one";
         Counted = "counted", since "v4.15", commit "", "it steps down once for each period that was slept through (after v4.5, by v4.15)";
-        /// 6.12.y has it too (the tree is 6.12.117), 7.2.13 has not.
+        /// 6.12.y has it too (the tree is 6.12.117), 6.18.35 and 7.2.13 have not.
         CountedWhereIdle = "counted-where-idle", since "v7.3", commit "",
             "the same, unless the whole sample, sleep and all, was busier than down_threshold";
     }
@@ -72,7 +72,7 @@ behaviour! {
     pub enum StepFloor = "frequency.step_floor" {
         Zero = "zero", since "v2.6.12", commit "",
             "below the lowest frequency, as long as it is above zero: the step up after it begins there";
-        /// 5.15.135 and 6.6.17 let a step of its own go below, which the driver and the next sample undo.
+        /// 5.15.135, 6.6.17 and 6.18.35 let a step of its own go below, which the driver and the next sample undo.
         Lowest = "lowest", since "v5.10", commit "", "to the lowest frequency (after v4.16, by v5.10)";
     }
 }
@@ -84,7 +84,7 @@ behaviour! {
         Nothing = "nothing", since "v4.15", commit "",
             "nothing, though the clock may be faster: a sleep through many periods takes the figure down, and asks for nothing (after v4.5, by v4.15)";
         Asks = "asks", since "v6.12.y", commit "",
-            "it asks the driver for it (the trees are 5.10.262, 6.1.192 and 6.12.117, but not 5.15.135 and 6.6.17)";
+            "it asks the driver for it (the trees are 5.10.262, 6.1.192 and 6.12.117, but not 5.15.135, 6.6.17 and 6.18.35)";
     }
 }
 
@@ -274,11 +274,12 @@ impl FrequencyRules {
         ..FrequencyRules::V6_6
     };
 
-    pub const V7_2: FrequencyRules = FrequencyRules {
-        idle_time: IdleTime::WithoutTick,
-        deferred_steps: DeferredSteps::Counted,
-        ..FrequencyRules::V6_12
-    };
+    /// As in 6.18.35, which is older in `deferred_steps` and `at_limit` than 6.12.117.
+    pub const V6_18: FrequencyRules =
+        FrequencyRules { deferred_steps: DeferredSteps::Counted, at_limit: AtLimit::Nothing, ..FrequencyRules::V6_12 };
+
+    pub const V7_2: FrequencyRules =
+        FrequencyRules { idle_time: IdleTime::WithoutTick, at_limit: AtLimit::Asks, ..FrequencyRules::V6_18 };
 
     pub const V7_3: FrequencyRules =
         FrequencyRules { deferred_steps: DeferredSteps::CountedWhereIdle, ..FrequencyRules::V7_2 };

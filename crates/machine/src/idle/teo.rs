@@ -6,6 +6,7 @@
 
 mod hits;
 mod short_idles;
+mod tick_intercepts;
 mod utilized;
 
 use super::table::StateTable;
@@ -339,8 +340,13 @@ impl Teo {
             self.ticks.tick_wakeup = woken.got_tick;
             return;
         }
-        if usage.poll_time_limit || (woken.got_tick && self.sleep_length_ns > table.tick_ns) {
+        let artificial = usage.poll_time_limit || (woken.got_tick && self.sleep_length_ns > table.tick_ns);
+        if artificial {
             usage.poll_time_limit = false;
+        }
+        if rule == TeoRule::TickIntercepts {
+            self.ticks.artificial_wakeup = artificial;
+        } else if artificial {
             self.time_span_ns = self.sleep_length_ns;
         } else {
             self.time_span_ns = woken.now_ns - self.time_span_ns;

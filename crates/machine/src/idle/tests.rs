@@ -70,9 +70,15 @@ fn settled(rules: IdleRules, next_timer_us: u64, idle_us: u64) -> usize {
 #[test]
 fn periodic_wakeups_settle_in_the_deepest_state_that_fits() {
     // A millisecond between wakeups: C6 (400 us). 150 us: C3. 60 us: C1E, by every form of the menu governor.
-    for rules in
-        [IdleRules::V4_5, IdleRules::V4_15, IdleRules::V6_1, IdleRules::V6_6, IdleRules::V6_12, IdleRules::V7_2]
-    {
+    for rules in [
+        IdleRules::V4_5,
+        IdleRules::V4_15,
+        IdleRules::V6_1,
+        IdleRules::V6_6,
+        IdleRules::V6_12,
+        IdleRules::V6_18,
+        IdleRules::V7_2,
+    ] {
         assert_eq!(settled(rules, 100_000, 1_000), 4, "{rules:?}");
         assert_eq!(settled(rules, 100_000, 150), 3, "{rules:?}");
         assert_eq!(settled(rules, 100_000, 60), 2, "{rules:?}");
@@ -150,7 +156,7 @@ fn a_short_prediction_is_believed_without_a_tick_where_a_timer_is_near() {
         idler.tick_stopped = true;
         idler.settled(next_timer_us, 150).state
     };
-    for (rules, near) in [(IdleRules::V6_12, 4), (IdleRules::V7_2, 3)] {
+    for (rules, near) in [(IdleRules::V6_12, 4), (IdleRules::V6_18, 4), (IdleRules::V7_2, 3)] {
         assert_eq!([state(rules, 7_000), state(rules, 9_000)], [near, 4], "{:?}", rules.menu_stopped);
         // v6.1's form of menu with either rule.
         let early = IdleRules { menu_stopped: rules.menu_stopped, ..IdleRules::V6_1 };
@@ -168,7 +174,7 @@ fn one_short_idle_makes_menu_expect_another_until_the_farther_outlier_goes() {
         idler.select(100_000, 4_000).state
     };
     let longest = IdleRules { menu_outliers: MenuOutliers::Longest, ..IdleRules::V7_2 };
-    assert_eq!([IdleRules::V6_12, longest, IdleRules::V7_2].map(state), [1, 1, 4]);
+    assert_eq!([IdleRules::V6_12, longest, IdleRules::V6_18, IdleRules::V7_2].map(state), [1, 1, 4, 4]);
 }
 
 #[test]
@@ -348,7 +354,9 @@ fn teo_counts_ticks_and_short_idles_apart_in_v7_2() {
     // latency, are not short.
     let looks = |rules, idle_us| Idler::new(teo(rules)).settled(100_000, idle_us).looked_at_timers;
     assert_eq!([12, 18].map(|us| looks(IdleRules::V6_12, us)), [false, false]);
-    assert_eq!([12, 18].map(|us| looks(IdleRules::V7_2, us)), [false, true]);
+    for rules in [IdleRules::V6_18, IdleRules::V7_2] {
+        assert_eq!([12, 18].map(|us| looks(rules, us)), [false, true]);
+    }
 }
 
 #[test]

@@ -65,7 +65,7 @@ behaviour! {
     /// The most that an application's wish for a buffer counts for (net.core.rmem_max, net.core.wmem_max).
     pub enum BufferMax = "sock.buffer_max" {
         Default = "default", since "v2.6.26", commit "", "what it gets by itself, 212992 bytes";
-        FourMegabytes = "4m", since "v7.2", commit "", "4 MiB (after v6.12, by v7.2)";
+        FourMegabytes = "4m", since "v6.18", commit "", "4 MiB (after v6.12, by v6.18)";
     }
 }
 
@@ -84,8 +84,9 @@ behaviour! {
             "for twice that and 16 segments; half as much again if it is a quarter more, as much again if it is half more";
         Proportional = "proportional", since "v4.16", commit "c3916ad9320e",
             "the same, and twice the share by which it is more";
+        /// Late releases of v6.18.y have it too (the tree is 6.18.35).
         RoundTrip = "round-trip", since "v7.2", commit "",
-            "of what it took, less what still waits, for twice that, and once more by what the round trip has of a millisecond; from there on by twice the share. A longer round trip counts only where nothing waits, a shorter one at once (after v6.12, by v7.2)";
+            "of what it took, less what still waits, for twice that, and once more by what the round trip has of a millisecond; from there on by twice the share. A longer round trip counts only where nothing waits, a shorter one at once (after v6.18, by v7.2; also in late releases of v6.18.y)";
     }
 }
 
@@ -93,7 +94,7 @@ behaviour! {
     /// The most that such a buffer grows to (net.ipv4.tcp_rmem[2]), as a machine with some GB of memory sets it.
     pub enum RmemMax = "tcp.rmem_max" {
         SixMegabytes = "6m", since "v3.4", commit "", "6 MiB";
-        ThirtyTwo = "32m", since "v7.2", commit "", "32 MiB (after v6.12, by v7.2)";
+        ThirtyTwo = "32m", since "v6.18", commit "", "32 MiB (after v6.12, by v6.18)";
     }
 }
 
@@ -132,8 +133,8 @@ behaviour! {
         Reader = "reader", since "v2.6", commit "", "where it was read";
         Allocator = "allocator", since "v5.19", commit "68822bdf76f1",
             "on the CPU that allocated it, in its next receive softirq, up to 64 of them; who leaves it the 33rd sends it an interrupt";
-        Lockless = "lockless", since "v7.2", commit "",
-            "there, from a list that needs no lock, up to 128; an interrupt comes with the 65th (after v6.12, by v7.2)";
+        Lockless = "lockless", since "v6.18", commit "",
+            "there, from a list that needs no lock, up to 128; an interrupt comes with the 65th (after v6.12, by v6.18)";
     }
 }
 
@@ -145,8 +146,8 @@ behaviour! {
             "without that lock; dropped if it overfills the buffer, which may hold one more than full";
         Batched = "batched", since "v4.13", commit "2276f58ac589",
             "the same; its reader takes all there is to a queue of its own, and gives their memory back together: when that is empty, or a quarter of the buffer (6b229cf77d68)";
-        Queues = "queues", since "v7.2", commit "",
-            "the same by way of a queue of the senders' own; dropped if it would overfill the buffer, unless that is empty (after v6.12, by v7.2)";
+        Queues = "queues", since "v6.18", commit "",
+            "the same by way of a queue of the senders' own; dropped if it would overfill the buffer, unless that is empty (after v6.12, by v6.18)";
     }
 }
 
@@ -229,7 +230,8 @@ impl NetRules {
         epoll_wakeup: EpollWakeup::Sync,
         ..NetRules::V6_6
     };
-    pub const V7_2: NetRules = NetRules {
+    /// As in 6.18.35, which is newer in `rcvbuf_growth` than v6.18 itself. v7.2 differs in nothing of this.
+    pub const V6_18: NetRules = NetRules {
         buffer_max: BufferMax::FourMegabytes,
         rcvbuf_growth: RcvbufGrowth::RoundTrip,
         rmem_max: RmemMax::ThirtyTwo,

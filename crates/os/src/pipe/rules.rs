@@ -27,7 +27,7 @@ behaviour! {
     /// When a reader wakes writers who wait for room (where both wait apart, `pipe.wait=split`).
     pub enum PipeRoom = "pipe.room" {
         WasFull = "was-full", since "v5.6", commit "0ddad21d3e99", "when it found the pipe full, though it may be so still";
-        Drained = "drained", since "v6.14", commit "", "when it has drained a page of a full one (after v6.12, by v7.2)";
+        Drained = "drained", since "v6.14", commit "", "when it has drained a page of a full one (after v6.12, by v6.18)";
     }
 }
 
@@ -35,8 +35,9 @@ behaviour! {
     /// Where the pages of a write come from.
     pub enum PipePages = "pipe.pages" {
         One = "one", since "v2.6.11", commit "", "a pipe keeps one that was drained; others are allocated under its mutex";
+        Two = "two", since "v6.18", commit "", "a pipe keeps two; others are allocated under its mutex (after v6.12, by v6.18)";
         Ahead = "ahead", since "v7.2", commit "",
-            "a pipe keeps two; what is longer than a page allocates up to eight before it takes the mutex, and uses these first (after v6.12, by v7.2)";
+            "a pipe keeps two; what is longer than a page allocates up to eight before it takes the mutex, and uses these first (after v6.18, by v7.2)";
         Pool = "pool", since "v7.3", commit "",
             "each write allocates before it takes the mutex, but only what the pipe lacks of the up to eight that it needs; the pipe takes in up to eight, of which two stay at the end of a call";
     }
@@ -52,7 +53,7 @@ impl PipePages {
     pub(super) fn room(self) -> u8 {
         match self {
             PipePages::One => 1,
-            PipePages::Ahead => 2,
+            PipePages::Two | PipePages::Ahead => 2,
             PipePages::Pool => PIPE_PREALLOC_MAX,
         }
     }
@@ -61,7 +62,7 @@ impl PipePages {
     pub(super) fn ahead(self, bytes: u64, kept: u8) -> u8 {
         let wanted = bytes.div_ceil(PAGE_SIZE).min(PIPE_PREALLOC_MAX.into()) as u8;
         match self {
-            PipePages::One => 0,
+            PipePages::One | PipePages::Two => 0,
             PipePages::Ahead if bytes <= PAGE_SIZE => 0,
             PipePages::Ahead => wanted,
             PipePages::Pool => wanted.saturating_sub(kept),

@@ -9,7 +9,7 @@ behaviour! {
         Cache = "cache", since "v6.6", commit "8639ecebc9b1",
             "those of a last level cache (WQ_AFFN_CACHE); its workers may run everywhere, and are woken there";
         CacheShard = "cache-shard", since "v7.2", commit "",
-            "the same of up to a dozen cores of such a cache (WQ_AFFN_CACHE_SHARD), eight where they come out even (after v6.12, by v7.2)";
+            "the same of up to a dozen cores of such a cache (WQ_AFFN_CACHE_SHARD), eight where they come out even (after v6.18, by v7.2)";
     }
 }
 

@@ -103,13 +103,13 @@ impl<A: Arch> Sched<A> {
         for cpu in (0..self.nr_cpus()).map(CpuId::new).filter(|&cpu| self.rq[cpu].online).collect::<Vec<_>>() {
             let cfs = self.tg[tg].cfs_rq[cpu.index()];
             self.rq_lock(cpu);
-            let by_task = self.kernel.bandwidth.throttle == Throttle::Task;
+            let throttle = self.kernel.bandwidth.throttle;
             let queue = self.cfs_rq_runtime_mut(cfs);
             queue.runtime_enabled = runtime_enabled;
             // A queue without any runtime would not be unthrottled.
-            queue.runtime_remaining = i64::from(by_task);
+            queue.runtime_remaining = i64::from(throttle.by_task());
             if queue.throttled {
-                if by_task {
+                if throttle == Throttle::Task {
                     self.update_rq_clock(cpu);
                 }
                 self.unthrottle_cfs_rq(cfs);

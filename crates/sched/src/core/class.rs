@@ -31,7 +31,7 @@ behaviour! {
         NoFairTask = "no-fair-task", since "v6.12", commit "924e2904da9b",
             "where the CPU has no fair task, though one of a higher class waits";
         InPick = "in-pick", since "v7.2", commit "",
-            "not before: when it is asked for a task and has none, be it by the fair server while others wait (after v6.12, by v7.2)";
+            "not before: when it is asked for a task and has none, be it by the fair server while others wait (after v6.18, by v7.2)";
     }
 }
 

@@ -21,7 +21,7 @@ behaviour! {
     /// Whether a task that waits for its CPU, and comes to another group, may preempt what runs there.
     pub enum MoveQueued = "core.move_queued" {
         Waits = "waits", since "v2.6.24", commit "", "no: it waits in the group as it would have before";
-        Preempts = "preempts", since "v7.2", commit "", "yes, as if it woke there (after v6.12, by v7.2)";
+        Preempts = "preempts", since "v7.2", commit "", "yes, as if it woke there (after v6.18, by v7.2)";
     }
 }
 

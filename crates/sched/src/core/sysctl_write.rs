@@ -6,7 +6,6 @@ use crate::deadline::bandwidth::{Admission, NewLimit, to_ratio};
 use crate::errno::{Answer, Errno, Refusal};
 use crate::features::Feature;
 use crate::sysctl::{Scaling, Sysctl, Tunable};
-use crate::topology::EnergyAware;
 use units::CpuId;
 
 impl<A: Arch> Sched<A> {
@@ -121,7 +120,7 @@ impl<A: Arch> Sched<A> {
 
     /// topology.c: sched_energy_aware_handler(). Domains are rebuilt, with or without performance domains.
     fn sched_energy_aware_handler(&mut self, after: Sysctl) -> Answer {
-        if self.kernel.wake.energy == EnergyAware::ByPerformance {
+        if self.kernel.wake.energy.by_performance() {
             self.sched_is_eas_possible(&self.cpu_active_mask)?;
         }
         self.sysctl = after;

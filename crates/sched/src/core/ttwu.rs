@@ -64,7 +64,7 @@ behaviour! {
     /// was, where it was left now.
     pub enum WakeCpu = "core.wake_cpu" {
         Meant = "meant", since "v3.13", commit "", "the one that was meant";
-        Chosen = "chosen", since "v7.2", commit "", "the one on which it is (after v6.12, by v7.2)";
+        Chosen = "chosen", since "v7.2", commit "", "the one on which it is (after v6.18, by v7.2)";
     }
 }
 

@@ -31,8 +31,8 @@ behaviour! {
             "before the task is queued (groups: v5.4, 2480c093130f)";
         AfterEnqueue = "after-enqueue", since "v6.12", commit "dfa0a574cbc4",
             "after the task is queued, and not of a sleeper whose dequeue is delayed";
-        BeforeIfAwake = "before-if-awake", since "v7.2", commit "",
-            "before the task is queued, though not of a sleeper whose dequeue is delayed (after v6.12, by v7.2)";
+        BeforeIfAwake = "before-if-awake", since "v6.18", commit "",
+            "before the task is queued, though not of a sleeper whose dequeue is delayed (after v6.12, by v6.18)";
     }
 }
 

@@ -5,7 +5,7 @@ use crate::core::TaskInit;
 use crate::sched::ROOT_TASK_GROUP;
 use crate::scheduler::Scheduler;
 use crate::testing::{Hand, MS, machine, policy_of, task_in};
-use crate::versions::{Kernel, V4_15, V4_16, V5_10, V5_15, V6_1, V6_6, V6_12};
+use crate::versions::{Kernel, V4_15, V4_16, V5_10, V5_15, V6_1, V6_6, V6_12, V6_18, V7_2};
 use units::CpuMask;
 
 mod chosen;
@@ -65,6 +65,28 @@ fn cpus_without_a_policy_are_not_governed() {
         assert_eq!(charges(kernel, Some(&[])), [0; 4], "{}: nobody's", kernel.name);
         let (one, both) = (charges(kernel, Some(&[&CPUS[1..]])), charges(kernel, Some(&[&CPUS[..1], &CPUS[1..]])));
         assert!(one[0] > 0 && one[0] < both[0], "{}: {} of {} updates by one of two", kernel.name, one[0], both[0]);
+    }
+}
+
+#[test]
+fn no_rate_limit_holds_where_v6_18_tells_performance() {
+    for (kernel, holds) in [(V6_12, true), (V6_18, false), (V7_2, true)] {
+        let limited = |adjust_perf: bool| {
+            let mut sched = machine(kernel, 1);
+            let policy =
+                CpufreqPolicy { rate_limit_us: 1_000_000, fast_switch: true, adjust_perf, ..policy_of(&CPUS[..1]) };
+            sched.sugov_start(vec![policy]);
+            let p = sched.fork(CPUS[0], task_in(ROOT_TASK_GROUP, "test")).expect("a fair task");
+            Scheduler::wake_up_new_task(&mut sched, CPUS[0], p);
+            Scheduler::schedule(&mut sched, CPUS[0], true);
+            for _ in 0..25 {
+                sched.arch.now += 4 * MS;
+                Scheduler::scheduler_tick(&mut sched, CPUS[0]);
+            }
+            let charged = |path| sched.arch.paths.iter().filter(|&&charged| charged == path).count();
+            charged(Path::sugov_get_util) < charged(Path::sugov_update)
+        };
+        assert_eq!([limited(true), limited(false)], [holds, true], "{}", kernel.name);
     }
 }
 

@@ -48,8 +48,8 @@ behaviour! {
     pub enum RootDomainBandwidth = "dl.rebuild" {
         Lost = "lost", since "v3.14", commit "", "nothing: a new one believes that nothing is reserved";
         Counted = "counted", since "v5.4", commit "f9a25f776d78", "that of all deadline tasks is counted again, and lost to reclaiming tasks as well";
-        WithServers = "with-servers", since "v7.2", commit "",
-            "that of all deadline tasks and of the fair servers of active CPUs, and reclaiming tasks have the rest";
+        WithServers = "with-servers", since "v6.18", commit "",
+            "that of all deadline tasks and of the fair servers of active CPUs, and reclaiming tasks have the rest (after v6.12, by v6.18)";
     }
 }
 
@@ -409,7 +409,7 @@ impl<A: Arch> Sched<A> {
         }
     }
 
-    /// deadline.c: dl_clear_root_domain(), in v7.2, for all root domains: resets the reservations to those of the servers.
+    /// deadline.c: dl_clear_root_domain(), since v6.18, for all root domains: resets the reservations to those of the servers.
     #[doc(alias = "dl_clear_root_domain_cpu")]
     #[doc(alias = "dl_server_add_bw")]
     fn dl_count_servers(&mut self) {

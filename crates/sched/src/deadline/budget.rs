@@ -9,7 +9,7 @@
 //!
 //! (Abeni and Buttazzo, Integrating Multimedia Applications in Hard Real-Time Systems, 1998.)
 
-use super::server::ServerIdle;
+use super::server::{ServerCounted, ServerIdle};
 use super::{DlSe, SchedDlEntity};
 use crate::arch::Arch;
 use crate::behaviour;
@@ -48,7 +48,7 @@ behaviour! {
         NewTasks = "new-tasks", since "v3.14", commit "", "who never had one (dl_new)";
         Expired = "expired", since "v4.6", commit "", "whoever has a deadline in the past";
         ExpiredIfMoved = "expired-if-moved", since "v7.2", commit "",
-            "the same, if what changed is its parameters or its priority, not where it may run (after v6.12, by v7.2)";
+            "the same, if what changed is its parameters or its priority, not where it may run (after v6.18, by v7.2)";
     }
 }
 
@@ -178,6 +178,9 @@ impl<A: Arch> Sched<A> {
     }
 
     /// deadline.c: update_dl_entity(). The wakeup rule.
+    ///
+    /// Differs: in 6.18.35 a server has what the time to its deadline allows though it was not running, which it can only see where a CPU
+    /// goes and comes back within a second.
     pub(super) fn update_dl_entity(&mut self, se: DlSe) {
         let clock = self.rq[self.rq_of_dl_se(se)].clock;
         let rules = self.kernel.dl;
@@ -369,7 +372,7 @@ impl<A: Arch> Sched<A> {
             let replenish = QueueFlags { replenish: true, ..QueueFlags::default() };
             match se {
                 DlSe::Task(p) => self.enqueue_task_dl(cpu, p, replenish),
-                DlSe::FairServer(_) if accounted => {
+                DlSe::FairServer(_) if self.kernel.dl.server_counted == ServerCounted::Apart => {
                     self.replenish_dl_new_period(se);
                     self.start_dl_timer(se);
                 }

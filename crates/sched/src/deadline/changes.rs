@@ -17,7 +17,7 @@ behaviour! {
             "when its deadline is behind the earliest one here, as the running task is looked at";
         Preempts = "preempts", since "v6.3", commit "7ea98dfa4491", "when its deadline comes before the running task's";
         Moved = "moved", since "v7.2", commit "",
-            "the same, if its deadline is another one than before; others are pulled if it is a later one (after v6.12, by v7.2)";
+            "the same, if its deadline is another one than before; others are pulled if it is a later one (after v6.18, by v7.2)";
     }
 }
 
@@ -44,8 +44,9 @@ behaviour! {
     /// What the CPUs that stay must be able to give when one goes.
     pub enum HotplugBandwidth = "dl.hotplug" {
         All = "all", since "v3.14", commit "", "all that is reserved in the root domain, the fair servers' share with it";
-        LessServer = "less-server", since "v7.2", commit "",
-            "the same without what the fair server of the CPU that goes has: nobody will need it; where that is all, the last one may go, too";
+        LessServer = "less-server", since "v6.18", commit "",
+            "the same without what the fair server of the CPU that goes has: nobody will need it; where that is all, the last one may go, too \
+             (after v6.12, by v6.18)";
     }
 }
 

@@ -121,14 +121,18 @@ impl DlRules {
         DlRules { reclaim: Reclaim::OfDeadlineShare, prio_changed: DlPrioChanged::Preempts, ..DlRules::V6_1 };
     pub const V6_12: DlRules = DlRules { new_limit: NewLimit::Recounts, ..DlRules::V6_6 };
 
-    pub const V7_2: DlRules = DlRules {
+    pub const V6_18: DlRules = DlRules {
         hotplug: HotplugBandwidth::LessServer,
         rebuild: RootDomainBandwidth::WithServers,
-        server_idle: ServerIdle::Accounted,
         server_counted: ServerCounted::Apart,
+        ..DlRules::V6_12
+    };
+
+    pub const V7_2: DlRules = DlRules {
+        server_idle: ServerIdle::Accounted,
         new_budget: NewBudget::ExpiredIfMoved,
         prio_changed: DlPrioChanged::Moved,
-        ..DlRules::V6_12
+        ..DlRules::V6_18
     };
 }
 

@@ -24,7 +24,7 @@ behaviour! {
         Discounted = "discounted", since "v6.12", commit "", "it is taken off its budget, down to nothing, as a task comes";
         Accounted = "accounted", since "v7.2", commit "",
             "it counts, at each tick too, as if fair tasks had run: the server is put off, once, and then stops until one comes; what runs is \
-             looked at before it starts, and before its time has come (after v6.12, by v7.2)";
+             looked at before it starts, and before its time has come (after v6.18, by v7.2)";
     }
 }
 
@@ -39,7 +39,8 @@ behaviour! {
     /// Whether a server that waits to run is one of the CPU's tasks (nr_running).
     pub enum ServerCounted = "dl.server_counted" {
         AsTask = "as-task", since "v6.12", commit "", "it is";
-        Apart = "apart", since "v7.2", commit "", "it is not (after v6.12, by v7.2)";
+        Apart = "apart", since "v6.18", commit "",
+            "it is not; nor is one stopped that is not active, nor started at once whose next period has passed (after v6.12, by v6.18)";
     }
 }
 
@@ -112,7 +113,7 @@ impl<A: Arch> Sched<A> {
         if !self.has_fair_server() {
             return;
         }
-        if self.kernel.dl.server_idle == ServerIdle::Accounted && !self.dl[cpu].fair_server.dl_server_active {
+        if self.kernel.dl.server_counted == ServerCounted::Apart && !self.dl[cpu].fair_server.dl_server_active {
             return;
         }
         self.path(Path::dl_server_stop);

@@ -11,7 +11,7 @@ use crate::scheduler::Scheduler;
 use crate::sysctl::{RUNTIME_UNLIMITED, Tunable};
 use crate::testing::{Hand, MS, machine, task_in};
 use crate::topology::SdFlags;
-use crate::versions::{V4_5_RC1 as V4_5, V4_15, V4_16, V6_1, V6_6, V6_12, V7_2};
+use crate::versions::{V4_5_RC1 as V4_5, V4_15, V4_16, V6_1, V6_6, V6_12, V6_18, V7_2};
 use units::CpuMask;
 
 const CPU0: CpuId = CpuId(0);
@@ -129,11 +129,14 @@ fn a_cpu_stays_up_while_the_others_could_not_take_its_deadline_tasks() {
 }
 
 #[test]
-fn what_the_fair_server_of_a_cpu_has_does_not_keep_it_up_in_v7_2() {
+fn what_the_fair_server_of_a_cpu_has_does_not_keep_it_up_since_v6_18() {
     let down = |s: &mut Sched<Hand>, cpu: CpuId| Scheduler::cpu_down(s, CPU0, cpu).map_err(|refusal| refusal.errno);
-    for (kernel, alone, full) in
-        [(V6_1, Ok(()), Ok(())), (V6_12, Err(Errno::EBUSY), Err(Errno::EBUSY)), (V7_2, Ok(()), Ok(()))]
-    {
+    for (kernel, alone, full) in [
+        (V6_1, Ok(()), Ok(())),
+        (V6_12, Err(Errno::EBUSY), Err(Errno::EBUSY)),
+        (V6_18, Ok(()), Ok(())),
+        (V7_2, Ok(()), Ok(())),
+    ] {
         // Alone in its root domain, where only its own server has reserved anything.
         let mut s = machine(kernel, 4);
         Scheduler::set_partitions(&mut s, CPU0, &[std::iter::once(CpuId(3)).collect()]).expect("nobody is there");
@@ -199,8 +202,8 @@ fn what_is_reserved_is_counted_again_after_a_new_limit_since_v6_17() {
 }
 
 #[test]
-fn fair_servers_are_counted_again_with_the_tasks_in_v7_2() {
-    for (kernel, servers) in [(V6_12, 0), (V7_2, 2)] {
+fn fair_servers_are_counted_again_with_the_tasks_since_v6_18() {
+    for (kernel, servers) in [(V6_12, 0), (V6_18, 2), (V7_2, 2)] {
         let mut s = machine(kernel, 2);
         s.starts(CPU0, deadline(2, 10));
         let server = s.dl[CPU0].fair_server.dl_bw;
@@ -217,8 +220,8 @@ fn fair_servers_are_counted_again_with_the_tasks_in_v7_2() {
 }
 
 #[test]
-fn a_fair_server_that_waits_counts_as_a_task_until_v7_2() {
-    for (kernel, counts) in [(V6_12, 1), (V7_2, 0)] {
+fn a_fair_server_that_waits_counts_as_a_task_until_v6_18() {
+    for (kernel, counts) in [(V6_12, 1), (V6_18, 0), (V7_2, 0)] {
         let mut s = machine(kernel, 1);
         let fifo = SchedAttr { sched_policy: Policy::Fifo, sched_priority: 1, ..SchedAttr::NORMAL };
         let spinner = s.starts(CPU0, fifo);
@@ -234,7 +237,7 @@ fn a_fair_server_that_waits_counts_as_a_task_until_v7_2() {
 
 #[test]
 fn a_deadline_that_stays_reschedules_nobody_in_v7_2() {
-    for (kernel, again) in [(V6_12, true), (V7_2, false)] {
+    for (kernel, again) in [(V6_12, true), (V6_18, true), (V7_2, false)] {
         let mut s = machine(kernel, 1);
         let [first, second] = [deadline(2, 10), deadline(2, 20)].map(|attr| s.starts(CPU0, attr));
         assert_eq!(Scheduler::schedule(&mut s, CPU0, true), Some(first));
@@ -251,7 +254,7 @@ fn a_deadline_that_stays_reschedules_nobody_in_v7_2() {
 
 #[test]
 fn where_it_may_run_brings_a_late_task_no_budget_in_v7_2() {
-    for (kernel, of_affinity) in [(V6_12, true), (V7_2, false)] {
+    for (kernel, of_affinity) in [(V6_12, true), (V6_18, true), (V7_2, false)] {
         let fresh = |change: fn(&mut Sched<Hand>, TaskId)| {
             let mut s = machine(kernel, 2);
             let [first, second] = [deadline(2, 10), deadline(2, 20)].map(|attr| s.starts(CPU0, attr));

@@ -13,7 +13,7 @@
 //! server, which lends fair tasks the time of a deadline entity while real-time tasks starve them, is in `deadline/server.rs`. Absent: core
 //! scheduling.
 
-use super::rules::{AverageWeights, EqualDeadlines, PickBuddy};
+use super::rules::{AverageWeights, EqualDeadlines, PickBuddy, WakeupPreempt};
 use super::timeline::entity_before;
 use crate::access::Path;
 use crate::arch::Arch;
@@ -279,9 +279,9 @@ impl<A: Arch> Sched<A> {
     }
 
     /// fair.c: pick_next_entity(), since v6.6. The next buddy if it is eligible, else the pick by deadline; without `protect` neither the
-    /// buddy nor the running entity's protection counts. `None`: the picked entity was a delayed one, which has now been dequeued.
+    /// buddy (see [`WakeupPreempt::ActionsAfterBuddy`]) nor the running entity's protection counts. `None`: the picked entity was a delayed one, which has now been dequeued.
     pub(super) fn pick_next_entity_eevdf(&mut self, cfs: CfsRqId, protect: bool) -> Option<SeId> {
-        if protect
+        if (protect || self.kernel.entity.wakeup_preempt == WakeupPreempt::ActionsAfterBuddy)
             && self.picks_buddy()
             && let Some(next) = self.cfs_rq[cfs].next
             && self.entity_eligible(cfs, next)

@@ -102,7 +102,7 @@ impl<A: Arch> Sched<A> {
             | EnergyAware::CandidateDomains
             | EnergyAware::ByFrequency
             | EnergyAware::ByBoostedFrequency => cpu_map.first().is_some_and(asym),
-            EnergyAware::ByPerformance => cpu_map.iter().any(asym),
+            EnergyAware::ByPerformanceAlone | EnergyAware::ByPerformance => cpu_map.iter().any(asym),
         };
         let invariant = self.kernel.wake.energy == EnergyAware::WholeDomains
             || self.kernel.load.frequency != super::load::FrequencyInvariance::Unknown;
@@ -136,7 +136,7 @@ impl<A: Arch> Sched<A> {
             list.insert(0, PerfDomain::em_create_perf_table(rule, told, self.topology.capacity[cpu].into()));
         }
         let states: usize = list.iter().map(PerfDomain::nr_perf_states).sum();
-        if rule != EnergyAware::ByPerformance && list.len() * (states + cpu_map.weight()) > EM_MAX_COMPLEXITY {
+        if !rule.by_performance() && list.len() * (states + cpu_map.weight()) > EM_MAX_COMPLEXITY {
             return Vec::new();
         }
         list
@@ -214,6 +214,7 @@ impl<A: Arch> Sched<A> {
             EnergyAware::Absent
             | EnergyAware::ByFrequency
             | EnergyAware::ByBoostedFrequency
+            | EnergyAware::ByPerformanceAlone
             | EnergyAware::ByPerformance => {
                 self.compare_energy(&pds, p, needs, sd, prev_cpu).and_then(Compared::chosen)
             }
@@ -339,7 +340,7 @@ impl<A: Arch> Sched<A> {
                 EnergyAware::ByBoostedFrequency => {
                     self.frequency_util(cpu, self.cpu_util(cpu, Some(p), dst_cpu, true), comes)
                 }
-                EnergyAware::ByPerformance => {
+                EnergyAware::ByPerformanceAlone | EnergyAware::ByPerformance => {
                     self.governor_perf(cpu, self.cpu_util(cpu, Some(p), dst_cpu, true), 0, comes).wanted
                 }
             }

@@ -13,6 +13,7 @@ use super::rules::{
 use crate::access::{LevelLines, Path};
 use crate::arch::Arch;
 use crate::core::Sched;
+use crate::core::hrtick::Hrtick;
 use crate::fair::bandwidth::ThrottledLeaf;
 use crate::load_weight::calc_delta_fair;
 use crate::sched::*;
@@ -556,7 +557,10 @@ impl<A: Arch> Sched<A> {
         self.update_shares(cfs, curr);
         let cpu = self.cfs_rq[cfs].rq;
         if queued {
-            return self.resched_curr(cpu);
+            return match self.kernel.core.hrtick {
+                Hrtick::SliceLeft => self.resched_curr_lazy(cpu),
+                Hrtick::Deadline => self.resched_curr(cpu),
+            };
         }
         if self.hrtick_ends_the_slice(cpu) {
             return;

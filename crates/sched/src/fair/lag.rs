@@ -12,7 +12,7 @@ use crate::core::Sched;
 use crate::features::Feature;
 use crate::sched::*;
 
-/// What of a queued entity is relative to V while its weight changes.
+/// What of a queued entity is relative to V while its weight changes; with [`Reweight::PlacedAnew`], to its vruntime.
 #[derive(Clone, Copy)]
 pub(super) struct Relative {
     avruntime: u64,
@@ -65,7 +65,8 @@ impl<A: Arch> Sched<A> {
         if self.sched_feat(Feature::PLACE_LAG) && others != 0 {
             lag = self.inflated_lag(cfs, se);
         }
-        let relative = self.sched_feat(Feature::PLACE_REL_DEADLINE);
+        let relative =
+            self.sched_feat(Feature::PLACE_REL_DEADLINE) || self.kernel.entity.reweight == Reweight::PlacedAnew;
         let halves = self.kernel.entity.new_deadline == NewDeadline::HalfSlice;
         let halved = halves && self.sched_feat(Feature::PLACE_DEADLINE_INITIAL) && flags.initial;
         let vslice = self.virtual_time(se, self.se[se].slice.into()) >> u32::from(halved);
@@ -113,6 +114,9 @@ impl<A: Arch> Sched<A> {
     /// relative to V. Its queue's running entity has been charged. With [`ReweightLag::FromOthers`] V is that of the others, if it waits.
     /// Differs: without others, that is where it is itself; in the kernel, min_vruntime, which is hardly ever ahead of it.
     pub(super) fn begin_reweight(&mut self, cfs: CfsRqId, se: SeId) -> Relative {
+        if self.kernel.entity.reweight == Reweight::PlacedAnew {
+            return self.begin_reweight_to_place(cfs, se);
+        }
         let curr = self.competing_curr(cfs) == Some(se);
         let from_others = self.kernel.entity.reweight_lag == ReweightLag::FromOthers;
         if from_others && !curr {
@@ -139,11 +143,30 @@ impl<A: Arch> Sched<A> {
         Relative { avruntime, vprot, held }
     }
 
+    /// The same in v6.18: what is kept is relative to where the entity is.
+    fn begin_reweight_to_place(&mut self, cfs: CfsRqId, se: SeId) -> Relative {
+        let curr = self.competing_curr(cfs) == Some(se);
+        let until_deadline = self.kernel.entity.slice_protection == SliceProtection::Deadline;
+        let held = (curr && until_deadline).then_some(self.se[se].vlag);
+        let vprot = curr && !until_deadline && self.protect_slice(se);
+        self.update_entity_lag(cfs, se);
+        if !curr {
+            self.__dequeue_entity(cfs, se);
+        }
+        let se = &mut self.se[se];
+        se.deadline = se.deadline.wrapping_sub(se.vruntime);
+        se.rel_deadline = true;
+        if vprot {
+            se.vprot = se.vprot.wrapping_sub(se.vruntime);
+        }
+        Relative { avruntime: se.vruntime, vprot, held }
+    }
+
     /// fair.c: rescale_entity() (reweight_eevdf() in 6.12.y). Lag in real time stays the same, so in virtual time it grows as the
     /// weight shrinks; so does the rest of the slice. `relative` is set for a queued entity.
     #[doc(alias = "reweight_eevdf")]
     pub(super) fn rescale_entity(&mut self, se: SeId, weight: u64, relative: Option<Relative>) {
-        let with_deadline = self.kernel.entity.reweight == Reweight::LagAndDeadline;
+        let with_deadline = self.kernel.entity.reweight != Reweight::Lag;
         let old_weight = self.competing_weight(se) as i64;
         let se = &mut self.se[se];
         let rescale = |virtual_time: i64| virtual_time.wrapping_mul(old_weight) / weight as i64;
@@ -157,15 +180,22 @@ impl<A: Arch> Sched<A> {
     }
 
     /// The last part of `reweight_entity()`, for a queued entity that has its new weight: it becomes absolute again, and waits
-    /// there.
+    /// there; in v6.18 it is placed.
     pub(super) fn end_reweight(&mut self, cfs: CfsRqId, se: SeId, relative: Relative) {
-        let Relative { avruntime, vprot, held } = relative;
+        let Relative { mut avruntime, vprot, held } = relative;
+        if self.kernel.entity.reweight == Reweight::PlacedAnew {
+            let others = self.competitors(cfs) - 1;
+            self.place_entity_eevdf(cfs, se, QueueFlags::default(), others);
+            avruntime = self.se[se].vruntime;
+        } else {
+            let entity = &mut self.se[se];
+            entity.deadline = entity.deadline.wrapping_add(avruntime);
+            entity.vruntime = avruntime.wrapping_add_signed(entity.vlag.wrapping_neg());
+        }
         let entity = &mut self.se[se];
         if vprot {
             entity.vprot = entity.vprot.wrapping_add(avruntime);
         }
-        entity.deadline = entity.deadline.wrapping_add(avruntime);
-        entity.vruntime = avruntime.wrapping_add_signed(entity.vlag.wrapping_neg());
         if let Some(held) = held {
             entity.vlag = held;
         }

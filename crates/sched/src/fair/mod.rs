@@ -165,7 +165,8 @@ impl<A: Arch> Sched<A> {
         unlikely(self.se[task.se].sched_delayed)
             && (task.on_rq == OnRq::Migrating
                 || flags.save_restore
-                || self.kernel.load.util_est == UtilEstimate::EwmaInUpdate && flags.sleep)
+                || flags.sleep
+                    && matches!(self.kernel.load.util_est, UtilEstimate::EwmaAnyCpu | UtilEstimate::EwmaInUpdate))
     }
 
     /// fair.c: dequeue_entities(). Dequeues a task, with the groups that it leaves empty; or a group whose dequeue was
@@ -320,36 +321,45 @@ impl<A: Arch> Sched<A> {
     }
 
     /// fair.c: pick_task_fair() (v5.14; before, a part of `pick_next_task_fair()`). Picks the next task level by level,
-    /// including the running one; since v7.3 among all at once. `None`: none is left, or (until v6.5) a group was throttled on the way.
+    /// including the running one; since v7.3 among all at once. `None`: none is left, or (until v6.5) a group was throttled on the way. In
+    /// v6.18 the pick goes on through throttled queues, and the picked task is to leave them.
     fn pick_task_fair(&mut self, cpu: CpuId) -> Option<TaskId> {
         let cfs_picks = self.kernel.entity.pick == Pick::Cfs;
         if !cfs_picks && self.picks_flat() {
             return self.pick_task_flat(cpu);
         }
         let cfs_picks = cfs_picks || self.puts_before_pick();
+        let by_task = self.kernel.bandwidth.throttle.by_task();
         let root = self.rq[cpu].cfs;
-        let mut cfs = root;
+        let (mut cfs, mut throttled) = (root, false);
         while self.cfs_rq[root].nr_running != 0 {
             let curr = self.cfs_rq[cfs].curr;
             let queued = curr.filter(|&curr| self.se[curr].on_rq);
             if queued.is_some() {
                 self.update_curr(cfs);
             }
-            if (curr.is_some() || !cfs_picks) && self.check_cfs_rq_runtime(cfs) {
-                if cfs_picks {
+            if (curr.is_some() || !cfs_picks || by_task) && self.check_cfs_rq_runtime(cfs) {
+                if by_task {
+                    throttled = true;
+                } else if cfs_picks {
                     return None;
+                } else {
+                    cfs = root;
+                    continue;
                 }
-                cfs = root;
-                continue;
             }
             let Some(se) = self.pick_next_entity(cfs, queued) else {
-                cfs = root;
+                (cfs, throttled) = (root, false);
                 continue;
             };
-            match self.se[se].my_q {
-                Some(group) => cfs = group,
-                None => return Some(self.task_of(se)),
-            }
+            let Some(group) = self.se[se].my_q else {
+                let p = self.task_of(se);
+                if unlikely(throttled) {
+                    self.task_throttle_setup_work(p);
+                }
+                return Some(p);
+            };
+            cfs = group;
         }
         None
     }

@@ -201,7 +201,9 @@ impl<A: Arch> Sched<A> {
             Pick::Cfs => self.check_preempt_wakeup_cfs(cpu, curr, p, wake_flags),
             Pick::Eevdf => match self.kernel.entity.wakeup_preempt {
                 WakeupPreempt::Pick => self.check_preempt_wakeup_eevdf(cpu, curr, p, wake_flags),
-                WakeupPreempt::Actions => self.wakeup_preempt_by_action(cpu, curr, p, wake_flags),
+                WakeupPreempt::ActionsAfterBuddy | WakeupPreempt::Actions => {
+                    self.wakeup_preempt_by_action(cpu, curr, p, wake_flags);
+                }
                 WakeupPreempt::Shorter => self.wakeup_preempt_shorter(cpu, curr, p, wake_flags),
             },
         }
@@ -262,7 +264,7 @@ impl<A: Arch> Sched<A> {
         }
     }
 
-    /// `wakeup_preempt_fair()` since v6.19.
+    /// `wakeup_preempt_fair()` since v6.19, and in late releases of v6.18.y (`check_preempt_wakeup_fair()`).
     fn wakeup_preempt_by_action(&mut self, cpu: CpuId, curr: TaskId, p: TaskId, wake_flags: WakeFlags) {
         let (se, pse) = (self.task[curr].se, self.task[p].se);
         if self.enqueue_was_throttled(p) {
@@ -328,7 +330,9 @@ impl<A: Arch> Sched<A> {
     fn preempt(&mut self, cpu: CpuId, cfs: CfsRqId, se: SeId, action: PreemptWakeup) {
         if action == PreemptWakeup::Short {
             self.cancel_protect_slice(se);
-            self.clear_buddies(cfs, se);
+            if self.kernel.entity.wakeup_preempt != WakeupPreempt::ActionsAfterBuddy {
+                self.clear_buddies(cfs, se);
+            }
         }
         self.resched_curr_lazy(cpu);
     }
@@ -359,7 +363,7 @@ impl<A: Arch> Sched<A> {
         }
     }
 
-    /// `check_preempt_wakeup_fair()` from v6.6 to v6.18: preempts if `p` would be picked.
+    /// `check_preempt_wakeup_fair()` of v6.6 and v6.12: preempts if `p` would be picked.
     fn check_preempt_wakeup_eevdf(&mut self, cpu: CpuId, curr: TaskId, p: TaskId, wake_flags: WakeFlags) {
         let (se, pse) = (self.task[curr].se, self.task[p].se);
         if self.enqueue_was_throttled(p) {

@@ -120,7 +120,7 @@ impl<A: Arch> Sched<A> {
         self.sched_feat(Feature::PREEMPT_SHORT) && !self.protect_slice(curr) && !self.entity_eligible(cfs, curr)
     }
 
-    /// fair.c: do_preempt_short(), until v6.18. Whether `pse`, woken, ends the slice protection of `se`, which runs.
+    /// fair.c: do_preempt_short(), in v6.12. Whether `pse`, woken, ends the slice protection of `se`, which runs.
     pub(super) fn do_preempt_short(&self, cfs: CfsRqId, pse: SeId, se: SeId) -> bool {
         let (woken, running) = (&self.se[pse], &self.se[se]);
         self.sched_feat(Feature::PREEMPT_SHORT)

@@ -234,7 +234,7 @@ behaviour! {
             "as they are shown, 1024 for nice 0; everything in 64 bits";
         /// With PARANOID_AVG they are halved, for good, whenever a sum would overflow.
         Kept = "kept", since "v7.2", commit "",
-            "as they are kept, 1024 times finer, and eligibility in 128 bits (after v6.12, by v7.2)";
+            "as they are kept, 1024 times finer, and eligibility in 128 bits (after v6.18, by v7.2)";
     }
 }
 
@@ -243,7 +243,7 @@ behaviour! {
     pub enum LagLimit = "entity.lag_limit" {
         OwnSlice = "own-slice", since "v6.6", commit "", "two of its slices, or a tick if that is more";
         LongestSlice = "longest-slice", since "v7.2", commit "",
-            "the longest slice on its queue and a tick (after v6.12, by v7.2)";
+            "the longest slice on its queue and a tick (after v6.18, by v7.2; also in late releases of v6.18.y)";
     }
 }
 
@@ -254,7 +254,7 @@ behaviour! {
             "what it is owed then, at most nothing (DELAY_ZERO); woken, it is placed anew if it was owed something";
         Kept = "kept", since "v7.2", commit "",
             "the same, but it owes no more than when it fell asleep; woken, it is placed anew if either limit holds it \
-             (after v6.12, by v7.2)";
+             (after v6.18, by v7.2)";
     }
 }
 
@@ -274,10 +274,16 @@ behaviour! {
 
 behaviour! {
     /// What of an entity that is not queued goes along with a new weight.
+    ///
+    /// Of one that is queued, what it is owed and what is left of its slice always do.
     pub enum Reweight = "entity.reweight" {
         Lag = "lag", since "v6.6", commit "", "what it is owed";
+        /// A running entity counts among the others, with its new weight and at its old place, when it is placed.
+        PlacedAnew = "placed-anew", since "v6.18", commit "",
+            "and what is left of its slice, if it comes back with that; one that is queued is placed anew, as if it came with them: with more lag \
+             than it had, so that enough of it is left (after v6.12, by v6.18)";
         LagAndDeadline = "lag-and-deadline", since "v7.2", commit "",
-            "and what is left of its slice, if it comes back with that (after v6.12, by v7.2)";
+            "the same, but one that is queued stays where its lag says (after v6.18, by v7.2)";
     }
 }
 
@@ -295,10 +301,13 @@ behaviour! {
     pub enum WakeupPreempt = "entity.wakeup_preempt" {
         Pick = "pick", since "v6.6", commit "",
             "if it would be picked now, where a shorter slice may end the other one's protection before";
-        /// As of v7.2. Grown in steps; buddies that heed WF_SYNC came with v6.19.
-        Actions = "actions", since "v6.19", commit "",
+        /// Grown in steps; buddies that heed WF_SYNC came with v6.19.
+        ActionsAfterBuddy = "actions-after-buddy", since "v6.19", commit "",
             "the same, but a new or a sleeping task only by a shorter slice, protection ends only if it preempts, sleepers that \
-             would be picked leave, and with NEXT_BUDDY it becomes the next one, without preempting a waker that says it is about to sleep";
+             would be picked leave, and with NEXT_BUDDY it becomes the next one, without preempting a waker that says it is about to sleep; the \
+             next one, if it is owed something, goes before any shorter slice (also in late releases of v6.18.y)";
+        Actions = "actions", since "v7.2", commit "",
+            "the same, but a shorter slice goes before the next one (after v6.18, by v7.2)";
         Shorter = "shorter", since "v7.3", commit "",
             "the same, but even while a reschedule is due (with PREEMPT_SHORT); one with a shorter slice if it is only eligible: it is the \
              next one then; who preempts ends the protection, who does not may shorten it";
@@ -450,14 +459,21 @@ impl EntityRules {
         ..EntityRules::V6_6
     };
 
+    /// As in 6.18.35, which is newer in `lag_limit` and `wakeup_preempt` than v6.18 itself.
+    pub const V6_18: EntityRules = EntityRules {
+        lag_limit: LagLimit::LongestSlice,
+        slice_protection: SliceProtection::ShortestSlice,
+        reweight: Reweight::PlacedAnew,
+        wakeup_preempt: WakeupPreempt::ActionsAfterBuddy,
+        ..EntityRules::V6_12
+    };
+
     pub const V7_2: EntityRules = EntityRules {
         average_weights: AverageWeights::Kept,
-        lag_limit: LagLimit::LongestSlice,
         delayed_lag: DelayedLag::Kept,
-        slice_protection: SliceProtection::ShortestSlice,
         reweight: Reweight::LagAndDeadline,
         wakeup_preempt: WakeupPreempt::Actions,
-        ..EntityRules::V6_12
+        ..EntityRules::V6_18
     };
 
     pub const V7_3: EntityRules = EntityRules {

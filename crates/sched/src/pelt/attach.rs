@@ -27,7 +27,7 @@ behaviour! {
         /// `__update_sa()`
         Whole = "whole", since "v7.2", commit "",
             "where load comes as well, with all their bits; a removed utilization of 32 bits may count as one that came \
-             (after v6.12, by v7.2)";
+             (after v6.18, by v7.2)";
     }
 }
 

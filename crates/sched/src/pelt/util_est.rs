@@ -27,8 +27,9 @@ behaviour! {
         Ewma = "ewma", since "v6.12", commit "11137d384996",
             "a moving average that follows at once upwards, and stays while the task has to wait; taken before it leaves";
         /// A task whose delayed dequeue ends has left its queue's sum when it fell asleep, and does not leave it again.
+        EwmaAnyCpu = "ewma-any-cpu", since "v6.18", commit "", "the same, on CPUs without idle time too (after v6.12, by v6.18)";
         EwmaInUpdate = "ewma-in-update", since "v7.2", commit "",
-            "the same, with the utilization up to now, and on CPUs without idle time too (after v6.12, by v7.2)";
+            "the same, with the utilization up to now (after v6.18, by v7.2)";
     }
 }
 
@@ -81,7 +82,7 @@ pub fn util_est_update(form: UtilEstimate, avg: &mut SchedAvg, capacity: u64, fa
         UtilEstimate::Absent => {}
         UtilEstimate::EnqueuedAndEwma => util_est_update_enqueued(avg, capacity, fastup),
         UtilEstimate::Ewma => util_est_update_ewma(avg, capacity),
-        UtilEstimate::EwmaInUpdate => util_est_update_ewma(avg, u64::MAX),
+        UtilEstimate::EwmaAnyCpu | UtilEstimate::EwmaInUpdate => util_est_update_ewma(avg, u64::MAX),
     }
 }
 
@@ -204,11 +205,13 @@ mod tests {
 
     #[test]
     fn later_a_cpu_without_idle_time_tells_as_much_as_any() {
-        let before = UtilEst { enqueued: 900, ewma: 0 };
-        let mut avg = SchedAvg { util_avg: 600, runnable_avg: 600, util_est: before, ..SchedAvg::default() };
-        util_est_update(UtilEstimate::EwmaInUpdate, &mut avg, 512, true);
-        // 900 - 300 / 4
-        assert_eq!(avg.util_est.enqueued, 825 | FLAG);
+        for form in [UtilEstimate::EwmaAnyCpu, UtilEstimate::EwmaInUpdate] {
+            let before = UtilEst { enqueued: 900, ewma: 0 };
+            let mut avg = SchedAvg { util_avg: 600, runnable_avg: 600, util_est: before, ..SchedAvg::default() };
+            util_est_update(form, &mut avg, 512, true);
+            // 900 - 300 / 4
+            assert_eq!(avg.util_est.enqueued, 825 | FLAG);
+        }
     }
 
     #[test]

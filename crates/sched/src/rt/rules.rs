@@ -16,7 +16,7 @@ behaviour! {
     /// Whether the wait of a real-time or deadline task ends, as far as schedstats know, when it leaves without having run.
     pub enum DequeuedWait = "rt.dequeued_wait" {
         GoesOn = "goes-on", since "v5.16", commit "57a5c2dafca8", "it goes on to when the task runs, wherever that is";
-        Ends = "ends", since "v7.2", commit "", "it ends (after v6.12, by v7.2)";
+        Ends = "ends", since "v7.2", commit "", "it ends (after v6.18, by v7.2)";
     }
 }
 
@@ -42,7 +42,7 @@ behaviour! {
     /// How much of each second real-time and deadline tasks may have if nobody says otherwise (kernel.sched_rt_runtime_us).
     pub enum RuntimeDefault = "rt.runtime_default" {
         Most = "most", since "v2.6.25", commit "", "950 ms";
-        All = "all", since "v7.2", commit "", "all of it (after v6.12, by v7.2)";
+        All = "all", since "v7.2", commit "", "all of it (after v6.18, by v7.2)";
     }
 }
 

@@ -4,7 +4,7 @@ use super::*;
 use crate::scheduler::Scheduler;
 use crate::sysctl::Tunable;
 use crate::testing::{Hand, MS, machine, task_in};
-use crate::versions::{Kernel, V4_5_RC1 as V4_5, V4_15, V4_16, V6_1, V6_6, V6_12, V7_2};
+use crate::versions::{Kernel, V4_5_RC1 as V4_5, V4_15, V4_16, V6_1, V6_6, V6_12, V6_18, V7_2};
 
 const CPU0: CpuId = CpuId(0);
 
@@ -70,7 +70,7 @@ fn a_second_has_950_ms_for_real_time_tasks_until_v7_2_gives_them_all_of_it() {
 
 #[test]
 fn a_wait_that_ends_elsewhere_begins_anew_in_v7_2() {
-    for (kernel, waits) in [(V6_12, true), (V7_2, false)] {
+    for (kernel, waits) in [(V6_12, true), (V6_18, true), (V7_2, false)] {
         let (mut s, _, waits_here) = one_waits(kernel);
         s.sysctl_write(Tunable::sched_schedstats, 1).expect("it is a switch");
         s.sched_setscheduler(waits_here, Policy::Fifo, 10).expect("anybody may");
@@ -84,7 +84,7 @@ fn a_wait_that_ends_elsewhere_begins_anew_in_v7_2() {
 
 #[test]
 fn a_nice_level_of_a_waiting_task_that_was_lent_a_priority_is_no_news_in_v7_2() {
-    for (kernel, looks) in [(V6_12, true), (V7_2, false)] {
+    for (kernel, looks) in [(V6_12, true), (V6_18, true), (V7_2, false)] {
         let (mut s, _, waits) = one_waits(kernel);
         let lender = s.fork(CPU0, task_in(ROOT_TASK_GROUP, "lender")).expect("it may begin");
         s.sched_setscheduler(lender, Policy::Fifo, 10).expect("anybody may");

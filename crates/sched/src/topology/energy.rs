@@ -21,9 +21,18 @@ behaviour! {
              anything cheaper (after v5.15, by v6.1)";
         ByBoostedFrequency = "by-boosted-frequency", since "v6.5", commit "7d0583cf9ec7",
             "the same, but waiting counts as utilization of the CPU that asks for the frequency; not the task's own";
-        ByPerformance = "by-performance", since "v6.9", commit "1b600da51073",
-            "a table of costs by performance; the task's waiting counts as well, and headroom is added as the \
-             governor does, within the clamps (v6.8: 9c0b4bb7f630)";
+        ByPerformanceAlone = "by-performance-alone", since "v6.9", commit "1b600da51073",
+            "the same, with a table of costs by performance, and headroom is added as the governor does, within the clamps (v6.8: \
+             9c0b4bb7f630)";
+        ByPerformance = "by-performance", since "v7.2", commit "",
+            "the same, but the task's waiting counts as well (after v6.18, by v7.2; also in late releases of v6.12.y)";
+    }
+}
+
+impl EnergyAware {
+    /// Whether costs are looked up by performance.
+    pub(crate) fn by_performance(self) -> bool {
+        matches!(self, EnergyAware::ByPerformanceAlone | EnergyAware::ByPerformance)
     }
 }
 
@@ -64,7 +73,7 @@ impl PerfDomain {
                 | EnergyAware::CandidateDomains
                 | EnergyAware::ByFrequency
                 | EnergyAware::ByBoostedFrequency => fmax * state.power_uw / state.frequency_khz,
-                EnergyAware::ByPerformance => state.power_uw * 10 / performance,
+                EnergyAware::ByPerformanceAlone | EnergyAware::ByPerformance => state.power_uw * 10 / performance,
             };
             EmPerfState { frequency: state.frequency_khz, performance, cost, inefficient: false }
         };
@@ -112,7 +121,7 @@ impl PerfDomain {
                 let cost = self.em_pd_get_efficient_state(|state| state.frequency >= freq).cost;
                 cost * sum_util / self.scale_cpu
             }
-            EnergyAware::ByPerformance => {
+            EnergyAware::ByPerformanceAlone | EnergyAware::ByPerformance => {
                 let max_util = max_util.min(allowed_cpu_cap);
                 self.em_pd_get_efficient_state(|state| state.performance >= max_util).cost * sum_util
             }

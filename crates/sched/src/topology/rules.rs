@@ -262,7 +262,7 @@ behaviour! {
     /// Whether cores of one thread have a level for their threads, which is removed again, but counts in the numbers of levels.
     pub enum SmtLevel = "domains.smt_level" {
         Always = "always", since "v2.6.7", commit "", "yes";
-        IfThreads = "if-threads", since "v7.2", commit "", "no, if all cores have one thread (after v6.12, by v7.2)";
+        IfThreads = "if-threads", since "v6.18", commit "", "no, if all cores have one thread (after v6.12, by v6.18)";
     }
 }
 
@@ -270,7 +270,7 @@ behaviour! {
     /// Of which CPUs a domain's first balance interval is a millisecond each.
     pub enum IntervalWeight = "domains.interval_weight" {
         OfLevel = "of-level", since "v2.6.38", commit "", "all that are up, also those that are isolated or in another partition";
-        OfSpan = "of-span", since "v7.2", commit "", "those of the domain (after v6.12, by v7.2)";
+        OfSpan = "of-span", since "v7.2", commit "", "those of the domain (after v6.18, by v7.2; also in late releases of v6.18.y)";
     }
 }
 
@@ -281,7 +281,7 @@ behaviour! {
             "those of each level that shares cache; begins without a search for idle CPUs";
         CacheAndCapacities = "cache-and-capacities", since "v7.2", commit "",
             "those of the widest one that shares cache and, where capacities differ, of the narrowest with all of them, unless it spans \
-             nodes; begins with a search of as many CPUs as the number of the flag says (after v6.12, by v7.2)";
+             nodes; begins with a search of as many CPUs as the number of the flag says (after v6.18, by v7.2)";
     }
 }
 
@@ -290,7 +290,7 @@ behaviour! {
     pub enum LlcId = "domains.llc_id" {
         OfDomain = "of-domain", since "v3.3", commit "", "those of one domain: not those of two partitions, nor isolated ones";
         OfHardware = "of-hardware", since "v7.2", commit "",
-            "those that do, in whatever domain; CPUs isolated since the boot all count as one cache (after v6.12, by v7.2)";
+            "those that do, in whatever domain; CPUs isolated since the boot all count as one cache (after v6.18, by v7.2)";
     }
 }
 
@@ -401,18 +401,21 @@ impl DomainRules {
         ..DomainRules::V6_6
     };
 
-    /// As in 7.2.13.
+    /// As in 6.18.35, which is newer in `interval_weight` than v6.18 itself.
     ///
-    /// Differs: distances between the nodes of a Granite Rapids are not evened out (`arch_sched_node_distance()`);
-    /// priorities of cores do not change (`sched_update_asym_prefer_cpu()`).
-    pub const V7_2: DomainRules = DomainRules {
+    /// Differs: priorities of cores do not change (`sched_update_asym_prefer_cpu()`).
+    pub const V6_18: DomainRules = DomainRules {
         flag_numbering: FlagNumbering::ListedWithoutOverlap,
         smt_level: SmtLevel::IfThreads,
         interval_weight: IntervalWeight::OfSpan,
-        shared: DomainShared::CacheAndCapacities,
-        llc_id: LlcId::OfHardware,
         ..DomainRules::V6_12
     };
+
+    /// As in 7.2.13.
+    ///
+    /// Differs: distances between the nodes of a Granite Rapids are not evened out (`arch_sched_node_distance()`).
+    pub const V7_2: DomainRules =
+        DomainRules { shared: DomainShared::CacheAndCapacities, llc_id: LlcId::OfHardware, ..DomainRules::V6_18 };
 
     /// As in 7.3.4.
     pub const V7_3: DomainRules = DomainRules { asym_siblings: AsymSiblings::Kept, ..DomainRules::V7_2 };

@@ -239,7 +239,7 @@ behaviours! {
         policy_change, cpu_allowed, affinity_dest, affinity_offline, stop_wait, hotplug, hotplug_domains, rq_offline,
         resched_lazy, hrtick, avg_idle, move_queued, wake_cpu,
     }
-    cpufreq: CpufreqRules { update_util, schedutil, sugov_thread, sugov_busy, sugov_remote }
+    cpufreq: CpufreqRules { update_util, schedutil, sugov_thread, sugov_busy, sugov_remote, sugov_limit }
     rt: RtRules { bandwidth, period_start, period_clock, push_ipi, overload, lowest_choice, fit, statistics, dequeued_wait, switched_to, task, runtime_default }
     dl: DlRules {
         tracking, admission, period_limits, reclaim, overflow, constrained, new_budget, runtime_scale, later_choice, fit,
@@ -306,7 +306,10 @@ mod tests {
     #[test]
     fn kernels_are_found_by_name_and_only_built_ones() {
         let names: Vec<_> = KERNELS.iter().map(|k| k.name).collect();
-        assert_eq!(names, ["v4.5-rc1", "v4.15", "v4.16", "v5.10", "v5.15", "v6.1", "v6.6", "v6.12", "v6.18", "v7.2", "v7.3"]);
+        assert_eq!(
+            names,
+            ["v4.5-rc1", "v4.15", "v4.16", "v5.10", "v5.15", "v6.1", "v6.6", "v6.12", "v6.18", "v7.2", "v7.3"]
+        );
         assert_eq!(kernel("v4.16"), Some(&V4_16));
         assert_eq!(kernel("v4.5"), None);
     }

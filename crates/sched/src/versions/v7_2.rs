@@ -1,11 +1,11 @@
 //! v7.2 (2026), as Debian builds 7.2.13.
 
-use super::{CoreRules, Kernel, V6_12};
+use super::{CoreRules, Kernel, V6_18};
 use crate::autogroup::AutogroupRules;
 use crate::core::class::BalanceFair;
 use crate::core::hrtick::Hrtick;
 use crate::core::schedule::AvgIdle;
-use crate::core::{MoveQueued, ReschedLazy, UtilClamp, WakeCpu};
+use crate::core::{MoveQueued, WakeCpu};
 use crate::cpufreq::CpufreqRules;
 use crate::deadline::DlRules;
 use crate::fair::balance::BalanceRules;
@@ -26,16 +26,14 @@ use crate::topology::DomainRules;
 pub const V7_2: Kernel = Kernel {
     name: "v7.2",
     core: CoreRules {
-        uclamp: UtilClamp::BeforeIfAwake,
         balance_fair: BalanceFair::InPick,
-        resched_lazy: ReschedLazy::Lazy,
         hrtick: Hrtick::Deadline,
         avg_idle: AvgIdle::AtSwitch,
         move_queued: MoveQueued::Preempts,
         class_change: ClassChange::Compared,
         nice_resched: NiceResched::IfChanged,
         wake_cpu: WakeCpu::Chosen,
-        ..V6_12.core
+        ..V6_18.core
     },
     cpufreq: CpufreqRules::V7_2,
     domains: DomainRules::V7_2,
@@ -54,7 +52,7 @@ pub const V7_2: Kernel = Kernel {
     feature_table: FEATURES,
     tunables: sysctl::V7_2,
     load_resolution: LoadResolution::FineQuotient,
-    ..V6_12
+    ..V6_18
 };
 
 /// kernel/sched/features.h of v7.2.

@@ -2,7 +2,7 @@
 
 use machine::hardware::Hardware;
 use sched::core::Sched;
-use sched::fair::bandwidth::{NewGroupThrottled, RUNTIME_INF, Throttle};
+use sched::fair::bandwidth::{NewGroupThrottled, RUNTIME_INF};
 use sched::hrtimer::SchedTimer;
 use sched::sched::{TaskId, TgId};
 use sim::engine::LinuxSim;
@@ -70,7 +70,7 @@ impl Budgets {
             let late = (2 * sched.tick_nsec + 1_000_000) * sched.nr_cpus() as u64;
             let most = cfs_b.quota * periods + cfs_b.burst + late + (now - budget.since) / 20 + budget.forgiven;
             let ran = used - budget.used;
-            if !sched.tg[tg].children.is_empty() && sched.kernel.bandwidth.throttle == Throttle::Task {
+            if !sched.tg[tg].children.is_empty() && sched.kernel.bandwidth.throttle.by_task() {
                 continue;
             }
             assert!(ran <= most, "{tg:?} ran {ran} ns in {periods} periods, with {} ns for each", cfs_b.quota);

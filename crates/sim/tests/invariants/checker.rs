@@ -8,7 +8,6 @@ use super::program::Ledger;
 use super::structures::{competition, groups, is_competitor, sorted, task_lists, tasks, unsettle, who_runs};
 use machine::hardware::Hardware;
 use sched::core::{ClampId, Sched};
-use sched::fair::bandwidth::Throttle;
 use sched::fair::rules::Pick;
 use sched::fair::timeline::entity_before;
 use sched::hrtimer::SchedTimer;
@@ -303,7 +302,7 @@ impl Checker {
             }
             assert_eq!(cfs.tasks_timeline.len() as u32, waiting[id.index()], "{id:?}.tasks_timeline");
             let listed = cfs.on_list || cfs.pelt_clock_throttled;
-            let by_task = sched.kernel.bandwidth.throttle == Throttle::Task;
+            let by_task = sched.kernel.bandwidth.throttle.by_task();
             assert!(
                 !by_task || cfs.nr_running == 0 || !cfs.pelt_clock_throttled,
                 "{id:?} has load and its time stands still"

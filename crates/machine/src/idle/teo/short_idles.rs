@@ -7,17 +7,19 @@ use super::{
 };
 
 /// teo.c: LATENCY_THRESHOLD_NS: if no more exit latency than this is allowed, the timer does not matter.
-const LATENCY_THRESHOLD_NS: u64 = RESIDENCY_THRESHOLD_NS / 2;
+pub(super) const LATENCY_THRESHOLD_NS: u64 = RESIDENCY_THRESHOLD_NS / 2;
 
 /// teo.c: what struct teo_cpu counts beside its bins.
 #[derive(Clone, Copy, Default, Debug)]
 pub(super) struct Ticks {
     /// Wakeups by the tick.
     total_tick: u32,
-    /// Idles of at most a tick that were not ended by a timer.
-    tick_intercepts: u32,
-    short_idles: u32,
+    /// Idles of at most a tick that were not ended by a timer; in v6.18 those of at least a tick.
+    pub(super) tick_intercepts: u32,
+    pub(super) short_idles: u32,
     pub(super) tick_wakeup: bool,
+    /// In v6.18: the tick, or the end of the time to poll, has ended an idle that could have been long.
+    pub(super) artificial_wakeup: bool,
 }
 
 /// What the bins say about the enabled states.
@@ -49,15 +51,18 @@ impl Teo {
             // It polled as long as it may, so the idle could have been long.
             return NEVER_NS;
         }
-        let residency = usage.last_residency_ns;
-        let (measured, short) = if residency >= latency_ns {
-            let measured = residency - latency_ns / 2;
-            (measured, measured < RESIDENCY_THRESHOLD_NS)
-        } else {
-            (residency / 2, true)
-        };
+        let (measured, short) = Teo::without_latency(usage.last_residency_ns, latency_ns);
         self.ticks.short_idles += if short { PULSE } else { 0 };
         measured
+    }
+
+    /// How long an idle was without the latency of its state, and whether that was short, since v6.18.
+    pub(super) fn without_latency(residency_ns: u64, latency_ns: u64) -> (u64, bool) {
+        if residency_ns < latency_ns {
+            return (residency_ns / 2, true);
+        }
+        let measured = residency_ns - latency_ns / 2;
+        (measured, measured < RESIDENCY_THRESHOLD_NS)
     }
 
     /// teo.c: teo_update() of v7.2.

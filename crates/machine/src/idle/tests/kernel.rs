@@ -4,7 +4,7 @@
 //! with stubs for what they call (timers, the tick, tasks in iowait, the allowed latency, the clock, how busy the CPU is). They were asked
 //! the same questions, and began with a memory of 10 ms idles where they remember some. v4.16.13's governors are
 //! identical to v4.15's, teo and ladder of 5.15.135 to those of 6.1.192, haltpoll but for tracepoints, v6.6.17's ladder
-//! and haltpoll to v6.1.192's.
+//! and haltpoll to v6.1.192's, v6.18.35's to v6.12.117's.
 
 use super::*;
 use units::Prng;
@@ -153,10 +153,12 @@ fn governors_answer_as_the_kernels_own_do() {
         (Menu, IdleRules::V6_1, "v6.1.192", 0x9343_6a72_b092_ef28),
         (Menu, IdleRules::V6_6, "v6.6.17", 0x724f_2590_fe64_1999),
         (Menu, IdleRules::V6_12, "v6.12.117", 0x60f1_4a74_3e0c_9ad4),
+        (Menu, IdleRules::V6_18, "v6.18.35", 0x94db_18de_6972_4c1b),
         (Menu, IdleRules::V7_2, "v7.2.13", 0x6ceb_e72a_80e5_fbab),
         (Teo, IdleRules::V6_1, "v6.1.192", 0x3683_cc71_29dc_ca6c),
         (Teo, IdleRules::V6_6, "v6.6.17", 0x8fc7_b28a_8768_e891),
         (Teo, IdleRules::V6_12, "v6.12.117", 0xa049_47e4_b8d2_3e26),
+        (Teo, IdleRules::V6_18, "v6.18.35", 0xa085_68fa_3db0_6c87),
         (Teo, IdleRules::V7_2, "v7.2.13", 0x2a5e_b526_4daa_b68a),
         (Teo, IdleRules::V5_15, "v5.15.135", 0x3683_cc71_29dc_ca6c),
         (Ladder, IdleRules::V5_15, "v5.15.135", 0xfb10_5f83_109e_bed7),
@@ -166,10 +168,12 @@ fn governors_answer_as_the_kernels_own_do() {
         (Ladder, IdleRules::V6_1, "v6.1.192", 0xfb10_5f83_109e_bed7),
         (Ladder, IdleRules::V6_6, "v6.6.17", 0xfb10_5f83_109e_bed7),
         (Ladder, IdleRules::V6_12, "v6.12.117", 0xfb10_5f83_109e_bed7),
+        (Ladder, IdleRules::V6_18, "v6.18.35", 0xfb10_5f83_109e_bed7),
         (Ladder, IdleRules::V7_2, "v7.2.13", 0xfb10_5f83_109e_bed7),
         (Haltpoll, IdleRules::V6_1, "v6.1.192", 0xbda3_19b3_0fcf_ee0d),
         (Haltpoll, IdleRules::V6_6, "v6.6.17", 0xbda3_19b3_0fcf_ee0d),
         (Haltpoll, IdleRules::V6_12, "v6.12.117", 0x4e94_cfa4_f347_35c1),
+        (Haltpoll, IdleRules::V6_18, "v6.18.35", 0x4e94_cfa4_f347_35c1),
         (Haltpoll, IdleRules::V7_2, "v7.2.13", 0x4e94_cfa4_f347_35c1),
     ] {
         let found = answers(IdleRules { governor, ..rules });

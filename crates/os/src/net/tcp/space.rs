@@ -256,7 +256,7 @@ mod tests {
         let rules = NetRules::V6_12;
         assert_eq!(after(&mut sock(&rules, None), rules.rcvbuf_growth, &[100_000]), (2 * wanted, wanted));
         // Without those segments: 200000, plus the share 34517 of 65483 of twice that. The limit is far above v6.12's.
-        let rules = NetRules::V7_2;
+        let rules = NetRules::V6_18;
         let wanted = 200_000 + (400_000u64 * 34_517 / 65_483) as u32;
         assert_eq!(after(&mut sock(&rules, None), rules.rcvbuf_growth, &[100_000]), (2 * wanted, wanted));
         assert_eq!(after(&mut sock(&rules, None), rules.rcvbuf_growth, &[2_000_000]).0, 32 << 20);
@@ -285,9 +285,9 @@ mod tests {
 
     #[test]
     fn v7_2_grows_by_the_round_trip_and_by_what_was_read_of_what_came() {
-        let growth = NetRules::V7_2.rcvbuf_growth;
+        let growth = NetRules::V6_18.rcvbuf_growth;
         // A quarter of a millisecond: a quarter more than twice.
-        let mut quick = sock(&NetRules::V7_2, None);
+        let mut quick = sock(&NetRules::V6_18, None);
         quick.tcp_rcv_rtt_update(250, false, growth);
         quick.copied_seq = 100_000;
         quick.rcv_nxt = 100_000;
@@ -311,7 +311,7 @@ mod tests {
 
     #[test]
     fn a_buffer_that_was_set_stays() {
-        for rules in [NetRules::V4_5, NetRules::V6_1, NetRules::V6_12, NetRules::V7_2] {
+        for rules in [NetRules::V4_5, NetRules::V6_1, NetRules::V6_12, NetRules::V6_18] {
             let mut sock = sock(&rules, Some(100_000));
             let before = (sock.sk_rcvbuf, sock.window_clamp);
             assert_eq!(after(&mut sock, rules.rcvbuf_growth, &[200_000, 400_000]), before);

@@ -10,7 +10,7 @@ use crate::hrtimer::ProgramsClock;
 use crate::sched::*;
 use crate::scheduler::Scheduler;
 use crate::testing::{Hand, MS, machine, task_in};
-use crate::versions::{Kernel, V6_1, V6_12, V7_2};
+use crate::versions::{Kernel, V6_1, V6_12, V6_18, V7_2};
 use units::{CpuMask, Ns};
 
 const CPU0: CpuId = CpuId(0);
@@ -58,8 +58,14 @@ impl Sched<Hand> {
 #[test]
 fn a_fair_task_asks_lazily_only_where_preemption_is_lazy_and_a_tick_makes_it_urgent() {
     let absent = Kernel { core: crate::versions::CoreRules { resched_lazy: ReschedLazy::Absent, ..V7_2.core }, ..V7_2 };
-    for (kernel, model, lazy) in [(V7_2, true, true), (V7_2, false, false), (absent, true, false), (V6_12, true, false)]
-    {
+    for (kernel, model, lazy) in [
+        (V6_18, true, true),
+        (V6_18, false, false),
+        (V7_2, true, true),
+        (V7_2, false, false),
+        (absent, true, false),
+        (V6_12, true, false),
+    ] {
         let mut s = two_cpus(kernel, model, false);
         s.sysctl.sched_base_slice = MS;
         s.woken_beside_a_hog();

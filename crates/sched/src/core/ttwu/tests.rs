@@ -6,7 +6,7 @@ use crate::cpu_topology::CpuTopology;
 use crate::layout::{RqLine, TaskLine};
 use crate::scheduler::Scheduler;
 use crate::testing::{Hand, machine_of, take_offline, task_in};
-use crate::versions::{Kernel, V4_5_RC1, V4_16, V5_10, V6_1, V6_6, V6_12, V7_2};
+use crate::versions::{Kernel, V4_5_RC1, V4_16, V5_10, V6_1, V6_6, V6_12, V6_18, V7_2};
 use units::CpuMask;
 
 /// Two sockets of two CPUs each, a second after boot.
@@ -97,7 +97,7 @@ fn idle_cpus_finish_their_wakeups_themselves_since_v6_0() {
 
 #[test]
 fn stoppers_of_other_caches_wake_through_their_cpu_until_v6_6() {
-    for (kernel, queued) in [(V4_16, true), (V6_1, true), (V6_6, true), (V6_12, false), (V7_2, false)] {
+    for (kernel, queued) in [(V4_16, true), (V6_1, true), (V6_6, true), (V6_12, false), (V6_18, false), (V7_2, false)] {
         let mut s = machine(kernel);
         let far = CpuId(2);
         let p = s.asleep(2);
@@ -181,7 +181,7 @@ fn who_is_woken_on_its_queue_ends_no_measure_of_idleness_since_v6_3() {
 
 #[test]
 fn who_stays_on_another_cpu_than_was_meant_wakes_from_there_next_time_in_v7_2() {
-    for (kernel, next) in [(V6_12, 0), (V7_2, 2)] {
+    for (kernel, next) in [(V6_12, 0), (V6_18, 0), (V7_2, 2)] {
         let mut s = machine(kernel);
         let p = s.asleep(2);
         s.task[p].wake_cpu = CpuId(0);

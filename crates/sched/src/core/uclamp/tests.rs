@@ -9,7 +9,7 @@ use crate::layout::RqLine;
 use crate::scheduler::Scheduler;
 use crate::sysctl::Sysctl;
 use crate::testing::{Hand, MS, machine, policy_of, task_in};
-use crate::versions::{CoreRules, Kernel, V4_16, V6_1, V6_12, V7_2};
+use crate::versions::{CoreRules, Kernel, V4_16, V6_1, V6_12, V6_18, V7_2};
 use units::CpuMask;
 
 const CPU0: CpuId = CpuId(0);
@@ -241,6 +241,7 @@ fn learning(uclamp: UtilClamp) -> Kernel {
 #[test]
 fn a_frequency_is_chosen_by_the_clamps_of_who_comes_but_not_in_v6_12() {
     assert_eq!(learning(UtilClamp::BeforeIfAwake), V7_2);
+    assert_eq!(V6_18.core.uclamp, UtilClamp::BeforeIfAwake);
     let variants = [UtilClamp::BeforeEnqueue, UtilClamp::AfterEnqueue, UtilClamp::BeforeIfAwake];
     // 1875 MHz: what a new task's initial utilization asks for.
     for (uclamp, mhz) in variants.into_iter().zip([&[1_875, 3_000][..], &[1_875], &[1_875, 3_000]]) {

@@ -243,17 +243,24 @@ impl BalanceRules {
         ..BalanceRules::V6_6
     };
 
-    pub const V7_2: BalanceRules = BalanceRules {
+    /// As in 6.18.35, which is newer in `serialized` than v6.18 itself, and older in `asym_compare` than 6.12.117.
+    pub const V6_18: BalanceRules = BalanceRules {
+        asym_compare: AsymCompare::MisfitsFirst,
         delayed_tasks: DelayedTasks::WithLoad,
         ineligible_tasks: IneligibleTasks::AfterFailure,
         counted_tasks: CountedTasks::Runnable,
-        energy_overload: EnergyOverload::IfOverutilized,
         serialized: Serialized::Search,
+        ..BalanceRules::V6_12
+    };
+
+    pub const V7_2: BalanceRules = BalanceRules {
+        asym_compare: AsymCompare::PullingCpu,
+        energy_overload: EnergyOverload::IfOverutilized,
         newidle_averages: NewidleAverages::BeforeUnlock,
         newidle_odds: NewidleOdds::Certain,
         nohz_count: NohzCount::MaskWhenDue,
         cache: CacheAware::PreferredLlc,
-        ..BalanceRules::V6_12
+        ..BalanceRules::V6_18
     };
 
     /// As in 7.3.4.

@@ -1,7 +1,7 @@
 //! A queue that has used up its runtime leaves the hierarchy, with everything below it, and returns later (until
 //! v6.17).
 
-use super::{Throttle, ThrottleAsks, ThrottleLevels, ThrottledClock, ThrottledLeaf, ThrottledTime};
+use super::{ThrottleAsks, ThrottleLevels, ThrottledClock, ThrottledLeaf, ThrottledTime};
 use crate::arch::Arch;
 use crate::core::Sched;
 use crate::fair::load::UpdateLoad;
@@ -89,7 +89,7 @@ impl<A: Arch> Sched<A> {
     /// waiting.
     pub(crate) fn start_throttled_clocks(&mut self, cfs: CfsRqId) {
         let rules = self.kernel.bandwidth;
-        if rules.throttle == Throttle::Task || rules.throttled_time == ThrottledTime::Always {
+        if rules.throttle.by_task() || rules.throttled_time == ThrottledTime::Always {
             return;
         }
         let clock = self.rq[self.cfs_rq[cfs].rq].clock;

@@ -1,5 +1,5 @@
 //! A throttled queue stays in the hierarchy, and its tasks leave it one by one: each when it has been picked and is on its way to
-//! user mode, where it holds nothing that others wait for (v6.18).
+//! user mode, where it holds nothing that others wait for (v6.18; [`Throttle`] says when the queue is throttled).
 //!
 //! ```text
 //! runs on a throttled queue ─ task_throttle_setup_work ─▶ goes on in the kernel ─ throttle_cfs_rq_work ─▶ limbo (off the queue, `on_rq` still)
@@ -153,15 +153,19 @@ impl<A: Arch> Sched<A> {
 
     /// The part of `set_next_task_fair()` that gets runtime for the queues on which `p` replaces another entity: its own, and
     /// those above it up to `last`. A task picked on a throttled queue is to leave it. Queues above, on which the same group goes
-    /// on, are not checked: a task picked in that group may run for as long as the group does.
+    /// on, are not checked: a task picked in that group may run for as long as the group does. In v6.18 the pick checks all.
     pub(crate) fn account_next(&mut self, p: TaskId, last: CfsRqId) {
-        if self.kernel.bandwidth.throttle == Throttle::Queue {
-            return;
-        }
+        let checks = match self.kernel.bandwidth.throttle {
+            Throttle::Queue => return,
+            // The pick has checked them.
+            Throttle::TaskOncePicked if self.kernel.entity.pick == Pick::Eevdf => return,
+            Throttle::TaskOncePicked => true,
+            Throttle::Task => false,
+        };
         let (mut level, mut throttled) = (Some(self.task[p].se), false);
         while let Some(se) = level {
             let cfs = self.se[se].cfs_rq;
-            throttled |= self.account_cfs_rq_runtime(cfs, 0);
+            throttled |= if checks { self.check_cfs_rq_runtime(cfs) } else { self.account_cfs_rq_runtime(cfs, 0) };
             level = self.se[se].parent.filter(|_| cfs != last);
         }
         if throttled {
@@ -171,10 +175,11 @@ impl<A: Arch> Sched<A> {
 
     // Queues.
 
-    /// `throttle_cfs_rq()` since v6.18. The running task leaves at the next opportunity; all others as they are picked.
+    /// `throttle_cfs_rq()` since v6.18. The running task leaves at the next opportunity (v7.2); all others as they are picked.
     pub(super) fn throttle_cfs_rq_task(&mut self, cfs: CfsRqId) -> bool {
         let (tg, cpu) = (self.cfs_rq[cfs].tg, self.cfs_rq[cfs].rq);
-        let runs = self.cfs_rq[cfs].curr.is_some_and(|curr| self.se[curr].on_rq);
+        let at_once = self.kernel.bandwidth.throttle == Throttle::Task;
+        let runs = at_once && self.cfs_rq[cfs].curr.is_some_and(|curr| self.se[curr].on_rq);
         let target_runtime = if runs { self.sched_cfs_bandwidth_slice() } else { 1 };
         if self.assign_or_list(tg, cfs, target_runtime) {
             return false;
@@ -223,7 +228,7 @@ impl<A: Arch> Sched<A> {
     /// The end of `dequeue_entity()`, if it left the queue empty: a throttled queue's clock stops now.
     #[inline]
     pub(crate) fn fell_empty(&mut self, cfs: CfsRqId) {
-        if unlikely(self.throttled_hierarchy(cfs)) && self.kernel.bandwidth.throttle == Throttle::Task {
+        if unlikely(self.throttled_hierarchy(cfs)) && self.kernel.bandwidth.throttle.by_task() {
             self.stop_clock_pelt(cfs);
         }
     }
@@ -234,15 +239,22 @@ impl<A: Arch> Sched<A> {
         self.restart_clock_pelt(cfs);
     }
 
-    /// `unthrottle_cfs_rq()` since v6.18, unless the running task has already used up what the queue got.
+    /// `unthrottle_cfs_rq()` since v6.18, unless running tasks have already used up what the queue got. Since v7.2 the callers have
+    /// updated the clock, and what runs is charged first.
     pub(super) fn unthrottle_cfs_rq_task(&mut self, cfs: CfsRqId) {
         let (tg, cpu) = (self.cfs_rq[cfs].tg, self.cfs_rq[cfs].rq);
-        self.update_curr(cfs);
+        let charges = self.kernel.bandwidth.throttle == Throttle::Task;
+        if charges {
+            self.update_curr(cfs);
+        }
         let queue = self.cfs_rq_runtime_mut(cfs);
         if queue.runtime_enabled && queue.runtime_remaining <= 0 {
             return;
         }
         queue.throttled = false;
+        if !charges {
+            self.update_rq_clock(cpu);
+        }
         self.leave_throttled_list(cfs, tg);
         self.walk_tg_tree_up(tg, cpu);
         if self.cfs_rq[cfs].load.weight == 0 {
@@ -264,10 +276,14 @@ impl<A: Arch> Sched<A> {
         self.tg_unthrottle_up_task(tg, cpu);
     }
 
-    /// `tg_unthrottle_up()` since v6.18. The tasks that left return, the last one first, unless that throttles the queue again.
+    /// `tg_unthrottle_up()` since v6.18. The tasks that left return, the last one first; since v7.2 what runs is charged first, and the
+    /// others stay once that has throttled the queue again.
     fn tg_unthrottle_up_task(&mut self, tg: TgId, cpu: CpuId) {
         let cfs = self.tg[tg].cfs_rq[cpu.index()];
-        self.update_curr(cfs);
+        let charges = self.kernel.bandwidth.throttle == Throttle::Task;
+        if charges {
+            self.update_curr(cfs);
+        }
         self.cfs_rq[cfs].throttle_count -= 1;
         if self.cfs_rq[cfs].throttle_count != 0 {
             return;
@@ -281,7 +297,7 @@ impl<A: Arch> Sched<A> {
         }
         let mut waiting = std::mem::take(&mut self.bandwidth.limbo[cfs.index()]);
         let flags = QueueFlags { wakeup: self.kernel.entity.pick == Pick::Eevdf, ..QueueFlags::default() };
-        while self.cfs_rq[cfs].throttle_count == 0
+        while (!charges || self.cfs_rq[cfs].throttle_count == 0)
             && let Some(p) = waiting.pop_front()
         {
             self.task_cold[p].throttled = false;

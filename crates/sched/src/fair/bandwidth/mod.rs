@@ -214,7 +214,7 @@ impl<A: Arch> Sched<A> {
 
     // A queue's share of the runtime.
 
-    /// fair.c: account_cfs_rq_runtime(). Returns whether the queue is throttled now; until v6.17 false, because throttling
+    /// fair.c: account_cfs_rq_runtime(). Returns whether the queue is throttled now; until v6.18 false, because throttling
     /// follows later.
     #[inline]
     pub(crate) fn account_cfs_rq_runtime(&mut self, cfs: CfsRqId, delta_exec: u64) -> bool {
@@ -223,7 +223,7 @@ impl<A: Arch> Sched<A> {
             && self.__account_cfs_rq_runtime(cfs, delta_exec)
     }
 
-    /// fair.c: __account_cfs_rq_runtime(). A queue that can get no more runtime is throttled (v6.18), or asks its CPU to
+    /// fair.c: __account_cfs_rq_runtime(). A queue that can get no more runtime is throttled (v7.2), or asks its CPU to
     /// reschedule, which throttles it.
     #[fentry]
     fn __account_cfs_rq_runtime(&mut self, cfs: CfsRqId, delta_exec: u64) -> bool {
@@ -236,10 +236,11 @@ impl<A: Arch> Sched<A> {
         if queue.runtime_remaining > 0 {
             return false;
         }
-        if self.kernel.bandwidth.throttle == Throttle::Task {
+        let rules = self.kernel.bandwidth;
+        if rules.throttle == Throttle::Task {
             return queue.throttled || self.throttle_cfs_rq(cfs);
         }
-        if queue.throttled && self.kernel.bandwidth.throttled_accounting == ThrottledAccounting::Nothing {
+        if queue.throttled && (rules.throttle.by_task() || rules.throttled_accounting == ThrottledAccounting::Nothing) {
             return false;
         }
         if !self.assign_cfs_rq_runtime(cfs) && self.cfs_rq[cfs].curr.is_some() {
@@ -352,7 +353,7 @@ impl<A: Arch> Sched<A> {
     pub(crate) fn check_enqueue_throttle(&mut self, cfs: CfsRqId) {
         if unlikely(self.cfs_bandwidth_used()) {
             self.check_enqueue_throttle_used(cfs);
-            if self.kernel.bandwidth.throttle == Throttle::Task {
+            if self.kernel.bandwidth.throttle.by_task() {
                 self.first_queued_task(cfs);
             }
         }
@@ -370,7 +371,7 @@ impl<A: Arch> Sched<A> {
         }
     }
 
-    /// fair.c: check_cfs_rq_runtime(), until v6.17. Throttles a queue that ran out of runtime. Returns whether it is throttled.
+    /// fair.c: check_cfs_rq_runtime(), until v6.18. Throttles a queue that ran out of runtime. Returns whether it is throttled.
     #[inline]
     pub(crate) fn check_cfs_rq_runtime(&mut self, cfs: CfsRqId) -> bool {
         if !self.cfs_bandwidth_used() || self.kernel.bandwidth.throttle == Throttle::Task {

@@ -42,14 +42,26 @@ behaviour! {
 behaviour! {
     /// Who leaves for it where a queue is throttled.
     ///
-    /// With the tasks: the averages go on while something is queued, unthrottling asks for runtime again, a quota that is written leaves each
-    /// queue a nanosecond, and balancing only spares CPUs where tasks would be throttled. What [`ThrottledLeaf`], [`ThrottledClock`],
+    /// With the tasks: the averages go on while something is queued, only a queue with runtime is unthrottled, a quota that is written leaves
+    /// each queue a nanosecond, and balancing only spares CPUs where tasks would be throttled. What [`ThrottledLeaf`], [`ThrottledClock`],
     /// [`ThrottledAccounting`], [`ThrottleAsks`] and [`ThrottleLevels`] answer is not asked then.
     pub enum Throttle = "bandwidth.throttle" {
         Queue = "queue", since "v3.2", commit "",
             "the queue, at the next reschedule, with all that is below it, whatever that is in the middle of";
-        Task = "task", since "v6.18", commit "",
-            "each of its tasks that runs, on its way to user mode: not within a system call, nor kernel threads at all";
+        TaskOncePicked = "task-once-picked", since "v6.18", commit "",
+            "each of its tasks, on its way to user mode, once it was picked when the queue had no runtime: not within a system call, nor kernel \
+             threads at all";
+        Task = "task", since "v7.2", commit "",
+            "the same, but the queue is throttled when its runtime ends, no longer at the next reschedule: what runs then leaves without another \
+             pick (after v6.18, by v7.2)";
+    }
+}
+
+impl Throttle {
+    /// Whether the queue stays, and tasks leave.
+    #[inline]
+    pub fn by_task(self) -> bool {
+        self != Throttle::Queue
     }
 }
 
@@ -57,7 +69,7 @@ behaviour! {
     /// Throttled queues of a CPU that goes on while the scheduling domains are built anew.
     pub enum UnthrottleOffline = "bandwidth.unthrottle_offline" {
         All = "all", since "v4.3", commit "", "are unthrottled, as those of one that goes offline";
-        Inactive = "inactive", since "v7.2", commit "", "stay throttled (after v6.12, by v7.2)";
+        Inactive = "inactive", since "v6.18", commit "", "stay throttled (after v6.12, by v6.18)";
     }
 }
 
@@ -235,9 +247,12 @@ impl BandwidthRules {
 
     pub const V6_12: BandwidthRules = BandwidthRules::V6_6;
 
-    pub const V7_2: BandwidthRules = BandwidthRules {
-        throttle: Throttle::Task,
+    /// As in 6.18.35.
+    pub const V6_18: BandwidthRules = BandwidthRules {
+        throttle: Throttle::TaskOncePicked,
         unthrottle_offline: UnthrottleOffline::Inactive,
         ..BandwidthRules::V6_12
     };
+
+    pub const V7_2: BandwidthRules = BandwidthRules { throttle: Throttle::Task, ..BandwidthRules::V6_18 };
 }

@@ -14,7 +14,7 @@ impl<A: Arch> Sched<A> {
     pub(crate) fn throttle_cfs_rq(&mut self, cfs: CfsRqId) -> bool {
         match self.kernel.bandwidth.throttle {
             Throttle::Queue => self.throttle_cfs_rq_queue(cfs),
-            Throttle::Task => self.throttle_cfs_rq_task(cfs),
+            Throttle::TaskOncePicked | Throttle::Task => self.throttle_cfs_rq_task(cfs),
         }
     }
 
@@ -23,7 +23,7 @@ impl<A: Arch> Sched<A> {
     pub(crate) fn unthrottle_cfs_rq(&mut self, cfs: CfsRqId) {
         match self.kernel.bandwidth.throttle {
             Throttle::Queue => self.unthrottle_cfs_rq_queue(cfs),
-            Throttle::Task => self.unthrottle_cfs_rq_task(cfs),
+            Throttle::TaskOncePicked | Throttle::Task => self.unthrottle_cfs_rq_task(cfs),
         }
     }
 
@@ -45,7 +45,7 @@ impl<A: Arch> Sched<A> {
         unlikely(self.cfs_bandwidth_used())
             && match self.kernel.bandwidth.throttle {
                 Throttle::Queue => self.throttled_hierarchy(self.se[self.task[p].se].cfs_rq),
-                Throttle::Task => self.task_is_throttled(p),
+                Throttle::TaskOncePicked | Throttle::Task => self.task_is_throttled(p),
             }
     }
 

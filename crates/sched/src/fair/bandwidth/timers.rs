@@ -221,11 +221,11 @@ impl<A: Arch> Sched<A> {
         }
     }
 
-    /// fair.c: distribute_cfs_runtime(), from v6.3. If tasks of a throttled queue run on (v6.18), their time is charged first;
+    /// fair.c: distribute_cfs_runtime(), from v6.3. Since v7.2 the time of tasks that run on in a throttled queue is charged first;
     /// and this CPU's queue waits on the list of all queues to be unthrottled here, which others may have joined.
     #[doc(alias = "distribute_cfs_runtime")]
     fn distribute_cfs_runtime_own_cpu(&mut self, tg: TgId) -> bool {
-        let by_task = self.kernel.bandwidth.throttle == Throttle::Task;
+        let charges = self.kernel.bandwidth.throttle == Throttle::Task;
         let (mut local, mut flushes) = (None, false);
         let mut throttled = false;
         let mut remaining = 1;
@@ -237,14 +237,14 @@ impl<A: Arch> Sched<A> {
             let cpu = self.cfs_rq[cfs].rq;
             self.rq_lock(cpu);
             if !self.cfs_rq_runtime(cfs).throttled_csd {
-                if by_task && self.cfs_rq[cfs].curr.is_some() {
+                if charges && self.cfs_rq[cfs].curr.is_some() {
                     self.update_rq_clock(cpu);
                     self.update_curr(cfs);
                 }
                 remaining = self.take_from_pool(tg, cfs);
                 if self.cfs_rq_runtime(cfs).runtime_remaining <= 0 {
                     throttled = true;
-                } else if cpu == self.this_cpu && by_task {
+                } else if cpu == self.this_cpu && charges {
                     flushes = self.queue_cfsb_csd(cfs);
                 } else if cpu == self.this_cpu {
                     local = Some(cfs);

@@ -59,7 +59,8 @@ impl<A: Arch> Sched<A> {
             (of_cpu + comes.map_or(0, of_task)).saturating_sub(goes.map_or(0, of_task))
         };
         let avg = &self.cfs_rq[self.rq[cpu].cfs].avg;
-        let of_tasks = self.kernel.wake.energy != EnergyAware::ByBoostedFrequency;
+        let of_tasks =
+            !matches!(self.kernel.wake.energy, EnergyAware::ByBoostedFrequency | EnergyAware::ByPerformanceAlone);
         let runs = if boost && !of_tasks { avg.util_avg.max(self.cpu_runnable(cpu)) } else { avg.util_avg };
         let mut util = with(runs, &|p| self.task_util(p));
         if boost && of_tasks {

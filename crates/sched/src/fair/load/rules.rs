@@ -43,7 +43,7 @@ behaviour! {
         OncePerMillisecond = "once-per-ms", since "v6.7", commit "1528c661c24b",
             "the same, but not within a millisecond of the last time";
         OncePerMillisecondOfQueue = "once-per-ms-of-queue", since "v7.2", commit "",
-            "the same, by the CPU's queue's clock instead of one that is read for it (after v6.12, by v7.2)";
+            "the same, by the CPU's queue's clock instead of one that is read for it (after v6.18, by v7.2)";
     }
 }
 
@@ -90,7 +90,7 @@ behaviour! {
     pub enum LostIdle = "load.lost_idle" {
         AfterFair = "after-fair", since "v5.4", commit "",
             "when the fair class had nothing left to run, not when a task of a higher class leaves an empty CPU";
-        Always = "always", since "v6.18", commit "17e3e88ed0b6", "always; also in late releases of v5.10.y, v6.1.y and v6.12.y";
+        Always = "always", since "v6.19", commit "17e3e88ed0b6", "always; also in late releases of v5.10.y, v6.1.y, v6.12.y and v6.18.y";
     }
 }
 
@@ -197,11 +197,13 @@ impl LoadRules {
         ..LoadRules::V6_6
     };
 
+    pub const V6_18: LoadRules = LoadRules { util_est: UtilEstimate::EwmaAnyCpu, ..LoadRules::V6_12 };
+
     pub const V7_2: LoadRules = LoadRules {
         util_est: UtilEstimate::EwmaInUpdate,
         tg_load_avg: TgLoadAvg::OncePerMillisecondOfQueue,
         sum_floor: SumFloor::Whole,
-        ..LoadRules::V6_12
+        ..LoadRules::V6_18
     };
 
     pub const V7_3: LoadRules = LoadRules { group_shares: GroupShares::Concurrent, ..LoadRules::V7_2 };

@@ -51,10 +51,10 @@ impl<A: Arch> Sched<A> {
         }
     }
 
-    /// fair.c: util_est_update(), for a task about to leave its queue: from v6.12 on.
+    /// fair.c: util_est_update(), for a task about to leave its queue: from v6.12 to v6.18.
     #[inline]
     pub(crate) fn util_est_update_before(&mut self, cpu: CpuId, p: TaskId, task_sleep: bool) {
-        if task_sleep && self.kernel.load.util_est == UtilEstimate::Ewma {
+        if task_sleep && matches!(self.kernel.load.util_est, UtilEstimate::Ewma | UtilEstimate::EwmaAnyCpu) {
             self.util_est_update(cpu, p);
         }
     }

@@ -45,7 +45,7 @@ behaviour! {
     /// What becomes of the count of local, remote and failed faults when the period is only doubled.
     pub enum LocalityReset = "numa.locality_reset" {
         Kept = "kept", since "v3.13", commit "", "it stays: a failed migration doubles every later period";
-        Cleared = "cleared", since "v6.12.y", commit "e81ee0630837", "it is cleared as always (6.12.117 and 7.3.4 have it, 7.2.13 does not)";
+        Cleared = "cleared", since "v6.12.y", commit "e81ee0630837", "it is cleared as always (6.12.117 and 7.3.4 have it, 6.18.35 and 7.2.13 do not)";
     }
 }
 
@@ -163,7 +163,7 @@ behaviour! {
     /// Whether load balancing may take a task as hot that is as near to its memory on one node as on the other.
     pub enum EqualLocality = "numa.equal_locality" {
         Cold = "cold", since "v3.13", commit "", "no: it counts as drawn there";
-        MayBeHot = "may-be-hot", since "v7.2", commit "", "yes, if it ran a moment ago: its memory says nothing (after v6.12, by v7.2)";
+        MayBeHot = "may-be-hot", since "v6.18", commit "", "yes, if it ran a moment ago: its memory says nothing (after v6.12, by v6.18)";
     }
 }
 
@@ -173,8 +173,8 @@ behaviour! {
         AnyTask = "any-task", since "v3.13", commit "", "any that runs and does not end";
         OtherGroups = "other-groups", since "v6.1", commit "",
             "the same, but none of its own group while the node has spare capacity (after v5.15, by v6.1)";
-        WithMemory = "with-memory", since "v7.2", commit "",
-            "of these those with memory of their own: in place of a kernel thread it moves alone (after v6.12, by v7.2)";
+        WithMemory = "with-memory", since "v6.18", commit "",
+            "of these those with memory of their own: in place of a kernel thread it moves alone (after v6.12, by v6.18)";
     }
 }
 
@@ -265,12 +265,15 @@ impl NumaRules {
     pub const V6_12: NumaRules =
         NumaRules { locality_reset: LocalityReset::Cleared, scan_areas: ScanAreas::Accessed, ..NumaRules::V6_6 };
 
-    pub const V7_2: NumaRules = NumaRules {
+    /// As in 6.18.35, which is older in `locality_reset` than 6.12.117.
+    pub const V6_18: NumaRules = NumaRules {
         locality_reset: LocalityReset::Kept,
         equal_locality: EqualLocality::MayBeHot,
         swap_partners: SwapPartners::WithMemory,
         ..NumaRules::V6_12
     };
+
+    pub const V7_2: NumaRules = NumaRules::V6_18;
 
     pub const V7_3: NumaRules = NumaRules { locality_reset: LocalityReset::Cleared, ..NumaRules::V7_2 };
 }

@@ -10,7 +10,7 @@ use crate::core::{Boot, TaskInit};
 use crate::sched::ROOT_TASK_GROUP;
 use crate::testing::Hand;
 use crate::topology::CpuIdleType;
-use crate::versions::{Kernel, V4_5_RC1, V4_15, V5_10, V6_1, V6_6, V6_12, V7_2, V7_3};
+use crate::versions::{Kernel, V4_5_RC1, V4_15, V5_10, V6_1, V6_6, V6_12, V6_18, V7_2, V7_3};
 
 /// Page tables in which every page is present; records what is unmapped.
 #[derive(Default)]
@@ -362,7 +362,7 @@ fn a_task_as_near_to_its_memory_on_both_nodes_may_be_hot() {
 
 #[test]
 fn nobody_changes_places_with_a_kernel_thread() {
-    for (kernel, swaps) in [(V6_12, true), (V7_2, false)] {
+    for (kernel, swaps) in [(V6_12, true), (V6_18, false), (V7_2, false)] {
         let (mut sched, p) = machine(kernel, TWO);
         let others = [2, 3].map(|cpu| thread(&mut sched, CpuId(cpu)));
         for other in others {
@@ -396,7 +396,7 @@ fn nobody_changes_places_with_a_kernel_thread() {
 
 #[test]
 fn a_failed_migration_slows_every_later_scan_but_not_in_late_v6_12_and_v7_3() {
-    for (kernel, failures) in [(V6_1, 3), (V6_12, 0), (V7_2, 3), (V7_3, 0)] {
+    for (kernel, failures) in [(V6_1, 3), (V6_12, 0), (V6_18, 3), (V7_2, 3), (V7_3, 0)] {
         let (mut sched, p) = machine(kernel, TWO);
         sched.numa_map(1, 200 * MB, 0);
         sched.add_mm_rss(1, (200 * MB) as i64);

@@ -262,7 +262,7 @@ fn a_group_is_told_once_a_millisecond_of_a_clock_or_of_the_queues() {
 
 #[test]
 fn what_an_empty_cpu_has_lost_is_noted_when_a_real_time_task_leaves_it_since_v6_18() {
-    for (kernel, noted) in [(V5_10, true), (V5_15, false), (V6_1, true), (V6_6, false), (V6_12, true)] {
+    for (kernel, noted) in [(V5_10, true), (V5_15, false), (V6_1, true), (V6_6, false), (V6_12, true), (V6_18, true)] {
         for fifo in [true, false] {
             let mut s = machine(kernel, 1);
             let p = s.runner(CPU0);

@@ -5,22 +5,19 @@ use crate::core::cfs_quota::Quota;
 use crate::core::cgroup::{GroupFile, Hierarchy, QuotaAbove};
 use crate::deadline::server::ServerCounted;
 use crate::errno::Errno;
-use crate::fair::bandwidth::{RUNTIME_INF, Throttle};
+use crate::fair::bandwidth::{BandwidthRules, RUNTIME_INF, Throttle};
 use crate::rt::bandwidth::RtBandwidth;
-use crate::versions::{V4_16, V6_1, V6_6, V6_12, V7_2};
+use crate::versions::{V4_16, V6_1, V6_6, V6_12, V6_18, V7_2};
 
-const ALL: [Kernel; 7] = [V4_5_RC1, V4_15, V5_15, V6_1, V6_6, V6_12, V7_2];
+const ALL: [Kernel; 8] = [V4_5_RC1, V4_15, V5_15, V6_1, V6_6, V6_12, V6_18, V7_2];
 
-/// All kernels, and each with the other way of throttling.
+/// All kernels, each with each way of throttling.
 fn mixed() -> Vec<Kernel> {
-    let other = |mut kernel: Kernel| {
-        kernel.bandwidth.throttle = match kernel.bandwidth.throttle {
-            Throttle::Queue => Throttle::Task,
-            Throttle::Task => Throttle::Queue,
-        };
-        kernel
+    let each = |kernel: Kernel| {
+        [Throttle::Queue, Throttle::TaskOncePicked, Throttle::Task]
+            .map(|throttle| Kernel { bandwidth: BandwidthRules { throttle, ..kernel.bandwidth }, ..kernel })
     };
-    ALL.into_iter().chain(ALL.map(other)).collect()
+    ALL.into_iter().flat_map(each).collect()
 }
 
 impl Sched<Hand> {
@@ -67,11 +64,7 @@ impl Sched<Hand> {
         for (cpu, rq) in self.rq.iter() {
             let root = &self.cfs_rq[rq.cfs];
             let stopper = u32::from(rq.stop_queued);
-            let server = match self.kernel.dl.server_counted {
-                ServerCounted::AsTask => self.dl[cpu].dl_nr_running,
-                ServerCounted::Apart => 0,
-            };
-            assert_eq!(rq.nr_running, root.h_nr_running + server + stopper, "{cpu:?}");
+            assert_eq!(rq.nr_running, root.h_nr_running + self.servers_counted(cpu) + stopper, "{cpu:?}");
         }
         for (cfs, queue) in self.cfs_rq.iter() {
             let mut below = 0;
@@ -80,6 +73,18 @@ impl Sched<Hand> {
             }
             assert_eq!(queue.h_nr_running, below, "{cfs:?}");
         }
+    }
+
+    fn servers_counted(&self, cpu: CpuId) -> u32 {
+        match self.kernel.dl.server_counted {
+            ServerCounted::AsTask => self.dl[cpu].dl_nr_running,
+            ServerCounted::Apart => 0,
+        }
+    }
+
+    /// The number of fair tasks that may run on CPU 0.
+    fn fair_running(&self) -> u32 {
+        self.rq[CPU0].nr_running - self.servers_counted(CPU0)
     }
 
     fn stat(&self, tg: TgId) -> (u32, u32, u64) {
@@ -109,7 +114,7 @@ fn a_hog_runs_its_quota_of_each_period() {
 #[test]
 fn while_it_is_throttled_nothing_of_it_is_runnable_and_others_run() {
     for kernel in mixed() {
-        let by_task = kernel.bandwidth.throttle == Throttle::Task;
+        let by_task = kernel.bandwidth.throttle.by_task();
         let mut s = machine(kernel, 1);
         let tg = s.limited(ROOT_TASK_GROUP, "a", 20);
         let p = s.task_in(tg, CPU0, 0);
@@ -125,10 +130,9 @@ fn while_it_is_throttled_nothing_of_it_is_runnable_and_others_run() {
         // A task that joins a throttled group waits with it, or until it is picked.
         let late = s.task_in(tg, CPU0, 0);
         let queued = if by_task { (2, 1) } else { (1, 2) };
-        let running = |s: &Sched<Hand>| s.rq[CPU0].nr_running - s.dl[CPU0].dl_nr_running;
-        assert_eq!((running(&s), s.cfs_rq[cfs].h_nr_running), queued, "{}", kernel.name);
+        assert_eq!((s.fair_running(), s.cfs_rq[cfs].h_nr_running), queued, "{}", kernel.name);
         s.run_ms(1, 15);
-        assert_eq!((s.se_of(late).sum_exec_runtime, running(&s)), (0, 1), "{}", kernel.name);
+        assert_eq!((s.se_of(late).sum_exec_runtime, s.fair_running()), (0, 1), "{}", kernel.name);
         let left: Vec<_> = s.throttled_limbo_list(cfs).collect();
         assert_eq!(left, if by_task { vec![late, p] } else { vec![] });
         s.run_ms(1, 100);
@@ -192,7 +196,7 @@ fn neither_kernel_threads_nor_who_exits_leave_a_throttled_queue() {
 
 #[test]
 fn who_wakes_on_a_throttled_queue_preempts_what_runs_there_in_the_kernel_since_v6_18() {
-    for (kernel, preempts) in [(V6_12, false), (V7_2, true)] {
+    for (kernel, preempts) in [(V6_12, false), (V6_18, true), (V7_2, true)] {
         let mut s = machine(kernel, 1);
         let tg = s.limited(ROOT_TASK_GROUP, "a", 20);
         let sleeper = s.task_in(tg, CPU0, 0);
@@ -230,6 +234,44 @@ fn a_quota_above_is_noticed_where_a_level_changes_hands() {
     s.run_ms(1, 20);
     assert_eq!(s.rq[CPU0].curr, Some(other));
     assert_eq!(s.throttled_limbo_list(queue).count(), 2);
+}
+
+#[test]
+fn a_queue_without_runtime_is_throttled_by_the_pick_that_passes_it_in_v6_18() {
+    for (kernel, at_once) in [(V6_18, false), (V7_2, true)] {
+        let mut s = machine(kernel, 1);
+        let tg = s.limited(ROOT_TASK_GROUP, "a", 20);
+        let p = s.task_in(tg, CPU0, 0);
+        s.reschedule(CPU0);
+        let cfs = s.tg[tg].cfs_rq[0];
+        s.cfs_rq_runtime_mut(cfs).runtime_remaining = MS as i64;
+        s.tg[tg].cfs_bandwidth.runtime = 0;
+        s.rq[CPU0].need_resched = false;
+        s.pass(2 * MS);
+        s.update_rq_clock(CPU0);
+        s.update_curr(cfs);
+        let asked = (s.cfs_rq_throttled(cfs), s.task_has_throttle_work(p), s.rq[CPU0].need_resched);
+        assert_eq!(asked, (at_once, at_once, !at_once), "{}", kernel.name);
+        // It goes on, for it may be in the middle of something; on its way to user mode it leaves.
+        assert_eq!(s.pick_task_fair(CPU0), Some(p));
+        assert!(s.cfs_rq_throttled(cfs) && s.task_has_throttle_work(p), "{}", kernel.name);
+        s.on_cpu(CPU0);
+        assert!(s.throttle_cfs_rq_work() && s.task_is_throttled(p));
+        s.assert_counts();
+    }
+}
+
+#[test]
+fn a_quota_above_is_noticed_at_every_pick_in_v6_18() {
+    let mut s = machine(V6_18, 1);
+    let above = s.limited(ROOT_TASK_GROUP, "a", 20);
+    let below = s.sched_create_group(above, "b", 1024);
+    let tasks = [s.task_in(below, CPU0, 0), s.task_in(below, CPU0, 0)];
+    s.reschedule(CPU0);
+    s.run_ms(1, 60);
+    let queue = s.tg[below].cfs_rq[0];
+    assert!(s.cfs_rq_throttled(s.tg[above].cfs_rq[0]) && s.rq[CPU0].curr.is_none());
+    assert!(tasks.iter().all(|&p| s.task_is_throttled(p)) && s.throttled_limbo_list(queue).count() == 2);
 }
 
 #[test]
@@ -290,8 +332,8 @@ fn balancing_takes_tasks_off_throttled_queues_since_v6_18() {
 }
 
 #[test]
-fn new_domains_leave_throttled_queues_alone_by_v7_2() {
-    for (kernel, stays) in [(V6_12, false), (V7_2, true)] {
+fn new_domains_leave_throttled_queues_alone_by_v6_18() {
+    for (kernel, stays) in [(V6_12, false), (V6_18, true), (V7_2, true)] {
         let mut s = machine(kernel, 2);
         let tg = s.limited(ROOT_TASK_GROUP, "a", 5);
         s.task_in(tg, CPU0, 0);
@@ -329,7 +371,7 @@ fn averages_stand_still_while_a_queue_is_throttled() {
         s.tg_set_cfs_bandwidth(tg, none).expect("no quota is fine");
         assert!(!s.cfs_bandwidth_used() && !s.throttled_hierarchy(cfs));
         assert!(s.cfs_rq_clock_pelt(cfs) - clock < MS, "{}", kernel.name);
-        assert_eq!(s.rq[CPU0].nr_running - s.dl[CPU0].dl_nr_running, 1);
+        assert_eq!(s.fair_running(), 1);
     }
 }
 
@@ -495,7 +537,7 @@ fn groups_with_quotas_come_and_go() {
         // A task leaves a throttled group, and runs at once.
         s.on_cpu(CPU0);
         s.sched_move_task(p, ROOT_TASK_GROUP);
-        assert_eq!(s.rq[CPU0].nr_running - s.dl[CPU0].dl_nr_running, 1);
+        assert_eq!(s.fair_running(), 1);
         assert_eq!(s.reschedule(CPU0), Some(p));
         s.sched_destroy_group(tg);
         assert!(!s.cfs_bandwidth_used());

@@ -5,7 +5,7 @@ use crate::fair::rules::EqualDeadlines;
 use crate::features::Feature;
 use units::Prng;
 
-const EEVDF: [Kernel; 4] = [V6_6, V6_12, V7_2, V7_3];
+const EEVDF: [Kernel; 5] = [V6_6, V6_12, V6_18, V7_2, V7_3];
 
 /// An entity as the reference sees it: numbers of any size, relative to some vruntime.
 #[derive(Clone, Copy, Debug)]

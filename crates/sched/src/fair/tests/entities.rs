@@ -315,7 +315,7 @@ fn a_better_nice_level_or_a_worse_one_of_the_running_task_reschedules() {
 
 #[test]
 fn a_lone_task_that_becomes_less_urgent_by_a_new_policy_reschedules_until_v5_5() {
-    for (kernel, reschedules) in [(V4_5_RC1, true), (V4_15, true), (V6_1, false), (V6_12, false)] {
+    for (kernel, reschedules) in [(V4_5_RC1, true), (V4_15, true), (V6_1, false), (V6_12, false), (V6_18, false)] {
         let mut s = machine(kernel, 1);
         let p = s.runner(CPU0);
         s.rq[CPU0].need_resched = false;

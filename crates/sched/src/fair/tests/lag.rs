@@ -169,7 +169,7 @@ fn check_sums(s: &Sched<Hand>, cfs: CfsRqId) {
 #[test]
 fn a_new_weight_takes_the_rest_of_the_slice_along() {
     // A task is reweighted while it is dequeued, with 300 us left of its slice: half as much at twice the weight.
-    for (value, left) in [("lag", 300 * US), ("lag-and-deadline", 150 * US)] {
+    for (value, left) in [("lag", 300 * US), ("placed-anew", 150 * US), ("lag-and-deadline", 150 * US)] {
         let (mut s, cfs, ses) = queue_of(with(V7_2, "entity.reweight", value), 2, |_| (0, 0, 300 * US));
         let flags = QueueFlags { save_restore: true, ..QueueFlags::default() };
         s.dequeue_group_entity(cfs, ses[1], flags);
@@ -201,6 +201,30 @@ fn what_runs_keeps_its_lag_its_slice_and_its_protection_with_a_new_weight() {
         if protected {
             assert_eq!(from_v(s.se[ses[0]].vprot), 200 * US);
         }
+    }
+}
+
+#[test]
+fn what_gets_another_weight_is_placed_anew_in_v6_18() {
+    // Two of nice 0, of which one runs, 200 us ahead of the other: it owes 100 us, and 50 at twice the weight. It joins itself, as it were:
+    // 3 shares, and 2 more, make 83.3 of these 50; and V is where it would be with the new weight at its old place, at 133.3.
+    for (kernel, vruntime, left, protected) in [(V6_18, 216_666, 350_000, 200_000), (V7_2, 150_000, 350_000, 200_000)] {
+        let (mut s, cfs, ses) = queue_of(kernel, 2, |i| (0, [200, 0][i] * US, [900, 800][i] * US));
+        s.set_next_entity(cfs, ses[0], true);
+        let start = s.se[ses[1]].vruntime;
+        s.se[ses[0]].vprot = start.wrapping_add_signed(600 * US);
+        s.features.set(Feature::PLACE_REL_DEADLINE, false);
+        let weight = s.se[ses[0]].load.weight * 2;
+        let relative = s.begin_reweight(cfs, ses[0]);
+        s.rescale_entity(ses[0], weight, Some(relative));
+        s.se[ses[0]].load = LoadWeight { weight, inv_weight: 0 };
+        s.end_reweight(cfs, ses[0], relative);
+        let entity = &s.se[ses[0]];
+        let from = |vruntime: u64, other: u64| vruntime.wrapping_sub(other) as i64;
+        assert_eq!(from(entity.vruntime, start), vruntime, "{}", kernel.name);
+        assert_eq!(from(entity.deadline, entity.vruntime), left, "{}", kernel.name);
+        assert_eq!(from(entity.vprot, entity.vruntime), protected, "{}", kernel.name);
+        assert!(!entity.rel_deadline);
     }
 }
 

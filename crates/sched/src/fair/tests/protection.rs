@@ -35,7 +35,9 @@ fn the_shortest_slice_of_those_who_wait_is_protected() {
         (false, 3_000, 200, 700),
         (false, 300, 200, 300),
     ] {
-        assert_eq!(protection(V7_2, parity, own, other).2, reach, "{parity} {own} {other}");
+        for kernel in [V6_18, V7_2] {
+            assert_eq!(protection(kernel, parity, own, other).2, reach, "{} {parity} {own} {other}", kernel.name);
+        }
     }
 }
 

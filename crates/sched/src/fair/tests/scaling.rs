@@ -6,7 +6,7 @@ use crate::fair::rules::WrittenTunables;
 use crate::scheduler::Scheduler;
 use crate::testing::{machine as booted, take_offline};
 
-const ALL: [Kernel; 8] = [V4_5_RC1, V4_15, V4_16, V5_15, V6_1, V6_6, V6_12, V7_2];
+const ALL: [Kernel; 9] = [V4_5_RC1, V4_15, V4_16, V5_15, V6_1, V6_6, V6_12, V6_18, V7_2];
 
 /// How many times larger the tunables are than on one CPU.
 fn factor(s: &Sched<Hand>) -> u64 {

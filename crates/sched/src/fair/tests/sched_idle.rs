@@ -7,7 +7,7 @@ const IDLE: SchedAttr = SchedAttr { sched_policy: Policy::Idle, ..SchedAttr::NOR
 
 #[test]
 fn who_is_idle_from_its_birth_counts_as_one_who_becomes_it() {
-    for kernel in KERNELS.into_iter().chain([V6_6, V6_12]) {
+    for kernel in KERNELS.into_iter().chain([V6_6, V6_12, V6_18]) {
         let mut s = machine(kernel, 1);
         let group = s.sched_create_group(ROOT_TASK_GROUP, "group", 1024);
         let normal = s.runner(CPU0);
@@ -32,7 +32,7 @@ fn who_is_idle_from_its_birth_counts_as_one_who_becomes_it() {
 
 #[test]
 fn a_normal_task_preempts_one_that_is_idle_from_its_birth() {
-    for kernel in KERNELS.into_iter().chain([V6_6, V6_12]) {
+    for kernel in KERNELS.into_iter().chain([V6_6, V6_12, V6_18]) {
         let mut s = machine(kernel, 1);
         let sleeper = s.runner(CPU0);
         s.forked(ROOT_TASK_GROUP, CPU0, IDLE);

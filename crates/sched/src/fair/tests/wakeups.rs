@@ -53,7 +53,7 @@ fn preempts(kernel: Kernel, with: Meeting) -> bool {
 
 #[test]
 fn who_is_eligible_keeps_the_cpu_within_its_protection_only() {
-    for kernel in [V6_6, V6_12, V7_2] {
+    for kernel in [V6_6, V6_12, V6_18, V7_2] {
         // The running one is behind V if the woken one has a later vruntime.
         assert!(!preempts(kernel, Meeting { behind: 50, ..WOKEN }), "{}", kernel.name);
         // It is ahead of V: no protection helps.
@@ -65,10 +65,12 @@ fn who_is_eligible_keeps_the_cpu_within_its_protection_only() {
 fn a_new_task_preempts_later_kernels_only_by_a_shorter_slice() {
     let fork = Meeting { flags: WakeFlags::FORK, ..WOKEN };
     assert!(preempts(V6_6, fork) && preempts(V6_12, fork));
-    assert!(!preempts(V7_2, fork));
-    assert!(preempts(V7_2, Meeting { slice: 300, ..fork }));
+    for kernel in [V6_18, V7_2] {
+        assert!(!preempts(kernel, fork), "{}", kernel.name);
+        assert!(preempts(kernel, Meeting { slice: 300, ..fork }), "{}", kernel.name);
+    }
     // So is one whose dequeue was delayed.
-    for (kernel, expected) in [(V6_12, true), (V7_2, false)] {
+    for (kernel, expected) in [(V6_12, true), (V6_18, false), (V7_2, false)] {
         let (s, ..) = meet(kernel, WOKEN, |s| {
             let waits = s.cfs_rq[s.rq[CPU0].cfs].tasks_timeline.leftmost().expect("it waits");
             s.set_delayed(waits);
@@ -81,7 +83,7 @@ fn a_new_task_preempts_later_kernels_only_by_a_shorter_slice() {
 fn a_shorter_slice_breaks_protection_only_if_that_preempts() {
     // Both are eligible at the same vruntime, so the deadline decides.
     let short = Meeting { behind: 0, later: -1, slice: 300, ..WOKEN };
-    for kernel in [V6_12, V7_2] {
+    for kernel in [V6_12, V6_18, V7_2] {
         assert!(preempts(kernel, short), "{}", kernel.name);
         let (s, runs, _) = meet(kernel, Meeting { later: 1, ..short }, |_| ());
         assert!(!s.is_to_reschedule(CPU0), "{}", kernel.name);
@@ -89,7 +91,7 @@ fn a_shorter_slice_breaks_protection_only_if_that_preempts() {
     }
     // With a third task whose deadline is earlier still, the wakeup preempts nothing; in 6.12 the protection is gone
     // all the same.
-    for (kernel, protected) in [(V6_12, false), (V7_2, true)] {
+    for (kernel, protected) in [(V6_12, false), (V6_18, true), (V7_2, true)] {
         let (s, runs, _) = meet(kernel, short, |s| {
             let third = s.task(CPU0, 0);
             let (cfs, se) = (s.rq[CPU0].cfs, s.task[third].se);
@@ -117,7 +119,7 @@ fn who_does_not_preempt_shortens_the_others_protection_to_its_slice() {
 
 #[test]
 fn a_sleeper_that_would_be_picked_leaves() {
-    for (kernel, left) in [(V6_12, false), (V7_2, true)] {
+    for (kernel, left) in [(V6_12, false), (V6_18, true), (V7_2, true)] {
         let (s, ..) = meet(kernel, WOKEN, |s| {
             let sleeper = s.task(CPU0, 0);
             let (cfs, se) = (s.rq[CPU0].cfs, s.task[sleeper].se);
@@ -136,7 +138,8 @@ fn a_sleeper_that_would_be_picked_leaves() {
 
 #[test]
 fn the_next_buddy_is_the_one_with_the_earliest_deadline() {
-    for (kernel, earlier, taken) in [(V6_12, true, true), (V7_2, true, false), (V7_2, false, true)] {
+    let later = [V6_18, V7_2].map(|kernel| [(kernel, true, false), (kernel, false, true)]);
+    for (kernel, earlier, taken) in later.into_iter().flatten().chain([(V6_12, true, true)]) {
         let (s, _, woken) = meet(kernel, Meeting { behind: 50, later: 0, ..WOKEN }, |s| {
             s.features.set(Feature::NEXT_BUDDY, true);
             let old = s.task(CPU0, 0);
@@ -150,6 +153,24 @@ fn the_next_buddy_is_the_one_with_the_earliest_deadline() {
         });
         let next = s.cfs_rq[s.rq[CPU0].cfs].next;
         assert_eq!(next == Some(s.task[woken].se), taken, "{} {earlier}", kernel.name);
+    }
+}
+
+#[test]
+fn the_next_buddy_goes_before_a_shorter_slice_in_v6_18() {
+    for (kernel, preempts) in [(V6_12, true), (V6_18, false), (V7_2, true)] {
+        let (s, runs, _) = meet(kernel, Meeting { behind: 0, later: -1, slice: 300, ..WOKEN }, |s| {
+            let buddy = s.task(CPU0, 0);
+            let (cfs, se) = (s.rq[CPU0].cfs, s.task[buddy].se);
+            s.__dequeue_entity(cfs, se);
+            s.se[se].vruntime = s.avg_vruntime(cfs);
+            s.se[se].deadline = s.se[se].vruntime.wrapping_add(10 * MS);
+            s.__enqueue_entity(cfs, se);
+            s.set_next_buddy(se);
+            s.rq[CPU0].need_resched = false;
+        });
+        assert_eq!(s.is_to_reschedule(CPU0), preempts, "{}", kernel.name);
+        assert_eq!(s.protect_slice(s.task[runs].se), !preempts, "{}", kernel.name);
     }
 }
 
@@ -175,7 +196,7 @@ fn a_waker_that_is_about_to_sleep_goes_on_beside_its_buddy() {
 
 #[test]
 fn idle_policy_gives_way_at_once() {
-    for kernel in [V6_12, V7_2] {
+    for kernel in [V6_12, V6_18, V7_2] {
         let mut s = machine(kernel, 1);
         let runs = s.task(CPU0, 0);
         s.set_policy(runs, Policy::Idle);

@@ -117,7 +117,7 @@ behaviour! {
     /// What the search for an idle CPU does where the task may run on none of the cache's, and idle cores are known of.
     pub enum EmptyScan = "wake.empty_scan" {
         Forgets = "forgets", since "v4.9", commit "10e2f1acd010", "it finds none, and so there are said to be none";
-        Ends = "ends", since "v7.2", commit "", "it does not begin (after v6.12, by v7.2)";
+        Ends = "ends", since "v7.2", commit "", "it does not begin (after v6.18, by v7.2)";
     }
 }
 
@@ -140,7 +140,7 @@ behaviour! {
              previous CPU that does not fit is no choice (v5.10: b4c9c9f15649; clamps: v6.2, a2e7f03ed28f)";
         WholeCores = "whole-cores", since "v7.2", commit "",
             "the same, but a CPU beside a busy thread fits nobody: a whole idle core goes first, even one that is too small; no more \
-             CPUs are looked at than SIS_UTIL allows (after v6.12, by v7.2)";
+             CPUs are looked at than SIS_UTIL allows (after v6.18, by v7.2)";
     }
 }
 
@@ -150,7 +150,7 @@ behaviour! {
         Busy = "busy", since "v2.6.32", commit "", "no";
         AsIdle = "as-idle", since "v5.6", commit "17346452b25b", "yes (as a last resort from v5.4: 3c29e651e16d)";
         AsIdleForOthers = "as-idle-for-others", since "v7.2", commit "",
-            "yes, unless the task is SCHED_IDLE too (after v6.12, by v7.2)";
+            "yes, unless the task is SCHED_IDLE too (after v6.18, by v7.2)";
     }
 }
 
@@ -427,10 +427,16 @@ impl WakeRules {
         ..WakeRules::V6_6
     };
 
+    /// As in the long-term release 6.18.35, which is older in `idlest_stats` and `energy` than 6.12.117.
+    pub const V6_18: WakeRules =
+        WakeRules { energy: EnergyAware::ByPerformanceAlone, idlest_stats: IdlestStats::AllCpus, ..WakeRules::V6_12 };
+
     pub const V7_2: WakeRules = WakeRules {
         asym_idle: AsymIdle::WholeCores,
         empty_scan: EmptyScan::Ends,
         sched_idle_cpu: SchedIdleCpu::AsIdleForOthers,
-        ..WakeRules::V6_12
+        energy: EnergyAware::ByPerformance,
+        idlest_stats: IdlestStats::AllowedCpus,
+        ..WakeRules::V6_18
     };
 }

@@ -6,7 +6,7 @@ use crate::cpu_topology::CpuTopology;
 use crate::topology::*;
 use units::{CpuId, CpuMask, PerCpu};
 
-const ALL_RULES: [DomainRules; 9] = [
+const ALL_RULES: [DomainRules; 10] = [
     DomainRules::V4_5,
     DomainRules::V4_15,
     DomainRules::V4_16,
@@ -15,6 +15,7 @@ const ALL_RULES: [DomainRules; 9] = [
     DomainRules::V6_1,
     DomainRules::V6_6,
     DomainRules::V6_12,
+    DomainRules::V6_18,
     DomainRules::V7_2,
 ];
 
@@ -348,7 +349,7 @@ fn narrower_caches_share_nothing_and_what_a_removed_level_had_goes_to_the_one_be
 
 #[test]
 fn a_cache_is_one_across_partitions_from_v7_2_on() {
-    for (rules, one) in [(DomainRules::V6_12, false), (DomainRules::V7_2, true)] {
+    for (rules, one) in [(DomainRules::V6_12, false), (DomainRules::V6_18, false), (DomainRules::V7_2, true)] {
         // One LLC of six CPUs, of which two are isolated and the others form two partitions.
         let topology = CpuTopology::symmetric(1, 1, 1, 6, 1);
         let setup = DomainSetup::boot(&topology);
@@ -364,7 +365,7 @@ fn a_cache_is_one_across_partitions_from_v7_2_on() {
         assert_eq!(less.cpus_share_cache(CpuId(0), CpuId(3)), one);
         // The first interval is as long as the level, or the domain, is wide.
         let sd = both.sd[CpuId(0)].expect("a domain");
-        let weight = if one { 2 } else { 6 };
+        let weight = if rules.interval_weight == IntervalWeight::OfSpan { 2 } else { 6 };
         assert_eq!(
             (both[sd].min_interval, both[sd].balance_interval, both[sd].max_interval),
             (weight, weight, 2 * weight)
@@ -373,15 +374,13 @@ fn a_cache_is_one_across_partitions_from_v7_2_on() {
 }
 
 #[test]
-fn cores_of_one_thread_have_no_level_for_it_from_v7_2_on() {
+fn cores_of_one_thread_have_no_level_for_it_since_v6_18() {
     let level = |rules: &DomainRules, threads| {
         let domains = Machine::nested(1, 1, 2, 4, threads).build(rules);
         let mc = domains.for_each_domain(CpuId(2)).last().expect("MC");
         (domains[mc].name, domains[mc].level)
     };
-    assert_eq!(
-        (level(&DomainRules::V6_12, 1), level(&DomainRules::V7_2, 1)),
-        ((DomainName::Mc, 2), (DomainName::Mc, 1))
-    );
-    assert_eq!((level(&DomainRules::V6_12, 2).1, level(&DomainRules::V7_2, 2).1), (2, 2));
+    let kernels = [DomainRules::V6_12, DomainRules::V6_18, DomainRules::V7_2];
+    assert_eq!(kernels.map(|rules| level(&rules, 1)), [2, 1, 1].map(|number| (DomainName::Mc, number)));
+    assert_eq!(kernels.map(|rules| level(&rules, 2).1), [2; 3]);
 }

@@ -79,7 +79,7 @@ behaviour! {
         MisfitsFirst = "misfits-first", since "v6.1", commit "",
             "the same, but misfits move whatever energy says (after v5.15, by v6.6)";
         PullingCpu = "pulling-cpu", since "v7.2", commit "",
-            "the same, across types, and misfits move to CPUs of idle cores only (after v6.6, by v7.2; also in late releases of v6.1.y and \
+            "the same, across types, and misfits move to CPUs of idle cores only (after v6.18, by v7.2; also in late releases of v6.1.y and \
              v6.12.y)";
     }
 }
@@ -160,7 +160,7 @@ behaviour! {
     /// Which fair tasks balancing, wakeups on the slow path and NUMA balancing count on a CPU.
     pub enum CountedTasks = "balance.counted_tasks" {
         Queued = "queued", since "v2.6.38", commit "", "all that are queued: since v6.12 sleepers among them that owe service (DELAY_DEQUEUE)";
-        Runnable = "runnable", since "v7.2", commit "", "those that want to run (h_nr_runnable; after v6.12, by v7.2)";
+        Runnable = "runnable", since "v6.18", commit "", "those that want to run (h_nr_runnable; after v6.12, by v6.18)";
     }
 }
 
@@ -169,6 +169,6 @@ behaviour! {
     pub enum EnergyOverload = "balance.energy_overload" {
         ByUse = "by-use", since "v5.5", commit "", "yes, as any other, by its tasks and what they use";
         IfOverutilized = "if-overutilized", since "v7.2", commit "",
-            "only if tasks of one of its CPUs do not fit there; to placement it never is (after v6.12, by v7.2)";
+            "only if tasks of one of its CPUs do not fit there; to placement it never is (after v6.18, by v7.2)";
     }
 }

@@ -153,7 +153,7 @@ behaviour! {
     /// Whether tasks that sleep, and are still queued for what they owe (DELAY_DEQUEUE), are moved.
     pub enum DelayedTasks = "balance.delayed_tasks" {
         Moved = "moved", since "v6.12", commit "", "as any other";
-        WithLoad = "with-load", since "v7.2", commit "", "only to even out load, which they count for (after v6.12, by v7.2)";
+        WithLoad = "with-load", since "v6.18", commit "", "only to even out load, which they count for (after v6.12, by v6.18)";
     }
 }
 
@@ -161,7 +161,7 @@ behaviour! {
     /// Whether tasks that have had more than their share, and would have to compete where they come to, are moved.
     pub enum IneligibleTasks = "balance.ineligible_tasks" {
         Moved = "moved", since "v6.6", commit "", "as any other";
-        AfterFailure = "after-failure", since "v7.2", commit "",
-            "only once balancing has failed (nr_balance_failed), with the feature PLACE_LAG (after v6.12, by v7.2)";
+        AfterFailure = "after-failure", since "v6.18", commit "",
+            "only once balancing has failed (nr_balance_failed), with the feature PLACE_LAG (after v6.12, by v6.18)";
     }
 }

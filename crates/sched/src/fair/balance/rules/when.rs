@@ -143,7 +143,7 @@ behaviour! {
         Counted = "counted", since "v2.6.36", commit "",
             "by their number, which each of them changes, and each tick looks at";
         MaskWhenDue = "mask-when-due", since "v7.2", commit "",
-            "by their mask, and only when they are due to be balanced (after v6.12, by v7.2)";
+            "by their mask, and only when they are due to be balanced (after v6.18, by v7.2)";
     }
 }
 
@@ -174,7 +174,7 @@ behaviour! {
             "the same by a flag, which is tried to be set without a look at it first (sched_balance_running; after v6.1, by v6.12)";
         Search = "search", since "v7.2", commit "",
             "the search, newly idle ones too, of the CPU that is to do it; who comes second counts as balanced \
-             (sched_balance_running; after v6.12, by v7.2)";
+             (sched_balance_running; after v6.18, by v7.2; also in late releases of v6.18.y)";
     }
 }
 
@@ -182,7 +182,7 @@ behaviour! {
     /// Under which lock a CPU that looks for work before it idles ages its own load.
     pub enum NewidleAverages = "balance.newidle_averages" {
         Relocked = "relocked", since "v3.13", commit "", "it drops its queue's lock and takes it again, and looks at the clock again";
-        BeforeUnlock = "before-unlock", since "v7.2", commit "", "the one that it has, before it drops it (after v6.12, by v7.2)";
+        BeforeUnlock = "before-unlock", since "v7.2", commit "", "the one that it has, before it drops it (after v6.18, by v7.2)";
     }
 }
 
@@ -191,6 +191,6 @@ behaviour! {
     pub enum NewidleOdds = "balance.newidle_odds" {
         AsCounted = "as-counted", since "v6.19", commit "", "the rate, which may exceed all calls, says how often to search";
         Certain = "certain", since "v7.2", commit "",
-            "the rate ends at all calls, and then no dice are thrown; with NI_RATE seldom searches raise it (after v6.12, by v7.2)";
+            "the rate ends at all calls, and then no dice are thrown; with NI_RATE seldom searches raise it (after v6.18, by v7.2)";
     }
 }

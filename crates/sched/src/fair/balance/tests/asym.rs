@@ -64,7 +64,7 @@ fn a_misfit_task_hides_its_group_from_little_cpus_until_v7_2() {
 #[test]
 fn a_little_cpu_sees_busy_big_ones_in_v6_6() {
     // It would be no better for their tasks. A group that is fully busy is a step above one with capacity left.
-    for (kernel, seen) in [(V6_1, false), (V6_6, true), (V6_12, false)] {
+    for (kernel, seen) in [(V6_1, false), (V6_6, true), (V6_12, false), (V6_18, true), (V7_2, false)] {
         let mut sched = machine(kernel, with_little(CpuTopology::symmetric(1, 1, 1, 4, 1), &[0, 1]));
         sched.one_hog_on(CPU2);
         sched.cool_down();
@@ -83,7 +83,7 @@ fn a_little_cpu_sees_busy_big_ones_in_v6_6() {
 fn a_misfit_task_moves_beside_a_busy_thread_in_v6_6() {
     // Cores 0 and 1 are big; 3 is the other thread of core 0, and 2 is little.
     let topology = with_little(CpuTopology::symmetric(1, 1, 1, 3, 2), &[2, 5]);
-    for (kernel, seen) in [(V6_1, false), (V6_6, true), (V6_12, false)] {
+    for (kernel, seen) in [(V6_1, false), (V6_6, true), (V6_12, false), (V6_18, true), (V7_2, false)] {
         let mut sched = machine(kernel, topology.clone());
         sched.one_hog_on(CPU2);
         sched.cool_down();
@@ -201,6 +201,6 @@ fn a_task_alone_on_a_squeezed_cpu_makes_its_group_the_busiest_of_equal_ones_sinc
         let sds = sched.update_sd_lb_stats(&mut env);
         sds.busiest.map(|_| sds.busiest_stat.group_type)
     };
-    assert_eq!([V6_1, V6_6, V6_12].map(busiest), [Some(GroupType::MisfitTask); 3]);
+    assert_eq!([V6_1, V6_6, V6_12, V6_18].map(busiest), [Some(GroupType::MisfitTask); 4]);
     assert_ne!(busiest(V5_15), Some(GroupType::MisfitTask));
 }

@@ -17,7 +17,7 @@ use crate::sched::{Policy, ROOT_TASK_GROUP, TaskState, TgId};
 use crate::scheduler::Scheduler;
 use crate::sysctl::Sysctl;
 use crate::testing::Hand;
-use crate::versions::{Kernel, V4_5_RC1, V4_15, V4_16, V5_10, V5_15, V6_1, V6_6, V6_12, V7_2};
+use crate::versions::{Kernel, V4_5_RC1, V4_15, V4_16, V5_10, V5_15, V6_1, V6_6, V6_12, V6_18, V7_2};
 
 type Machine = Sched<Hand>;
 

@@ -197,7 +197,7 @@ fn a_long_queue_is_taken_in_portions() {
 
 #[test]
 fn v6_6_looks_at_pinned_tasks_until_one_could_move() {
-    for (kernel, moved) in [(V6_1, 0), (V6_6, 1), (V6_12, 0)] {
+    for (kernel, moved) in [(V6_1, 0), (V6_6, 1), (V6_12, 0), (V6_18, 0)] {
         let mut sched = flat(kernel, 2);
         for _ in 0..4 {
             sched.hog_for(CPU0, cpus(&[0]));

@@ -214,7 +214,7 @@ fn a_kicked_cpu_that_polls_balances_for_nobody_in_v5_15() {
 
 #[test]
 fn a_busy_tick_looks_for_idle_cpus_only_when_they_are_due() {
-    for kernel in [V6_12, V7_2] {
+    for kernel in [V6_12, V6_18, V7_2] {
         let mut sched = one_busy_cpu(kernel, CpuTopology::symmetric(1, 1, 1, 2, 1));
         sched.on_cpu(CPU0);
         (sched.nohz.has_blocked, sched.nohz.needs_update) = (false, false);
@@ -288,7 +288,7 @@ fn a_cpu_of_an_idle_core_is_kicked_rather_than_the_first_that_idles_since_v7_3()
 
 #[test]
 fn where_nobody_idles_without_ticks_nobody_is_kicked() {
-    for kernel in [V6_12, V7_2] {
+    for kernel in [V6_12, V6_18, V7_2] {
         let mut sched = flat(kernel, 2);
         sched.hogs(CPU0, 2);
         sched.run_something(CPU0);
@@ -308,7 +308,7 @@ fn the_domain_of_all_capacities_knows_how_far_to_search_for_an_idle_cpu() {
     for little in [2, 3].map(CpuId) {
         topology.capacity[little] = 400;
     }
-    for (kernel, counted) in [(V6_12, 99), (V7_2, 4)] {
+    for (kernel, counted) in [(V6_12, 99), (V6_18, 99), (V7_2, 4)] {
         let mut sched = machine(kernel, topology.clone());
         let package = sched.domains[sched.lowest_domain(CPU0)].parent.expect("two caches");
         assert_eq!(Some(package), sched.domains.sd_asym_cpucapacity[CPU0]);

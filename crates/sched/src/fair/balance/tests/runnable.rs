@@ -14,7 +14,7 @@ fn may_go(sched: &mut Machine, p: TaskId, migration_type: MigrationType) -> bool
 
 #[test]
 fn a_sleeper_that_is_still_queued_goes_with_load_only() {
-    for (kernel, alone) in [(V6_12, true), (V7_2, false)] {
+    for (kernel, alone) in [(V6_12, true), (V6_18, false), (V7_2, false)] {
         let mut sched = flat(kernel, 2);
         let p = sched.hogs(CPU0, 2)[1];
         sched.cool_down();
@@ -31,7 +31,7 @@ fn a_sleeper_that_is_still_queued_goes_with_load_only() {
 
 #[test]
 fn who_had_more_than_its_share_competes_elsewhere_only_after_a_failure() {
-    for (kernel, at_once) in [(V6_12, true), (V7_2, false)] {
+    for (kernel, at_once) in [(V6_12, true), (V6_18, false), (V7_2, false)] {
         let mut sched = flat(kernel, 2);
         let tasks = sched.hogs(CPU0, 2);
         let p = tasks[1];
@@ -53,7 +53,7 @@ fn who_had_more_than_its_share_competes_elsewhere_only_after_a_failure() {
 
 #[test]
 fn sleepers_that_are_still_queued_do_not_count() {
-    for (kernel, counted) in [(V6_12, 2), (V7_2, 1)] {
+    for (kernel, counted) in [(V6_12, 2), (V6_18, 1), (V7_2, 1)] {
         let mut sched = flat(kernel, 2);
         sched.hogs(CPU0, 2);
         sched.cool_down();

@@ -371,7 +371,7 @@ fn busy_cpus_balance_rarely_and_costs_decay() {
 #[test]
 fn between_nodes_one_cpu_searches_at_a_time_and_the_others_count_as_balanced() {
     // No CPU has a task to give: a search ends without a busiest group.
-    for (kernel, searches) in [(V6_12, 1), (V7_2, 0)] {
+    for (kernel, searches) in [(V6_12, 1), (V6_18, 0), (V7_2, 0)] {
         for idle in [CpuIdleType::Idle, CpuIdleType::NewlyIdle] {
             let mut sched = machine(kernel, CpuTopology::symmetric(2, 1, 1, 2, 1));
             let nodes = sched.domains[sched.lowest_domain(CPU0)].parent.expect("two sockets");
@@ -412,7 +412,7 @@ fn who_is_not_to_balance_does_not_take_the_lock_of_the_nodes() {
 
 #[test]
 fn load_is_aged_before_the_lock_is_dropped() {
-    for (kernel, locked) in [(V6_12, 2), (V7_2, 1)] {
+    for (kernel, locked) in [(V6_12, 2), (V6_18, 2), (V7_2, 1)] {
         let mut sched = two_hogs_beside_an_idle_cpu(kernel);
         sched.rq_lock(CPU1);
         sched.pass_ms(1);
@@ -456,7 +456,9 @@ fn searches_that_are_seldom_count_as_successful() {
     // 1 s >> 22 = 238; 4 s >> 22 = 953.
     assert_eq!((ratio(V7_2, 100, 1000, true), ratio(V7_2, 100, 1000, false)), (338, 100));
     assert_eq!((ratio(V7_2, 100, 4000, true), ratio(V7_2, 1500, 1, true)), (1024, 1024), "no more than all");
-    assert_eq!((ratio(V6_12, 100, 1000, false), ratio(V6_12, 1500, 1, false)), (100, 1500));
+    for kernel in [V6_12, V6_18] {
+        assert_eq!((ratio(kernel, 100, 1000, false), ratio(kernel, 1500, 1, false)), (100, 1500));
+    }
     assert!(V7_2.features.sched_feat(Feature::NI_RATE) && !V6_12.features.has(Feature::NI_RATE));
 }
 

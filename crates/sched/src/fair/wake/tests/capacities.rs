@@ -9,7 +9,7 @@ use crate::fair::fit::{Fits, Needs};
 use crate::scheduler::Scheduler;
 use crate::sysctl::Tunable;
 
-const KERNELS: [Kernel; 3] = [V6_1, V6_6, V6_12];
+const KERNELS: [Kernel; 4] = [V6_1, V6_6, V6_12, V6_18];
 
 /// Four little CPUs, 0 to 3, of capacity 400 and four big ones, all in one LLC. A made-up machine: at 500, 1000 and
 /// 2000 MHz a little one draws 50, 120 and 400 mW, at 1000, 2000 and 3000 MHz a big one 300, 800 and 2000 mW.
@@ -273,7 +273,7 @@ fn a_task_that_would_raise_its_neighbours_frequency_goes_elsewhere() {
 fn waiting_counts_since_v6_5() {
     // As before, but tasks of the little CPUs wait: 300 runnable. Then they already run at 2000 MHz, where a unit costs
     // 10000, while it costs 8797 on a big CPU.
-    for (kernel, expect) in [(V6_1, 0), (V6_6, 5), (V6_12, 5)] {
+    for (kernel, expect) in [(V6_1, 0), (V6_6, 5), (V6_12, 5), (V6_18, 5)] {
         let mut m = Machine::new(kernel, big_little());
         m.util(&[0, 1, 2, 3], 20);
         for on in 0..4 {
@@ -285,7 +285,7 @@ fn waiting_counts_since_v6_5() {
     // If the task itself waited, v6.6 does not see that: 80 on a little CPU are done at 500 MHz for 200 mW * 140 / 400 - 40 = 30, and 60 on
     // a big one cost 52.7. To v6.12 it needs more than 200 of a little CPU, 400 mW * 140 / 400 - 40 = 100, and more than 341 of a big one,
     // 1200 mW * 60 / 1024 = 70.
-    for (kernel, expect) in [(V6_1, 0), (V6_6, 0), (V6_12, 5)] {
+    for (kernel, expect) in [(V6_1, 0), (V6_6, 0), (V6_12, 5), (V6_18, 0), (V7_2, 5)] {
         let mut m = Machine::new(kernel, big_little());
         m.util(&[0, 1, 2, 3], 20);
         let p = m.sleeper_of(5, 60);

@@ -2,7 +2,7 @@
 
 use super::*;
 
-const KERNELS: [Kernel; 3] = [V6_1, V6_6, V6_12];
+const KERNELS: [Kernel; 4] = [V6_1, V6_6, V6_12, V6_18];
 
 impl Machine {
     /// Uses all of a CPU's capacity, with tasks of that load.
@@ -36,7 +36,7 @@ fn a_child_goes_where_most_cpus_idle() {
         assert_eq!(m.fork_from(0, &[]), 4, "{}", kernel.name);
     }
     // Not for a task that may use only one CPU here: none is idle here, two are there. To v6.6 all eight count: six are idle here.
-    for (kernel, chosen) in [(V6_1, 4), (V6_6, 1), (V6_12, 4)] {
+    for (kernel, chosen) in [(V6_1, 4), (V6_6, 1), (V6_12, 4), (V6_18, 1), (V7_2, 4)] {
         let mut m = two_sockets(kernel);
         m.allow_numa_imbalance(2);
         m.busy(&[0, 1, 6, 7]);

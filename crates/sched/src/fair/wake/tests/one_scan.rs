@@ -23,7 +23,7 @@ fn idle_core_is_known(m: &mut Machine, on: usize) {
 
 #[test]
 fn the_previous_cpus_sibling_goes_first_while_no_idle_core_is_known() {
-    for kernel in [V5_15, V6_1, V6_6, V6_12] {
+    for kernel in [V5_15, V6_1, V6_6, V6_12, V6_18] {
         let mut m = two_sockets(kernel);
         m.busy(&[0, 1]);
         let p = m.sleeper(1);
@@ -46,7 +46,7 @@ fn the_previous_cpus_sibling_goes_first_while_no_idle_core_is_known() {
 
 #[test]
 fn one_scan_finds_a_core_and_remembers_a_cpu_on_the_way() {
-    for kernel in [V5_15, V6_1, V6_6, V6_12] {
+    for kernel in [V5_15, V6_1, V6_6, V6_12, V6_18] {
         // Cores 0 to 3 of the first socket: 1 and 2 are half busy by their first threads, 3 is idle.
         let mut m = two_sockets(kernel);
         m.busy(&[0, 1, 2]);
@@ -68,7 +68,7 @@ fn one_scan_finds_a_core_and_remembers_a_cpu_on_the_way() {
 
 #[test]
 fn the_scan_begins_behind_the_target_and_wraps() {
-    for kernel in [V5_15, V6_1, V6_6, V6_12] {
+    for kernel in [V5_15, V6_1, V6_6, V6_12, V6_18] {
         for (busy, expect) in [(&[][..], 6), (&[6, 7], 0), (&[6, 7, 0, 1, 2, 3, 4], 5)] {
             let mut m = uma(kernel);
             m.run(5);
@@ -85,7 +85,7 @@ fn the_scan_begins_behind_the_target_and_wraps() {
 
 #[test]
 fn sis_util_looks_at_as_many_cpus_as_balancing_left() {
-    for kernel in [V5_15, V6_1, V6_6, V6_12] {
+    for kernel in [V5_15, V6_1, V6_6, V6_12, V6_18] {
         // CPUs 1 and 2 are busy: the third CPU looked at is idle.
         let chosen = |nr, util: bool| {
             let mut m = uma(kernel);
@@ -222,7 +222,7 @@ fn a_cpu_with_idle_policy_tasks_only_is_as_good_as_idle() {
     assert_eq!(chosen(V4_16, 0), 2);
     assert_eq!(chosen(with(V4_16, "wake.sched_idle_cpu", "as-idle"), 0), 1);
     // From v7.2 on, not for a task of the same policy: neither as its previous CPU nor as the result of a search.
-    for (kernel, prev, expect) in [(V6_12, 0, 1), (V6_12, 1, 1), (V7_2, 0, 2), (V7_2, 1, 2)] {
+    for (kernel, prev, expect) in [(V6_12, 0, 1), (V6_12, 1, 1), (V6_18, 0, 1), (V7_2, 0, 2), (V7_2, 1, 2)] {
         assert_eq!(chosen_for(kernel, Policy::Idle, prev), expect, "{}", kernel.name);
     }
 }
@@ -246,7 +246,7 @@ fn a_scan_for_cores_does_not_remember_a_cpu_that_serves_others_only() {
 
 #[test]
 fn who_may_run_nowhere_in_a_cache_says_nothing_about_its_cores_in_v7_2() {
-    for (kernel, known) in [(V6_12, false), (V7_2, true)] {
+    for (kernel, known) in [(V6_12, false), (V6_18, false), (V7_2, true)] {
         let mut m = two_sockets(kernel);
         m.busy(&[0, 4]);
         idle_core_is_known(&mut m, 0);
@@ -291,7 +291,7 @@ fn an_isolated_thread_may_serve_where_a_core_is_sought_until_v6_8() {
 #[test]
 fn v6_6_wakes_onto_an_isolated_sibling() {
     // CPU 9, the other thread of core 1, is in no domain. The next one that is idle behind CPU 0 is 2.
-    for (kernel, expect) in [(V6_1, 2), (V6_6, 9), (V6_12, 2)] {
+    for (kernel, expect) in [(V6_1, 2), (V6_6, 9), (V6_12, 2), (V6_18, 2)] {
         let topology = CpuTopology::symmetric(2, 1, 1, 4, 2);
         let boot = Boot { isolated: mask(&[9]), ..Boot::new(kernel, topology, 250) };
         let mut m = Machine(Sched::new(Hand::at(1_000_000_000), boot));
