@@ -482,6 +482,9 @@ mod tests {
         assert_eq!(Tracepoint::absent("pelt_se_tp", Formats::V4_5), Some(Absent::InThisKernel));
         assert_eq!(Tracepoint::absent("pelt_thermal_tp", Formats::V6_12), Some(Absent::InThisKernel));
         assert!(matches!(Tracepoint::absent("pelt_thermal_tp", Formats::V6_1), Some(Absent::Here(_))));
+        assert_eq!(Tracepoint::absent("sched_entry_tp", Formats::V6_12), Some(Absent::InThisKernel));
+        assert!(matches!(Tracepoint::absent("sched_entry_tp", Formats::V6_18), Some(Absent::Here(_))));
+        assert_eq!(Tracepoint::absent("sched_dl_update_tp", Formats::V6_18), Some(Absent::InThisKernel));
         assert_eq!(Tracepoint::absent("sched_switch", Formats::V4_5), None);
         assert_eq!(Tracepoint::absent("sched_load_cfs_rq", Formats::V6_1), None);
     }

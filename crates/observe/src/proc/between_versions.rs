@@ -1,4 +1,4 @@
-//! What the files of v7.3 say differently from those of v7.2, about the same machine.
+//! What the files of v6.18, v7.2 and v7.3 say differently from those of the version before, about the same machine.
 
 use super::{Formats, SchedDebug, TaskSched};
 use sched::arch::Arch;
@@ -73,4 +73,22 @@ fn tasks_have_a_weight_and_queues_the_load_above_them() {
     for (before, line) in gone.iter().zip(&new[1..]) {
         assert_eq!(before.len() + 11, line.len(), "{line}");
     }
+}
+
+#[test]
+fn queues_have_other_names_in_v6_18_and_sums_in_v7_2() {
+    let (sched, _) = machine();
+    let text = |formats| SchedDebug { sched: &sched, formats, release: "6", now: Ns::ZERO, khz: 0 }.to_string();
+    let names = |versions: [Formats; 2]| {
+        let name =
+            |line: &String| line.trim_start_matches([' ', '.']).split(' ').next().unwrap_or_default().to_string();
+        differences(versions.map(text)).map(|lines| lines.iter().map(name).collect::<Vec<_>>())
+    };
+    let [gone, new] = names([Formats::V6_12, Formats::V6_18]);
+    // The CPU's own `nr_running` is the same line.
+    assert_eq!(gone, ["h_nr_delayed", "idle_nr_running", "idle_h_nr_running"]);
+    assert_eq!(new, ["nr_queued", "h_nr_idle"]);
+    let [gone, new] = names([Formats::V6_18, Formats::V7_2]);
+    assert!(gone.is_empty(), "{gone:?}");
+    assert_eq!(new, ["sum_w_vruntime", "sum_weight", "sum_shift"]);
 }

@@ -41,9 +41,9 @@ pub enum Formats {
     V6_6,
     /// v6.12: sleepers whose dequeue is delayed; `/proc/schedstat` version 16.
     V6_12,
-    /// v6.18: `nr_queued`, `h_nr_idle`; `/proc/schedstat` version 17.
+    /// v6.18: `nr_queued` and `h_nr_idle` instead of what they were called before; `/proc/schedstat` version 17.
     V6_18,
-    /// v7.2: `sum_w_vruntime`, `sum_weight`, `sum_shift`.
+    /// v7.2: the sums behind the average of virtual times.
     V7_2,
     /// v7.3: `h_load`, and the weight of a task among all of its CPU; three counters that never counted are gone.
     V7_3,

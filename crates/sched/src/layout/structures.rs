@@ -107,6 +107,19 @@ impl Structures {
     /// of the other structures are those of v6.1.
     pub const V6_12: Structures = Structures { task_group: TaskGroupStructure::V6_12, ..Structures::V6_6 };
 
+    /// v6.18, from the types (DWARF) of 6.18.35 with the configuration of Debian's 6.18.15: with `SCHED_CLASS_EXT`, `UCLAMP_TASK` and
+    /// `PREEMPT_LAZY`, without `SCHED_CORE`. What is told apart here lies as in v6.12 but for `struct task_group`.
+    ///
+    /// Within `struct cfs_rq` (512 bytes): nr_queued 16, sum_w_vruntime 32, zero_vruntime 48, tasks_timeline 56, so that the tree's root is on the
+    /// line of the load, its leftmost entity (64) on that of curr 72; avg 128, removed 192, tg_load_avg_contrib 264, h_load 288. Within `struct
+    /// sched_entity` (256 bytes): deadline 40, min_slice 56, max_slice 64, on_rq 88, exec_start 96, vruntime 120, vlag 128, slice 136, parent 160,
+    /// cfs_rq 168, my_q 176, avg 192. Within `struct rq` (3904 bytes): nr_running 4, nohz_csd 64, nohz_flags 100, ttwu_pending 104, nr_switches 112,
+    /// uclamp 128, cfs 256, rt 768, dl 2440, scx 2544, fair_server 2816, curr 3088, next_balance 3120, clock 3144, clock_task 3200, rd 3264,
+    /// cpu_capacity 3280, active_balance 3312, cfs_tasks 3376, avg_rt 3392, avg_dl 3456, idle_stamp 3520, rq_sched_info 3688, rq_cpu_time 3736,
+    /// ttwu_count 3756. Within `struct task_struct`: __state 24, on_cpu 52, wakee_flips 72, recent_used_cpu 96, wake_cpu 100, on_rq 104, se 128, stats
+    /// 960.
+    pub const V6_18: Structures = Structures { task_group: TaskGroupStructure::V6_18, ..Structures::V6_12 };
+
     /// v7.2, from the types (BTF) of Debian's 7.2.13: with `SCHED_CLASS_EXT`, `UCLAMP_TASK` and `SCHED_CACHE`, without `SCHED_CORE`.
     ///
     /// What other CPUs only look at begins `struct rq`, apart from the lock: nr_running 0, ttwu_pending 12, cpu_capacity 16, curr 24, idle 32;
@@ -124,7 +137,7 @@ impl Structures {
         task: [0, 1, 2, 3, 4, 5, 12, 7, 8, 9, 10, 0, 6, 0, 13],
         // Curr, Capacity and Pending share NrRunning's line; Load the lock's.
         rq: [1, 1, 2, 3, 4, 5, 0, 7, 8, 9, 10, 11, 12, 13, 14, 0, 16, 17, 0, 0, 9],
-        ..Structures::V6_12
+        ..Structures::V6_18
     };
 
     /// v7.3, from the types (BTF) of Debian's 7.3.4, configured as its 7.2.13. What is told apart here lies as in v7.2 but for statistics and

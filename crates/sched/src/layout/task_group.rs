@@ -60,6 +60,11 @@ impl TaskGroupStructure {
     /// `idle` before `se`.
     pub const V6_12: TaskGroupStructure = TaskGroupStructure::beginning_with_se(216, 240, 240);
 
+    /// From the types of 6.18.35, configured as Debian's 6.18.15: `scx` of 40 bytes after `load_avg`, which moves `parent` to the next line, and
+    /// clamps of 24 after a runtime pool of 240.
+    pub const V6_18: TaskGroupStructure =
+        TaskGroupStructure { behind_load_avg: 48, tail: 264, ..TaskGroupStructure::V6_12 };
+
     /// From the types of Debian's 7.2.13: a single pointer to per-CPU memory (`cfs_rq`) that contains a queue and then its
     /// entity, so that readers of the entity use it, too; `scx` of 40 bytes after `load_avg`, clamps of 24 after a runtime
     /// pool of 272.
@@ -182,6 +187,14 @@ mod tests {
         let (before, after) = (of(TaskGroupStructure::V5_15), of(TaskGroupStructure::V6_1));
         assert_eq!((before.offsets, before.stride), ([200, 208, 216, 256, 296, 344], 576));
         assert_eq!((after.offsets, after.stride), (before.offsets, 640));
+    }
+
+    #[test]
+    fn v6_18_has_a_parent_a_line_further() {
+        let layout = TaskGroupLayout::new(TaskGroupStructure::V6_18, TgLoadAvgLine::OwnLine, TaskGroupCache::Aligned);
+        assert_eq!((layout.offsets, layout.stride), ([216, 224, 232, 256, 336, 384], 704));
+        let before = TaskGroupLayout::new(TaskGroupStructure::V6_12, TgLoadAvgLine::OwnLine, TaskGroupCache::Aligned);
+        assert_eq!((before.offsets, before.stride), ([216, 224, 232, 256, 296, 344], 640));
     }
 
     #[test]

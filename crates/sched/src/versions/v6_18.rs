@@ -16,6 +16,7 @@ use crate::fair::rules::EntityRules;
 use crate::fair::wake::WakeRules;
 use crate::features::{Feature, Features};
 use crate::isolation::IsolationRules;
+use crate::layout::Structures;
 use crate::sysctl;
 use crate::topology::DomainRules;
 
@@ -34,6 +35,7 @@ pub const V6_18: Kernel = Kernel {
     isolation: IsolationRules::V6_18,
     features: Features::new(FEATURES),
     feature_table: FEATURES,
+    structures: Structures::V6_18,
     tunables: sysctl::V6_18,
     ..V6_12
 };
