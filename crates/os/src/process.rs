@@ -143,6 +143,9 @@ impl Os {
     /// kernel/exit.c: do_exit() up to the end of exit_notify(): the running task becomes a zombie, and its parent is
     /// woken if it waits. `work`: the path to be charged, if it is not paid yet. Returns whether the task is preempted
     /// now; only the scheduler's do_exit() remains to be done.
+    ///
+    /// Differs: that a task which leaves its session's group makes its CPU choose again (`sched_move_task()`) preempts it here after
+    /// its parent is told, not before. v6.18 and later trace `sched_process_exit` before `mm_release()`, here all do after it.
     pub fn exit_notify<S: Scheduler>(&mut self, sched: &mut S, cpu: CpuId, task: TaskId, work: Option<Path>) -> bool {
         if let Some(work) = work {
             charge(sched, cpu, work);
@@ -150,6 +153,7 @@ impl Os {
         sched.exit_signals(cpu);
         self.futex_exit_release(sched, cpu, task);
         self.mm_release(sched, cpu, task);
+        sched.sched_autogroup_exit_task(cpu);
         sched.arch_mut().lock(cpu, self.processes.tasklist_lock);
         let process = self.processes.processes[task.index()].take().expect("a task exits once");
         if let Some(parent) = process.parent

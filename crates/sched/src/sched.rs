@@ -203,9 +203,9 @@ pub struct SchedEntity {
     pub deadline: u64,
     /// Lag: how far the queue's virtual time was ahead when the entity left it, or when its dequeue was delayed, in ns (v6.6).
     /// While the entity runs, this is the deadline with which it was picked, where that deadline protects it
-    /// ([`SliceProtection::Deadline`](crate::fair::rules::SliceProtection)).
+    /// ([`SliceProtection::Deadline`](crate::fair::rules::SliceProtection)); in v6.18, what `vprot` is in others.
     pub vlag: i64,
-    /// The vruntime up to which the entity is protected from preemption while it runs (v6.17).
+    /// The vruntime up to which the entity is protected from preemption while it runs (v7.2).
     pub vprot: u64,
     /// A task's weight among all tasks of its CPU, where they compete on the root queue (v7.3).
     pub h_load: LoadWeight,

@@ -63,6 +63,8 @@ pub trait Scheduler:
     fn sched_yield(&mut self, cpu: CpuId);
     /// The running task begins to exit: PF_EXITING, before it tells its parent.
     fn exit_signals(&mut self, cpu: CpuId);
+    /// The running task, which exits, leaves its session's group: its memory is released, its parent not told yet.
+    fn sched_autogroup_exit_task(&mut self, cpu: CpuId);
     /// The running task exits; the next `schedule` never returns to it.
     fn do_exit(&mut self, cpu: CpuId);
 
@@ -275,6 +277,15 @@ impl<A: Arch> Scheduler for Sched<A> {
     fn exit_signals(&mut self, cpu: CpuId) {
         let p = self.rq[cpu].curr.expect("only a task can exit");
         self.task[p].exiting = true;
+    }
+
+    fn sched_autogroup_exit_task(&mut self, cpu: CpuId) {
+        self.on_cpu(cpu);
+        let p = self.rq[cpu].curr.expect("only a task can exit");
+        if unlikely(self.arch.tracing()) {
+            self.trace(Event::SchedProcessExit { task: p });
+        }
+        self.sched_autogroup_exit_task(p);
     }
 
     fn do_exit(&mut self, cpu: CpuId) {

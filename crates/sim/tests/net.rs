@@ -10,7 +10,7 @@ use os::preempt::Preempt;
 use os::{Os, OsRules};
 use sched::core::{Boot, Sched};
 use sched::sched::TaskId;
-use sched::trace::{Event, Sink};
+use sched::trace::{Event, Ipi, Sink};
 use sched::versions::V4_15;
 use sim::engine::{End, LinuxSim, Sim};
 use sim::program::{Op, Outcome, Program, TaskSpec};
@@ -416,6 +416,37 @@ fn the_memory_of_datagrams_comes_back_when_a_batch_is_read() {
             sim.os.udp_drops(to)
         };
         assert_eq!([0, 2, 3].map(drops), dropped, "{udp_receive:?}");
+    }
+}
+
+/// Counts the interrupts by which other CPUs ask this one to call a function.
+#[derive(Clone, Default)]
+struct Calls(Rc<RefCell<u32>>);
+
+impl Sink for Calls {
+    fn event(&mut self, _at: Ns, cpu: CpuId, event: &Event) {
+        if cpu == CpuId(0) && *event == Event::IpiEntry(Ipi::CallFunctionSingle) {
+            *self.0.borrow_mut() += 1;
+        }
+    }
+
+    fn task(&mut self, _task: TaskId, _pid: u32, _comm: &str, _prio: i32) {}
+}
+
+#[test]
+fn datagrams_are_left_to_the_cpu_that_allocated_them_since_v6_18() {
+    for (net, reads, calls) in [(NetRules::V6_12, 100, 0), (NetRules::V6_18, 64, 0), (NetRules::V6_18, 65, 1)] {
+        let counted = Calls::default();
+        let mut sim = machine(net, Preempt::None, Some(Box::new(counted.clone())));
+        let (from, to) = sim.os.connect(Transport::Udp, Buffers::default());
+        let send = move |step, _| if step < 100 { Op::Send { socket: from, bytes: 100 } } else { Op::Exit };
+        sim.spawn(CpuId(0), task("sender", send));
+        sim.run(Ns::from_ms(1));
+        let before = *counted.0.borrow();
+        let reader = move |step, _| if step < reads { receive(to, 100) } else { Op::SleepFor(Ns::from_ms(100)) };
+        sim.spawn(CpuId(1), task("reader", reader));
+        sim.run(Ns::from_ms(2));
+        assert_eq!(*counted.0.borrow() - before, calls, "{reads}");
     }
 }
 

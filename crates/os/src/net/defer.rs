@@ -40,7 +40,7 @@ impl Net {
     /// skbuff.c: skb_attempt_defer_free(), for a segment that has been read as a whole.
     ///
     /// Differs: the segment's own lines, which its sender has to fetch again, are included in the price of freeing it.
-    /// In v7.2 a CPU has one list for the readers of each node, not one for all.
+    /// Since v6.18 a CPU has one list for the readers of each node, not one for all.
     pub(super) fn skb_attempt_defer_free<S: Scheduler>(&mut self, sched: &mut S, cpu: CpuId, alloc_cpu: CpuId) {
         let line = self.deferred.line(alloc_cpu).filter(|_| alloc_cpu != cpu && sched.is_online(alloc_cpu));
         let Some(line) = line else { return charge(sched, cpu, paths::KFREE_SKB) };

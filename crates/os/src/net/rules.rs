@@ -124,6 +124,8 @@ behaviour! {
         /// Half at first since v6.9.
         Measured = "measured", since "v6.11", commit "",
             "the same, half at first; the limit follows at once";
+        MeasuredOffer = "measured-offer", since "v6.18", commit "",
+            "the same, and what is offered now follows the limit (tcp_set_window_clamp(); after v6.12, by v6.18)";
     }
 }
 
@@ -147,7 +149,7 @@ behaviour! {
         Batched = "batched", since "v4.13", commit "2276f58ac589",
             "the same; its reader takes all there is to a queue of its own, and gives their memory back together: when that is empty, or a quarter of the buffer (6b229cf77d68)";
         Queues = "queues", since "v6.18", commit "",
-            "the same by way of a queue of the senders' own; dropped if it would overfill the buffer, unless that is empty (after v6.12, by v6.18)";
+            "the same by way of a queue of the senders' own; dropped if it would overfill the buffer, unless that is empty; what was read is freed where it was allocated (after v6.12, by v6.18)";
     }
 }
 
@@ -237,6 +239,7 @@ impl NetRules {
         rmem_max: RmemMax::ThirtyTwo,
         defer_free: DeferFree::Lockless,
         udp_receive: UdpReceive::Queues,
+        window_share: WindowShare::MeasuredOffer,
         ..NetRules::V6_12
     };
 }
@@ -410,7 +413,7 @@ impl WindowShare {
         match self {
             WindowShare::Half => None,
             WindowShare::QuarterFirst => Some((1200 << 8) / (PAGE + SKB + SKB_SHARED_INFO)),
-            WindowShare::Measured => Some(128),
+            WindowShare::Measured | WindowShare::MeasuredOffer => Some(128),
         }
     }
 }

@@ -171,7 +171,7 @@ impl Net {
     /// udp.c: udp_rcv(), udp_queue_rcv_skb(), __udp_enqueue_schedule_skb(): puts the datagram into the buffer, if there
     /// is room, and wakes the reader.
     ///
-    /// Differs: in v7.2 senders have one queue per node, from which the first sender moves everything to the reader's
+    /// Differs: since v6.18 senders have one queue per node, from which the first sender moves everything to the reader's
     /// queue; here there is one queue, and each sender is the first.
     pub(super) fn udp_rcv<S: Scheduler>(&mut self, sched: &mut S, cpu: CpuId, packet: UdpPacket) {
         within(sched, cpu, paths::UDP_RCV, |sched| {
@@ -263,6 +263,11 @@ impl Net {
         Net::fetch_skb(sched, cpu, packet.writer, bytes);
         charge(sched, cpu, paths::SKB_COPY_DATAGRAM);
         sched.arch_mut().copy(cpu, u64::from(bytes));
+        if self.rules.udp_receive == UdpReceive::Queues {
+            // skb_consume_udp().
+            self.skb_attempt_defer_free(sched, cpu, packet.writer);
+            return Step::Done(u64::from(bytes));
+        }
         charge(sched, cpu, paths::KFREE_SKB);
         if self.rules.udp_receive == UdpReceive::Locked {
             // skb_free_datagram_locked().

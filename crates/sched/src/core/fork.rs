@@ -179,10 +179,6 @@ impl<A: Arch> Sched<A> {
     #[fentry(do_exit)]
     pub(crate) fn exit_current(&mut self) {
         let p = self.rq[self.this_cpu].curr.expect("only a task can exit");
-        if unlikely(self.arch.tracing()) {
-            self.trace(Event::SchedProcessExit { task: p });
-        }
-        self.sched_autogroup_exit_task(p);
         if self.balance.cache.is_followed() {
             self.sched_cache_exit_mm(p);
         }

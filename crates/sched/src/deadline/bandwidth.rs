@@ -49,7 +49,7 @@ behaviour! {
         Lost = "lost", since "v3.14", commit "", "nothing: a new one believes that nothing is reserved";
         Counted = "counted", since "v5.4", commit "f9a25f776d78", "that of all deadline tasks is counted again, and lost to reclaiming tasks as well";
         WithServers = "with-servers", since "v6.18", commit "",
-            "that of all deadline tasks and of the fair servers of active CPUs, and reclaiming tasks have the rest (after v6.12, by v6.18)";
+            "that of all deadline tasks but schedutil's, and of the fair servers of active CPUs, and reclaiming tasks have the rest (after v6.12, by v6.18)";
     }
 }
 
@@ -399,13 +399,16 @@ impl<A: Arch> Sched<A> {
         if self.kernel.dl.rebuild == RootDomainBandwidth::Lost {
             return;
         }
-        if self.kernel.dl.rebuild == RootDomainBandwidth::WithServers {
+        let with_servers = self.kernel.dl.rebuild == RootDomainBandwidth::WithServers;
+        if with_servers {
             self.dl_count_servers();
         }
         let of_class = |task: &TaskStruct| task.alive && task.sched_class == SchedClass::Dl;
         let tasks: Vec<TaskId> = self.task.iter().filter(|(_, task)| of_class(task)).map(|(p, _)| p).collect();
         for p in tasks {
-            self.__dl_add(self.task[p].cpu, self.dl_se[p].dl_bw);
+            if !(with_servers && self.dl_entity_is_special(DlSe::Task(p))) {
+                self.__dl_add(self.task[p].cpu, self.dl_se[p].dl_bw);
+            }
         }
     }
 

@@ -220,6 +220,21 @@ fn fair_servers_are_counted_again_with_the_tasks_since_v6_18() {
 }
 
 #[test]
+fn threads_of_schedutil_are_counted_when_domains_are_rebuilt_until_v6_18() {
+    for (kernel, counted) in [(V6_12, 1), (V6_18, 0), (V7_2, 0)] {
+        let reserved = |thread: bool| {
+            let mut s = machine(kernel, 2);
+            if thread {
+                s.starts(CPU0, special());
+            }
+            s.sysctl_write(Tunable::sched_rt_period, s.sysctl.sched_rt_period).expect("it was so before");
+            s.reserved(CPU0)
+        };
+        assert_eq!(reserved(true), reserved(false) + counted * to_ratio_of(1, 10), "{}", kernel.name);
+    }
+}
+
+#[test]
 fn a_fair_server_that_waits_counts_as_a_task_until_v6_18() {
     for (kernel, counts) in [(V6_12, 1), (V6_18, 0), (V7_2, 0)] {
         let mut s = machine(kernel, 1);

@@ -117,8 +117,8 @@ impl<A: Arch> Sched<A> {
             return;
         }
         self.write_se(se);
-        let relative = queued.then(|| self.begin_reweight(root, se));
-        self.rescale_entity(se, weight, relative);
+        let mut relative = queued.then(|| self.begin_reweight(root, se));
+        self.rescale_entity(se, weight, relative.as_mut());
         self.se[se].h_load.update_load_set(weight);
         if let Some(relative) = relative {
             self.end_reweight(root, se, relative);

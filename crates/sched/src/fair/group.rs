@@ -226,8 +226,8 @@ impl<A: Arch> Sched<A> {
         if self.kernel.entity.reweight_lag == ReweightLag::FromAll || self.cfs_rq[cfs].curr == Some(se) {
             self.update_curr(cfs);
         }
-        let relative = self.begin_reweight(cfs, se);
-        self.rescale_entity(se, load.weight, Some(relative));
+        let mut relative = self.begin_reweight(cfs, se);
+        self.rescale_entity(se, load.weight, Some(&mut relative));
         self.account_entity_reweight(cfs, se, load.weight);
         let (cfs_rq, entity) = (&mut self.cfs_rq[cfs], &mut self.se[se]);
         reweight_averages(arithmetic, cfs_rq, entity, load, runnable, true);

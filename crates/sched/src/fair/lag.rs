@@ -13,11 +13,10 @@ use crate::features::Feature;
 use crate::sched::*;
 
 /// What of a queued entity is relative to V while its weight changes; with [`Reweight::PlacedAnew`], to its vruntime.
-#[derive(Clone, Copy)]
 pub(super) struct Relative {
     avruntime: u64,
-    /// Whether `vprot` is, because the running entity is protected.
-    vprot: bool,
+    /// `vprot`, if the running entity is protected.
+    vprot: Option<u64>,
     /// What `vlag` held, if that was not a lag.
     held: Option<i64>,
 }
@@ -129,7 +128,8 @@ impl<A: Arch> Sched<A> {
             false => self.entity_lag(cfs, se, avruntime),
         };
         let until_deadline = self.kernel.entity.slice_protection == SliceProtection::Deadline;
-        let vprot = curr && !until_deadline && self.protect_slice(se);
+        let protected = curr && !until_deadline && self.protect_slice(se);
+        let vprot = protected.then(|| self.vprot(se).wrapping_sub(avruntime));
         if !from_others && !curr {
             self.__dequeue_entity(cfs, se);
         }
@@ -137,35 +137,30 @@ impl<A: Arch> Sched<A> {
         let held = (curr && until_deadline).then_some(se.vlag);
         se.vlag = vlag;
         se.deadline = se.deadline.wrapping_sub(avruntime);
-        if vprot {
-            se.vprot = se.vprot.wrapping_sub(avruntime);
-        }
         Relative { avruntime, vprot, held }
     }
 
-    /// The same in v6.18: what is kept is relative to where the entity is.
+    /// The same in v6.18: what is kept is relative to where the entity is. Whether that is protected is asked once its lag is known.
     fn begin_reweight_to_place(&mut self, cfs: CfsRqId, se: SeId) -> Relative {
         let curr = self.competing_curr(cfs) == Some(se);
         let until_deadline = self.kernel.entity.slice_protection == SliceProtection::Deadline;
         let held = (curr && until_deadline).then_some(self.se[se].vlag);
-        let vprot = curr && !until_deadline && self.protect_slice(se);
         self.update_entity_lag(cfs, se);
+        let protected = curr && !until_deadline && self.protect_slice(se);
+        let vprot = protected.then(|| self.vprot(se).wrapping_sub(self.se[se].vruntime));
         if !curr {
             self.__dequeue_entity(cfs, se);
         }
         let se = &mut self.se[se];
         se.deadline = se.deadline.wrapping_sub(se.vruntime);
         se.rel_deadline = true;
-        if vprot {
-            se.vprot = se.vprot.wrapping_sub(se.vruntime);
-        }
         Relative { avruntime: se.vruntime, vprot, held }
     }
 
     /// fair.c: rescale_entity() (reweight_eevdf() in 6.12.y). Lag in real time stays the same, so in virtual time it grows as the
     /// weight shrinks; so does the rest of the slice. `relative` is set for a queued entity.
     #[doc(alias = "reweight_eevdf")]
-    pub(super) fn rescale_entity(&mut self, se: SeId, weight: u64, relative: Option<Relative>) {
+    pub(super) fn rescale_entity(&mut self, se: SeId, weight: u64, relative: Option<&mut Relative>) {
         let with_deadline = self.kernel.entity.reweight != Reweight::Lag;
         let old_weight = self.competing_weight(se) as i64;
         let se = &mut self.se[se];
@@ -174,8 +169,8 @@ impl<A: Arch> Sched<A> {
         if relative.is_some() || with_deadline && se.rel_deadline {
             se.deadline = rescale(se.deadline as i64) as u64;
         }
-        if relative.is_some_and(|relative| relative.vprot) {
-            se.vprot = rescale(se.vprot as i64) as u64;
+        if let Some(vprot) = relative.and_then(|relative| relative.vprot.as_mut()) {
+            *vprot = rescale(*vprot as i64) as u64;
         }
     }
 
@@ -192,12 +187,11 @@ impl<A: Arch> Sched<A> {
             entity.deadline = entity.deadline.wrapping_add(avruntime);
             entity.vruntime = avruntime.wrapping_add_signed(entity.vlag.wrapping_neg());
         }
-        let entity = &mut self.se[se];
-        if vprot {
-            entity.vprot = entity.vprot.wrapping_add(avruntime);
+        if let Some(vprot) = vprot {
+            self.set_vprot(se, avruntime.wrapping_add(vprot));
         }
         if let Some(held) = held {
-            entity.vlag = held;
+            self.se[se].vlag = held;
         }
         if self.competing_curr(cfs) != Some(se) {
             self.__enqueue_entity(cfs, se);

@@ -22,10 +22,25 @@ impl<A: Arch> Sched<A> {
                 let se = &mut self.se[se];
                 se.vlag = se.deadline as i64;
             }
-            SliceProtection::ShortestSlice | SliceProtection::UntilIneligible if first => {
-                self.set_protect_shortest_slice(cfs, se);
-            }
-            SliceProtection::ShortestSlice | SliceProtection::UntilIneligible => {}
+            _ if first => self.set_protect_shortest_slice(cfs, se),
+            _ => {}
+        }
+    }
+
+    /// sched_entity.vprot: where the protection of the running entity ends, unless it is [`SliceProtection::Deadline`]'s.
+    pub(super) fn vprot(&self, se: SeId) -> u64 {
+        let entity = &self.se[se];
+        match self.kernel.entity.slice_protection {
+            SliceProtection::ShortestSliceInLag => entity.vlag as u64,
+            _ => entity.vprot,
+        }
+    }
+
+    pub(super) fn set_vprot(&mut self, se: SeId, vprot: u64) {
+        let entity = &mut self.se[se];
+        match self.kernel.entity.slice_protection {
+            SliceProtection::ShortestSliceInLag => entity.vlag = vprot as i64,
+            _ => entity.vprot = vprot,
         }
     }
 
@@ -45,7 +60,7 @@ impl<A: Arch> Sched<A> {
             };
             vprot = min_vruntime(deadline, end);
         }
-        self.se[se].vprot = vprot;
+        self.set_vprot(se, vprot);
     }
 
     /// fair.c: update_protect_slice(). `se` runs on `cfs`, and an entity was queued that may ask for a shorter slice
@@ -60,8 +75,8 @@ impl<A: Arch> Sched<A> {
             from = min_vruntime(from, self.avg_vruntime(cfs));
         }
         let vslice = self.virtual_time(se, slice.into());
-        let se = &mut self.se[se];
-        se.vprot = min_vruntime(se.vprot, from.wrapping_add(vslice));
+        let vprot = min_vruntime(self.vprot(se), from.wrapping_add(vslice));
+        self.set_vprot(se, vprot);
     }
 
     /// fair.c: protect_slice(). Whether the running entity is still protected.
@@ -70,9 +85,7 @@ impl<A: Arch> Sched<A> {
         let entity = &self.se[se];
         match self.kernel.entity.slice_protection {
             SliceProtection::Deadline => entity.vlag == entity.deadline as i64,
-            SliceProtection::ShortestSlice | SliceProtection::UntilIneligible => {
-                entity_before(entity.vruntime, entity.vprot)
-            }
+            _ => entity_before(entity.vruntime, self.vprot(se)),
         }
     }
 
@@ -88,11 +101,12 @@ impl<A: Arch> Sched<A> {
         if !self.protect_slice(se) {
             return;
         }
-        let by_deadline = self.kernel.entity.slice_protection == SliceProtection::Deadline;
-        let se = &mut self.se[se];
-        match by_deadline {
-            true => se.vlag = se.deadline.wrapping_add(1) as i64,
-            false => se.vprot = se.vruntime,
+        match self.kernel.entity.slice_protection {
+            SliceProtection::Deadline => {
+                let se = &mut self.se[se];
+                se.vlag = se.deadline.wrapping_add(1) as i64;
+            }
+            _ => self.set_vprot(se, self.se[se].vruntime),
         }
     }
 
@@ -110,7 +124,7 @@ impl<A: Arch> Sched<A> {
     fn protection_ended(&self, cfs: CfsRqId, curr: SeId) -> bool {
         match self.kernel.entity.slice_protection {
             SliceProtection::Deadline => self.did_preempt_short(cfs, curr),
-            SliceProtection::ShortestSlice | SliceProtection::UntilIneligible => !self.protect_slice(curr),
+            _ => !self.protect_slice(curr),
         }
     }
 

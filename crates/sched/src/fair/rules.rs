@@ -263,9 +263,13 @@ behaviour! {
     pub enum SliceProtection = "entity.slice_protection" {
         Deadline = "deadline", since "v6.6", commit "",
             "to its deadline, with RUN_TO_PARITY; nothing happens at the end but the end of the slice";
-        /// As of v7.2. Who wakes with a slice that is shorter still shortens it (RUN_TO_PARITY).
-        ShortestSlice = "shortest-slice", since "v6.17", commit "",
-            "for the shortest slice on its queue, without RUN_TO_PARITY for the unscaled base slice; then it is rescheduled";
+        /// Who wakes with a slice that is shorter still shortens it (RUN_TO_PARITY). `vprot` and `vlag` are one field.
+        ShortestSliceInLag = "shortest-slice-in-lag", since "v6.17", commit "",
+            "for the shortest slice on its queue, without RUN_TO_PARITY for the unscaled base slice; then it is rescheduled. What it is owed is \
+             reckoned in the same place, so the protection is lost as a running group gets another weight, or a running task another nice level, \
+             policy, group or set of CPUs";
+        ShortestSlice = "shortest-slice", since "v7.2", commit "",
+            "the same, and kept whatever else changes (after v6.18, by v7.2)";
         /// A wakeup that does not preempt counts the shortest slice from the average vruntime, if the running one is ahead of it.
         UntilIneligible = "until-ineligible", since "v7.3", commit "",
             "the same, but where somebody asks for less, until it is owed nothing any more (with PREEMPT_SHORT)";
@@ -462,7 +466,7 @@ impl EntityRules {
     /// As in 6.18.35, which is newer in `yields`, `lag_limit` and `wakeup_preempt` than v6.18 itself.
     pub const V6_18: EntityRules = EntityRules {
         lag_limit: LagLimit::LongestSlice,
-        slice_protection: SliceProtection::ShortestSlice,
+        slice_protection: SliceProtection::ShortestSliceInLag,
         reweight: Reweight::PlacedAnew,
         wakeup_preempt: WakeupPreempt::ActionsAfterBuddy,
         ..EntityRules::V6_12
@@ -470,6 +474,7 @@ impl EntityRules {
 
     pub const V7_2: EntityRules = EntityRules {
         average_weights: AverageWeights::Kept,
+        slice_protection: SliceProtection::ShortestSlice,
         delayed_lag: DelayedLag::Kept,
         reweight: Reweight::LagAndDeadline,
         wakeup_preempt: WakeupPreempt::Actions,

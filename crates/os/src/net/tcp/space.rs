@@ -89,7 +89,7 @@ impl TcpSock {
     /// tcp_input.c: tcp_rcv_space_adjust(), after each copy to the reader: a buffer whose size nobody set grows with
     /// what the reader takes in a round trip.
     ///
-    /// Differs: v7.2 uses the time of the connection's last activity as the present; 6.12.y, too, does not count data
+    /// Differs: v6.18 and later use the time of the connection's last activity as the present; 6.12.y, too, does not count data
     /// that still wait.
     pub(super) fn tcp_rcv_space_adjust(&mut self, now: Ns, growth: RcvbufGrowth) {
         let rtt = self.rcv_rtt_est.rtt;
@@ -181,8 +181,14 @@ impl TcpSock {
             return;
         }
         let ratio = Some((((u64::from(packet.len)) << 8) / u64::from(packet.truesize)).max(1) as u32);
-        if std::mem::replace(&mut self.scaling_ratio, ratio) != ratio && self.window_share == WindowShare::Measured {
-            self.tcp_set_window_clamp(self.tcp_full_space() as u32);
+        let changed = std::mem::replace(&mut self.scaling_ratio, ratio) != ratio;
+        if changed && self.window_share != WindowShare::QuarterFirst {
+            let clamp = self.tcp_full_space() as u32;
+            if self.window_share == WindowShare::Measured {
+                self.window_clamp = clamp;
+            } else {
+                self.tcp_set_window_clamp(clamp);
+            }
             self.rcvq_space.space = self.rcvq_space.space.min(u64::from(self.window_clamp));
         }
     }
@@ -327,5 +333,15 @@ mod tests {
         assert_eq!(sock.tcp_full_space(), 100_000);
         sock.measure_scaling_ratio(&segment(3_000, 4_000));
         assert_eq!((sock.tcp_full_space(), sock.window_clamp), (150_000, 150_000));
+    }
+
+    #[test]
+    fn what_is_offered_follows_a_lower_limit_at_once_since_v6_18() {
+        for (rules, offered) in [(NetRules::V6_12, 90_000), (NetRules::V6_18, 50_000)] {
+            let mut sock = sock(&rules, Some(100_000));
+            sock.rcv_ssthresh = 90_000;
+            sock.measure_scaling_ratio(&segment(1_000, 4_000));
+            assert_eq!((sock.window_clamp, sock.rcv_ssthresh), (50_000, offered));
+        }
     }
 }

@@ -160,8 +160,8 @@ fn reweighted(kernel: Kernel) -> (i64, i64) {
     let base = s.cfs_rq[cfs].zero_vruntime;
     s.set_next_entity(cfs, ses[0], true);
     let weight = 2 * s.se[ses[1]].load.weight;
-    let relative = s.begin_reweight(cfs, ses[1]);
-    s.rescale_entity(ses[1], weight, Some(relative));
+    let mut relative = s.begin_reweight(cfs, ses[1]);
+    s.rescale_entity(ses[1], weight, Some(&mut relative));
     s.se[ses[1]].load = LoadWeight { weight, inv_weight: 0 };
     s.end_reweight(cfs, ses[1], relative);
     check_queue(&s, cfs);
@@ -185,8 +185,8 @@ fn lag_has_no_limit_while_the_weight_changes() {
         s.set_next_entity(cfs, ses[0], true);
         let weight = 2 * s.se[ses[0]].load.weight;
         let v = s.avg_vruntime(cfs);
-        let relative = s.begin_reweight(cfs, ses[0]);
-        s.rescale_entity(ses[0], weight, Some(relative));
+        let mut relative = s.begin_reweight(cfs, ses[0]);
+        s.rescale_entity(ses[0], weight, Some(&mut relative));
         s.se[ses[0]].load = LoadWeight { weight, inv_weight: 0 };
         s.end_reweight(cfs, ses[0], relative);
         assert_eq!(v.wrapping_sub(s.se[ses[0]].vruntime) / US, kept, "{}", kernel.name);
@@ -200,8 +200,8 @@ fn a_running_group_loses_its_protection_with_its_weight() {
         s.set_next_entity(cfs, ses[0], true);
         assert!(s.protect_slice(ses[0]));
         let weight = 2 * s.se[ses[0]].load.weight;
-        let relative = s.begin_reweight(cfs, ses[0]);
-        s.rescale_entity(ses[0], weight, Some(relative));
+        let mut relative = s.begin_reweight(cfs, ses[0]);
+        s.rescale_entity(ses[0], weight, Some(&mut relative));
         s.se[ses[0]].load = LoadWeight { weight, inv_weight: 0 };
         s.end_reweight(cfs, ses[0], relative);
         assert!(!s.protect_slice(ses[0]), "{}", kernel.name);

@@ -19,7 +19,7 @@ fn protection(kernel: Kernel, parity: bool, own: u64, other: u64) -> (Sched<Hand
         s.__enqueue_entity(cfs, se);
     }
     s.set_next_entity(cfs, ses[0], true);
-    let reach = s.se[ses[0]].vprot.wrapping_sub(s.se[ses[0]].vruntime) / US;
+    let reach = s.vprot(ses[0]).wrapping_sub(s.se[ses[0]].vruntime) / US;
     (s, ses[0], reach)
 }
 
@@ -50,6 +50,19 @@ fn what_is_put_back_keeps_what_it_had() {
     s.__enqueue_entity(cfs, se);
     s.set_next_entity(cfs, se, false);
     assert_eq!(s.se[se].vprot, 17);
+}
+
+/// As a running task is taken off its queue for another nice level and put back, or a running group gets another weight.
+#[test]
+fn protection_is_lost_where_lag_is_reckoned_in_v6_18() {
+    for (kernel, keeps) in [(V6_18, false), (V7_2, true)] {
+        let (mut s, se, _) = protection(kernel, true, 700, 700);
+        s.se[se].vruntime = s.se[se].vruntime.wrapping_add(10_000 * US);
+        s.set_vprot(se, s.se[se].vruntime.wrapping_add(300 * US));
+        assert!(s.protect_slice(se), "{}", kernel.name);
+        s.update_entity_lag(s.rq[CPU0].cfs, se);
+        assert_eq!(s.protect_slice(se), keeps, "{}", kernel.name);
+    }
 }
 
 #[test]
