@@ -191,13 +191,15 @@ pub(super) const V6_12: &[Row] = &[
     ("", "check_preempt_curr_dl", "wakeup_preempt_dl*"),
 ];
 
-/// Nothing new was seen.
-pub(super) const V6_18: &[Row] = &[];
-
-pub(super) const V7_2: &[Row] = &[
+pub(super) const V6_18: &[Row] = &[
     ("", "pipe_read", "anon_pipe_read*"),
     ("", "pipe_write", "anon_pipe_write*"),
+    ("", "alloc_page", "alloc_pages_noprof alloc_frozen_pages_noprof __alloc_frozen_pages_noprof*"),
+    ("", "__free_pages_ok", "free_frozen_pages*"),
     ("", "futex_wait", "__x64_sys_futex do_futex futex_wait* __futex_wait futex_do_wait"),
+];
+
+pub(super) const V7_2: &[Row] = &[
     ("task", "schedule", "__exit_to_user_mode_loop schedule __schedule*"),
     ("", "check_preempt_wakeup", "wakeup_preempt_fair*"),
     ("", "assign_cfs_rq_runtime", "__assign_cfs_rq_runtime*"),
