@@ -469,7 +469,7 @@ fn fields_of(event: &str, kernel: &str) -> Vec<&'static str> {
         "sched_process_exec" => vec!["filename", "pid", "old_pid"],
         "sched_process_exit" | "sched_process_free" | "sched_process_wait" => vec!["comm", "pid", "prio"],
         "sched_stat_wait" | "sched_stat_sleep" | "sched_stat_blocked" => vec!["comm", "pid", "delay"],
-        "sched_stat_runtime" if matches!(kernel, "v6.12" | "v7.2") => vec!["comm", "pid", "runtime"],
+        "sched_stat_runtime" if matches!(kernel, "v6.12" | "v6.18" | "v7.2") => vec!["comm", "pid", "runtime"],
         "sched_stat_runtime" => vec!["comm", "pid", "runtime", "vruntime"],
         "sched_wake_idle_without_ipi" => vec!["cpu"],
         "cpu_idle" | "cpu_frequency" => vec!["state", "cpu_id"],
@@ -485,9 +485,14 @@ fn fields_of(event: &str, kernel: &str) -> Vec<&'static str> {
 fn ftraces_text_has_each_kernels_columns_and_fields() {
     let place = folder("ftrace");
     fs::write(place.join("script.txt"), PAIR.replace("sleep 700ms", "exec; sleep 7ms")).unwrap();
-    for (kernel, columns, timer) in
-        [("v4.5-rc1", 4, "239"), ("v4.16", 4, "237"), ("v6.1", 5, "236"), ("v6.12", 5, "236"), ("v7.2", 5, "236")]
-    {
+    for (kernel, columns, timer) in [
+        ("v4.5-rc1", 4, "239"),
+        ("v4.16", 4, "237"),
+        ("v6.1", 5, "236"),
+        ("v6.12", 5, "236"),
+        ("v6.18", 5, "236"),
+        ("v7.2", 5, "236"),
+    ] {
         let machine =
             ["trace", "--machine", "pack:1 l3:1 core:2 pu:1", "--workload", "script:file=script.txt", "--quiet"];
         let arm = if kernel == "v4.5-rc1" { kernel.to_string() } else { format!("on={kernel},schedstats=enable") };

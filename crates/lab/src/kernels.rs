@@ -268,10 +268,12 @@ mod tests {
             "v6.18",
             &[
                 "domains.newidle_history",
+                "domains.interval_weight",
                 "entity.lag_limit",
                 "entity.wakeup_preempt",
                 "load.lost_idle",
                 "balance.serialized",
+                "tcp.rcvbuf_growth",
             ],
         ),
     ];
@@ -289,18 +291,6 @@ mod tests {
                 "wake.wake_cap",
                 "wake.previous_sibling",
                 "balance.detach_limit",
-                "autogroup.default",
-                "idle.governor",
-            ],
-        ),
-        (
-            "v6.18",
-            &[
-                "psi.accounting",
-                "wake.wake_cap",
-                "wake.previous_sibling",
-                "balance.detach_limit",
-                "numa.locality_reset",
                 "autogroup.default",
                 "idle.governor",
             ],

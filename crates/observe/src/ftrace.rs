@@ -206,8 +206,8 @@ impl<W: Write> Ftrace<W> {
                 let Who { pid, comm, .. } = self.who(*task);
                 format!("sched_process_exec: filename={comm} pid={pid} old_pid={pid}")
             }
-            // Differs: v6.18 and later show at the end (`group_dead`) whether it was the last thread of its process, which is not
-            // known here.
+            // Differs: v6.18 and later show at the end (`group_dead`) whether it was the last thread of its process, which
+            // is not known here.
             Event::SchedProcessExit { task } => {
                 let Who { pid, comm, prio } = self.who(*task);
                 format!("sched_process_exit: comm={comm} pid={pid} prio={prio}")

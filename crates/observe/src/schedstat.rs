@@ -176,7 +176,10 @@ mod tests {
         assert!(text.starts_with("version 16\n"));
         assert_eq!(text.lines().nth(4), Some(format!("domain1 000f,ff000fff{busy_first}").as_str()));
         file.formats = Formats::V6_18;
+        let since_v6_15 = file.to_string();
+        file.formats = Formats::V7_2;
         let text = file.to_string();
+        assert_eq!(text, since_v6_15);
         let busy = "9 10 11 9 1 1 1 13 14 15 16";
         let idle = "1 2 3 4 0 0 0 5 6 7 8";
         let newly = "17 18 19 17 1 1 1 21 22 23 24";

@@ -10,7 +10,7 @@ use sched::core::{Boot, Sched};
 use sched::errno::Errno;
 use sched::sched::{Policy, TaskId};
 use sched::trace::{Event, Sink};
-use sched::versions::{Kernel, V4_5_RC1, V4_15, V4_16, V6_1, V6_6, V6_12, V7_2};
+use sched::versions::{Kernel, V4_5_RC1, V4_15, V4_16, V6_1, V6_6, V6_12, V6_18, V7_2};
 use sim::engine::{LinuxSim, Sim};
 use sim::program::{AddressSpace, Op, Outcome, Program, TaskSpec};
 use sim::timeline::Change;
@@ -166,7 +166,7 @@ fn timers_of_isolated_cpus_wait_on_housekeeping_ones() {
 /// On two nodes of four CPUs, two of each in nohz_full=. Nobody else is busy, so that any housekeeping CPU will do.
 #[test]
 fn timers_go_to_the_nearest_housekeeping_cpus_where_the_kernel_looks_for_them() {
-    for (kernel, expected) in [(V4_16, [0, 0, 0]), (V6_12, [4, 4, 4]), (V7_2, [4, 5, 4])] {
+    for (kernel, expected) in [(V4_16, [0, 0, 0]), (V6_12, [4, 4, 4]), (V6_18, [4, 5, 4]), (V7_2, [4, 5, 4])] {
         let topology = from_synthetic("numa:2 core:4 pu:1", "test", Numbering::LinuxX86).expect("a valid machine");
         let hardware = Hardware::<false>::new(topology.clone(), Prices::free(), kernel.layout(), IdleRules::V4_15, 1);
         let mut sched = Sched::new(hardware, Boot::new(kernel, topology.cpu_topology(), HZ as u32));
@@ -196,6 +196,7 @@ fn kernel_threads_stay_on_housekeeping_cpus_where_the_kernel_has_them_so() {
     let cpus = |kernel| cpus_beside(kernel, &[]);
     assert!(cpus(V4_16).len() > 1);
     assert_eq!(cpus(V6_1), [CPU0]);
+    assert_eq!(cpus(V6_18), [CPU0]);
     // From v7.2 on isolcpus= keeps them away, and nohz_full= does not.
     assert_eq!(
         (cpus(V7_2).len(), cpus_beside(V7_2, &[2, 3]), cpus_beside(V6_12, &[2, 3])),

@@ -3,7 +3,7 @@
 use crate::booted;
 use machine::prices::Prices;
 use os::OsRules;
-use os::pipe::{PAGE_SIZE, PIPE_DEF_BUFFERS, PipePolled, PipeRoom, PipeRules};
+use os::pipe::{PAGE_SIZE, PIPE_DEF_BUFFERS, PipePages, PipePolled, PipeRoom, PipeRules};
 use sim::engine::{End, LinuxSim};
 use sim::program::{Op, Steps, TaskSpec};
 use units::{CpuId, Cycles, Ns};
@@ -66,6 +66,27 @@ fn looks_for_room(room: PipeRoom) -> u64 {
 #[test]
 fn a_reader_wakes_writers_for_a_page_that_it_has_drained_since_v6_14() {
     assert_eq!([PipeRoom::WasFull, PipeRoom::Drained].map(looks_for_room), [4, 1]);
+}
+
+#[test]
+fn a_pipe_keeps_two_drained_pages_since_v6_18() {
+    // What a write of three pages takes after three others were read, where nothing has a price but a fresh page: 1 us.
+    let second_write = |pages: PipePages| {
+        let mut prices = Prices::free();
+        prices.paths[os::paths::PIPE_BUF_ALLOC.0 as usize] = Cycles(1_000);
+        let mut sim: LinuxSim<true> = booted("pack:1 core:1 pu:1", prices, OsRules { pages, ..OsRules::V6_1 });
+        let pipe = sim.os.create_pipe();
+        let write = || Op::Write { pipe, bytes: 3 * PAGE_SIZE };
+        let read = Op::Read { pipe, bytes: 3 * PAGE_SIZE };
+        let report = |series| Op::Report { series, value: 0 };
+        let all = [write(), read, report(0), write(), report(1)];
+        sim.spawn(CPU, TaskSpec::new("alone", Steps(all.into_iter())));
+        assert_eq!(sim.run(Ns::from_ms(100)), End::Finished);
+        sim.samples[1].at.0 - sim.samples[0].at.0
+    };
+    // v7.2 allocates all three in advance, v7.3 what the pipe lacks.
+    let all = [PipePages::One, PipePages::Two, PipePages::Ahead, PipePages::Pool];
+    assert_eq!(all.map(second_write), [2_000, 1_000, 3_000, 1_000]);
 }
 
 #[test]

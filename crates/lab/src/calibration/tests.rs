@@ -95,7 +95,7 @@ fn an_interrupted_fit_ends_in_the_middle_of_a_run() {
 #[test]
 fn a_calibrated_machine_takes_as_long_as_was_measured() {
     let calibration = calibrate(&observed()).unwrap();
-    assert_eq!(calibration.arm, "v6.12");
+    assert_eq!(calibration.arm, "v6.18");
     assert_eq!(calibration.notes, Vec::<String>::new());
     for check in &calibration.checks {
         let off = (check.simulated / check.measured - 1.0).abs();
@@ -240,9 +240,9 @@ fn what_cannot_be_met_is_said() {
 #[test]
 fn the_arm_is_what_is_known_of_the_kernel() {
     let mut host = observed().host;
-    assert_eq!(nearest_arm(&host), "v6.12");
+    assert_eq!(nearest_arm(&host), "v6.18");
     host.preempt = Some("none".to_string());
-    assert_eq!(nearest_arm(&host), "v6.12,preempt=none");
+    assert_eq!(nearest_arm(&host), "v6.18,preempt=none");
     // The preemption model of this kernel is built in.
     host.kernel = "4.16.3".to_string();
     assert_eq!(nearest_arm(&host), "v4.16");
@@ -270,7 +270,8 @@ fn the_governor_of_idle_states_stands_in_the_file() {
 #[test]
 fn the_nearest_kernel_is_not_newer() {
     for (release, kernel) in [
-        ("6.18.44-fc #1", "v6.12"),
+        ("6.18.44-fc #1", "v6.18"),
+        ("6.17.0", "v6.12"),
         ("6.1.0-13-amd64", "v6.1"),
         ("6.6.1", "v6.6"),
         ("6.5.1", "v6.1"),

@@ -459,7 +459,7 @@ impl EntityRules {
         ..EntityRules::V6_6
     };
 
-    /// As in 6.18.35, which is newer in `lag_limit` and `wakeup_preempt` than v6.18 itself.
+    /// As in 6.18.35, which is newer in `yields`, `lag_limit` and `wakeup_preempt` than v6.18 itself.
     pub const V6_18: EntityRules = EntityRules {
         lag_limit: LagLimit::LongestSlice,
         slice_protection: SliceProtection::ShortestSlice,

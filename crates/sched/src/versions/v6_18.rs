@@ -1,8 +1,8 @@
 //! v6.18 (November 2025), as the long-term release 6.18.35: lazy preemption, and quotas that throttle tasks on their way to user mode.
 //!
-//! 6.18.35 is newer than v6.18 itself: it has `NI_RANDOM`, wakeup preemption by actions, the lag limit by the longest slice, `RT_PUSH_IPI`
-//! as ever, and one search between nodes at a time. Some of what 6.12.117 has newer than v6.12 it lacks: see `wake.idlest_stats`,
-//! `wake.energy`, `balance.asym_compare` and `numa.locality_reset`.
+//! 6.18.35 is newer than v6.18 itself: it has `NI_RANDOM`, wakeup preemption by actions, lag limited by the longest slice, a yield that
+//! forfeits the rest of the slice, and one search between nodes at a time. Some of what 6.12.117 has newer than v6.12 it lacks: see
+//! `wake.idlest_stats`, `wake.energy`, `balance.asym_compare`, `numa.locality_reset` and `RT_PUSH_IPI`, which is on.
 
 use super::{CoreRules, Kernel, V6_12};
 use crate::core::{ReschedLazy, UtilClamp};

@@ -246,11 +246,11 @@ impl Case {
             ));
         }
         let preempt = match (self.kernel, pick(3)) {
-            ("v7.2", 0 | 1) => Preempt::Lazy,
+            ("v6.18", 0) | ("v7.2", 0 | 1) => Preempt::Lazy,
             (_, choice) => Preempt::ALL[choice],
         };
         // Before v6.6 nobody counts in time what a single task without a tick uses of a quota.
-        let counted = self.limits.is_empty() || self.kernel == "v6.12";
+        let counted = self.limits.is_empty() || matches!(self.kernel, "v6.12" | "v6.18");
         self.administration = Some(Administration { preempt, nohz_full: pick(2) == 0 && counted, changes });
         self
     }

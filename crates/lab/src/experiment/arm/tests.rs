@@ -39,12 +39,22 @@ fn preemption_is_a_choice_of_the_build_or_of_the_command_line() {
     assert_eq!(preempt("a=v4.16,CONFIG_PREEMPT=y"), Preempt::Full);
     assert_eq!((preempt("a=v7.2"), preempt("a=v7.2,preempt=full")), (Preempt::Lazy, Preempt::Full));
     assert_eq!(preempt("a=v7.2,CONFIG_PREEMPT_LAZY=y,preempt=full"), Preempt::Full);
+    // v6.18 has the old models and the new one.
+    let four = ["", ",preempt=none", ",CONFIG_PREEMPT_VOLUNTARY=y", ",CONFIG_PREEMPT_LAZY=y,preempt=full"];
+    let chosen = four.map(|choice| preempt(&format!("a=v6.18{choice}")));
+    assert_eq!(chosen, [Preempt::Lazy, Preempt::None, Preempt::Voluntary, Preempt::Full]);
     // The command line overrides the build's choice, in whatever order they are given.
     assert_eq!(preempt("a=v6.12,preempt=none,CONFIG_PREEMPT=y"), Preempt::None);
     // Where the scheduler is built for preemption, a CPU that is about to idle takes only one task, whatever model the
     // kernel is booted with.
     let detach = |text: &str| arm(text).unwrap().build.sched.balance.newidle_detach;
-    for text in ["a=v4.5-rc1,CONFIG_PREEMPT=y", "a=v6.1", "a=v6.12,preempt=none", "a=v7.2,CONFIG_PREEMPT_LAZY=y"] {
+    for text in [
+        "a=v4.5-rc1,CONFIG_PREEMPT=y",
+        "a=v6.1",
+        "a=v6.12,preempt=none",
+        "a=v6.18,preempt=none",
+        "a=v7.2,CONFIG_PREEMPT_LAZY=y",
+    ] {
         assert_eq!(detach(text), NewidleDetach::One, "{text}");
     }
     for text in ["a=v4.5-rc1", "a=v4.16,CONFIG_PREEMPT_VOLUNTARY=y", "a=v6.12,balance.newidle_detach=imbalance"] {
@@ -100,7 +110,7 @@ fn wrong_settings_are_named() {
         ),
         (
             "a=v4.16,base_slice_ns=5000000",
-            "found the tunable `base_slice_ns`, which v4.16 does not have; expected a kernel that has it (v6.6, v6.12, v7.2, v7.3)",
+            "found the tunable `base_slice_ns`, which v4.16 does not have; expected a kernel that has it (v6.6, v6.12, v6.18, v7.2, v7.3)",
         ),
         (
             "a=v6.1,kernel.sched_nr_migrate=5",

@@ -245,6 +245,7 @@ fn a_sample_that_was_busy_takes_no_deferred_steps_in_late_v6_12_and_v7_3() {
     // Two periods of idle time. Busy for 6 ms of 30 is a fifth, the threshold; 5.9 are less.
     assert_eq!([54_000, 54_100].map(|woken| after_sleep(FrequencyRules::V6_1, woken)), [1_600, 1_600]);
     assert_eq!([54_000, 54_100].map(|woken| after_sleep(FrequencyRules::V6_12, woken)), [2_001, 1_600]);
+    assert_eq!([54_000, 54_100].map(|woken| after_sleep(FrequencyRules::V6_18, woken)), [1_600, 1_600]);
     // By ticks: that many which found it idle, of 4 ms each; six of them are all but the fifth.
     let after_ticks = |rules: FrequencyRules, ticks: u32| {
         let mut late = governed(Governor::Conservative, rules, |policy| {
@@ -268,7 +269,7 @@ fn v7_2_measures_idle_time_where_no_tick_would_count_it() {
     // Six times 1 ms between two ticks, which see none of it: busy all the time.
     let between: fn(&mut Frequency) =
         |frequency| (0..6).for_each(|ms| idles(frequency, ms * 1_500, ms * 1_500 + 1_000, false));
-    assert_eq!((after(FrequencyRules::V6_12, between), after(FrequencyRules::V7_2, between)), (1_400, 2_001));
+    assert_eq!((after(FrequencyRules::V6_18, between), after(FrequencyRules::V7_2, between)), (1_400, 2_001));
     // A tick falls into each of two of these idles: 8 ms.
     let met: fn(&mut Frequency) = |frequency| {
         (0..6).for_each(|ms| idles(frequency, ms * 1_500, ms * 1_500 + 1_000, false));

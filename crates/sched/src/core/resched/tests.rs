@@ -56,6 +56,17 @@ impl Sched<Hand> {
 }
 
 #[test]
+fn the_timer_that_ends_a_slice_asks_lazily_in_v6_18() {
+    for (kernel, urgent) in [(V6_12, true), (V6_18, false), (V7_2, true)] {
+        let mut s = two_cpus(kernel, true, true);
+        let p = s.hog();
+        assert!(!s.need_resched_any(CPU1));
+        s.task_tick_fair(CPU1, p, true);
+        assert_eq!((s.rq[CPU1].need_resched, s.rq[CPU1].need_resched_lazy), (urgent, !urgent), "{}", kernel.name);
+    }
+}
+
+#[test]
 fn a_fair_task_asks_lazily_only_where_preemption_is_lazy_and_a_tick_makes_it_urgent() {
     let absent = Kernel { core: crate::versions::CoreRules { resched_lazy: ReschedLazy::Absent, ..V7_2.core }, ..V7_2 };
     for (kernel, model, lazy) in [

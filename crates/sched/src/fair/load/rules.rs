@@ -197,6 +197,7 @@ impl LoadRules {
         ..LoadRules::V6_6
     };
 
+    /// As in 6.18.35, which is newer in `lost_idle` than v6.18 itself.
     pub const V6_18: LoadRules = LoadRules { util_est: UtilEstimate::EwmaAnyCpu, ..LoadRules::V6_12 };
 
     pub const V7_2: LoadRules = LoadRules {

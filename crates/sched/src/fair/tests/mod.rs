@@ -2,6 +2,7 @@
 
 mod averages;
 mod bandwidth;
+mod by_task;
 mod eevdf;
 mod entities;
 mod first_eevdf;
