@@ -195,6 +195,8 @@ pub(super) const V6_12: &[Row] = &[
 pub(super) const V6_18: &[Row] = &[
     ("", "pipe_read", "anon_pipe_read*"),
     ("", "pipe_write", "anon_pipe_write*"),
+    ("", "alloc_page", "alloc_pages_noprof alloc_frozen_pages_noprof __alloc_frozen_pages_noprof*"),
+    ("", "__free_pages_ok", "free_frozen_pages*"),
     ("", "futex_wait", "__x64_sys_futex do_futex futex_wait* __futex_wait futex_do_wait"),
 ];
 
