@@ -402,7 +402,6 @@ mod tests {
             ("anon_pipe_write", "v6.12", Some("pipe_write")),
             ("pipe_read", "v6.18", Some("anon_pipe_read")),
             ("wakeup_preempt_fair", "v6.18", Some("check_preempt_wakeup_fair")),
-            ("alloc_page", "v6.18", Some("__alloc_frozen_pages_noprof")),
             ("check_preempt_wakeup_fair", "v7.2", Some("wakeup_preempt_fair")),
             ("wakeup_preempt_fair", "v6.1", Some("check_preempt_wakeup")),
             ("sched_balance_newidle", "v7.2", Some("sched_balance_newidle")),
