@@ -103,7 +103,7 @@ pub struct KernelSetup {
     pub behaviours: BTreeMap<String, String>,
     pub features: BTreeMap<String, bool>,
     pub sysctls: BTreeMap<String, u64>,
-    /// Its preemption model, if it differs from the kernel's own: `none`, `voluntary` or `full`.
+    /// Its preemption model, if it differs from the kernel's own: `none`, `voluntary`, `full` or `lazy`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub preempt: Option<String>,
     /// The governor of idle states, if the arm names one; otherwise it is the machine's, or the kernel's own.

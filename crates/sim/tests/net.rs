@@ -419,13 +419,13 @@ fn the_memory_of_datagrams_comes_back_when_a_batch_is_read() {
     }
 }
 
-/// Counts the interrupts by which other CPUs ask this one to call a function.
+/// Counts the interrupts by which one CPU asks another to call a function.
 #[derive(Clone, Default)]
 struct Calls(Rc<RefCell<u32>>);
 
 impl Sink for Calls {
-    fn event(&mut self, _at: Ns, cpu: CpuId, event: &Event) {
-        if cpu == CpuId(0) && *event == Event::IpiEntry(Ipi::CallFunctionSingle) {
+    fn event(&mut self, _at: Ns, _cpu: CpuId, event: &Event) {
+        if *event == Event::IpiEntry(Ipi::CallFunctionSingle) {
             *self.0.borrow_mut() += 1;
         }
     }
@@ -439,7 +439,12 @@ fn datagrams_are_left_to_the_cpu_that_allocated_them_since_v6_18() {
         let counted = Calls::default();
         let mut sim = machine(net, Preempt::None, Some(Box::new(counted.clone())));
         let (from, to) = sim.os.connect(Transport::Udp, Buffers::default());
-        let send = move |step, _| if step < 100 { Op::Send { socket: from, bytes: 100 } } else { Op::Exit };
+        // Afterwards it computes, so that its CPU has to be interrupted.
+        let send = move |step, _| match step {
+            0..100 => Op::Send { socket: from, bytes: 100 },
+            100 => Op::RunFor(Ns::from_ms(3)),
+            _ => Op::Exit,
+        };
         sim.spawn(CpuId(0), task("sender", send));
         sim.run(Ns::from_ms(1));
         let before = *counted.0.borrow();
