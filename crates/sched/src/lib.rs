@@ -19,6 +19,7 @@ pub mod cpufreq_schedutil;
 pub mod cpupri;
 pub mod deadline;
 pub mod errno;
+pub mod exit;
 pub mod fair;
 pub mod features;
 pub mod foresee;

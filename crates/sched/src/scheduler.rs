@@ -8,6 +8,7 @@ use crate::core::cgroup::GroupFile;
 use crate::core::{LazilyPreempted, Sched, TaskInit, ToldToGovernors};
 use crate::cpufreq_schedutil::thread::CpufreqThreads;
 use crate::errno::Answer;
+use crate::exit::Exits;
 use crate::fair::balance::NohzBalance;
 use crate::fair::cache::TaskCacheWork;
 use crate::fair::numa::{CpuPid, HintingFault};
@@ -31,6 +32,7 @@ pub trait Scheduler:
     + ToldToGovernors
     + Foresee
     + LeavesToOthers
+    + Exits
     + AsksStopper
     + TaskWork
     + TaskCacheWork
@@ -61,12 +63,6 @@ pub trait Scheduler:
     /// Chooses what runs next and switches to it; `None` is idle. `preempt`: a wakeup or a tick asked for it, not the running task.
     fn schedule(&mut self, cpu: CpuId, preempt: bool) -> Option<TaskId>;
     fn sched_yield(&mut self, cpu: CpuId);
-    /// The running task begins to exit: PF_EXITING, before it tells its parent.
-    fn exit_signals(&mut self, cpu: CpuId);
-    /// The running task, which exits, leaves its session's group: its memory is released, its parent not told yet.
-    fn sched_autogroup_exit_task(&mut self, cpu: CpuId);
-    /// The running task exits; the next `schedule` never returns to it.
-    fn do_exit(&mut self, cpu: CpuId);
 
     /// Between these two, interrupts and softirqs execute: what they wake is not woken by the running task.
     fn irq_enter(&mut self, cpu: CpuId);
@@ -272,25 +268,6 @@ impl<A: Arch> Scheduler for Sched<A> {
     fn sched_yield(&mut self, cpu: CpuId) {
         self.on_cpu(cpu);
         Sched::sched_yield(self);
-    }
-
-    fn exit_signals(&mut self, cpu: CpuId) {
-        let p = self.rq[cpu].curr.expect("only a task can exit");
-        self.task[p].exiting = true;
-    }
-
-    fn sched_autogroup_exit_task(&mut self, cpu: CpuId) {
-        self.on_cpu(cpu);
-        let p = self.rq[cpu].curr.expect("only a task can exit");
-        if unlikely(self.arch.tracing()) {
-            self.trace(Event::SchedProcessExit { task: p });
-        }
-        self.sched_autogroup_exit_task(p);
-    }
-
-    fn do_exit(&mut self, cpu: CpuId) {
-        self.on_cpu(cpu);
-        self.exit_current();
     }
 
     #[inline]

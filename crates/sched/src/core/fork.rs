@@ -175,16 +175,6 @@ impl<A: Arch> Sched<A> {
         self.pi_unlock(p);
     }
 
-    /// kernel/exit.c: do_exit(), the scheduler's part: the running task is dead from its next schedule on.
-    #[fentry(do_exit)]
-    pub(crate) fn exit_current(&mut self) {
-        let p = self.rq[self.this_cpu].curr.expect("only a task can exit");
-        if self.balance.cache.is_followed() {
-            self.sched_cache_exit_mm(p);
-        }
-        self.task[p].state = TaskState::Dead;
-    }
-
     /// Frees a dead task: core.c finish_task_switch() drops the last reference.
     ///
     /// Differs: `sched_process_free` fires at once, where the kernel waits for a grace period.

@@ -2,11 +2,7 @@
 //!
 //! Admission: the bandwidths `dl_runtime / dl_period` of a root domain's tasks may add up to `sched_rt_runtime_us / sched_rt_period_us` of each of
 //! its CPUs. Reclaiming (GRUB, SCHED_FLAG_RECLAIM): a task's budget falls more slowly while others leave their bandwidth unused; a sleeper's
-//! bandwidth counts as used until its 0-lag time
-//!
-//! ```text
-//! deadline - runtime dl_period / dl_runtime
-//! ```
+//! bandwidth counts as used until its 0-lag time, `deadline - runtime * dl_period / dl_runtime`.
 //!
 //! (Lipari and Baruah, Greedy reclamation of unused bandwidth in constant-bandwidth servers, 2000.)
 
@@ -396,17 +392,16 @@ impl<A: Arch> Sched<A> {
     /// deadline.c: dl_add_task_root_domain(), for all tasks (cpuset.c: rebuild_root_domains()).
     #[doc(alias = "dl_add_task_root_domain")]
     pub(crate) fn dl_rebuild_root_domains(&mut self) {
-        if self.kernel.dl.rebuild == RootDomainBandwidth::Lost {
-            return;
-        }
-        let with_servers = self.kernel.dl.rebuild == RootDomainBandwidth::WithServers;
-        if with_servers {
-            self.dl_count_servers();
+        let rule = self.kernel.dl.rebuild;
+        match rule {
+            RootDomainBandwidth::Lost => return,
+            RootDomainBandwidth::Counted => {}
+            RootDomainBandwidth::WithServers => self.dl_count_servers(),
         }
         let of_class = |task: &TaskStruct| task.alive && task.sched_class == SchedClass::Dl;
         let tasks: Vec<TaskId> = self.task.iter().filter(|(_, task)| of_class(task)).map(|(p, _)| p).collect();
         for p in tasks {
-            if !(with_servers && self.dl_entity_is_special(DlSe::Task(p))) {
+            if rule == RootDomainBandwidth::Counted || !self.dl_entity_is_special(DlSe::Task(p)) {
                 self.__dl_add(self.task[p].cpu, self.dl_se[p].dl_bw);
             }
         }
