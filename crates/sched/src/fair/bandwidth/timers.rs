@@ -11,7 +11,7 @@ use crate::core::cfs_quota::MAX_CFS_QUOTA_PERIOD;
 use crate::hrtimer::{SchedTimer, hrtimer_forward};
 use crate::sched::*;
 use fentry::fentry;
-use units::CpuId;
+use units::{CpuId, unlikely};
 
 /// fair.c: min_bandwidth_expiration. When the next period is closer than this, slack is no longer handed out, in ns.
 const MIN_BANDWIDTH_EXPIRATION: u64 = 2_000_000;
@@ -298,10 +298,11 @@ impl<A: Arch> Sched<A> {
         list.len() == 1
     }
 
-    /// fair.c: __cfsb_csd_unthrottle(). This CPU unthrottles the queues that other CPUs refilled.
+    /// fair.c: __cfsb_csd_unthrottle(). This CPU unthrottles the queues that other CPUs refilled. There may be some though no group has a
+    /// quota any more.
     #[inline]
     pub(crate) fn __cfsb_csd_unthrottle(&mut self, cpu: CpuId) {
-        if self.cfs_bandwidth_used() && !self.bandwidth.csd[cpu.index()].is_empty() {
+        if unlikely(!self.bandwidth.csd[cpu.index()].is_empty()) {
             self.cfsb_csd_unthrottle_pending(cpu);
         }
     }
@@ -365,10 +366,10 @@ impl<A: Arch> Sched<A> {
     pub(crate) fn destroy_cfs_bandwidth(&mut self, tg: TgId) {
         self.hrtimer_cancel(SchedTimer::CfsPeriod(tg));
         self.hrtimer_cancel(SchedTimer::CfsSlack(tg));
+        for cpu in (0..self.nr_cpus()).map(CpuId::new) {
+            self.__cfsb_csd_unthrottle(cpu);
+        }
         if self.tg[tg].cfs_bandwidth.quota != RUNTIME_INF {
-            for cpu in (0..self.nr_cpus()).map(CpuId::new) {
-                self.__cfsb_csd_unthrottle(cpu);
-            }
             self.cfs_bandwidth_usage_dec();
         }
     }

@@ -304,8 +304,9 @@ fn bursts_are_told_of_since_v5_16() {
     assert!(s.cgroup_write(tg, GroupFile::MaxBurst, "20000").is_err(), "v5.10 knows no bursts");
 }
 
-#[test]
-fn other_cpus_queues_wait_for_their_own_cpu_since_v6_3() {
+/// A group on two CPUs whose queues used up their runtime, at the moment when one CPU's timer has refilled the pool: the group, and this
+/// CPU and the other one, whose queue is still throttled.
+fn refilled() -> (Sched<Hand>, TgId, CpuId, CpuId) {
     // Without a fair server, whose timer would come first.
     let mut kernel = V6_12;
     kernel.rt.bandwidth = RtBandwidth::Queues;
@@ -325,10 +326,28 @@ fn other_cpus_queues_wait_for_their_own_cpu_since_v6_3() {
     s.on_cpu(timer);
     assert!(s.hrtimer_run());
     assert!(!s.cfs_rq_throttled(queues[timer.index()]) && s.cfs_rq_throttled(queues[other.index()]));
+    (s, tg, timer, other)
+}
+
+#[test]
+fn other_cpus_queues_wait_for_their_own_cpu_since_v6_3() {
+    let (mut s, tg, _, other) = refilled();
     s.on_cpu(other);
     s.scheduler_ipi();
-    assert!(!s.cfs_rq_throttled(queues[other.index()]));
+    assert!(!s.cfs_rq_throttled(s.tg[tg].cfs_rq[other.index()]));
     s.assert_counts();
+}
+
+/// A queue that stayed on its CPU's list would never be unthrottled there again.
+#[test]
+fn a_cpu_looks_after_its_queues_though_the_quota_was_lifted_meanwhile() {
+    let (mut s, tg, timer, other) = refilled();
+    s.on_cpu(timer);
+    let limits = s.quota(tg);
+    s.tg_set_cfs_bandwidth(tg, Quota { quota: RUNTIME_INF, ..limits }).expect("no quota is fine");
+    s.on_cpu(other);
+    s.scheduler_ipi();
+    assert!(!s.cfs_rq_runtime(s.tg[tg].cfs_rq[other.index()]).throttled_csd);
 }
 
 #[test]
