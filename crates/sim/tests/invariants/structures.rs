@@ -7,7 +7,7 @@ use sched::deadline::changes::{DlPrioChanged, DlSwitchedTo};
 use sched::deadline::server::ServerCounted;
 use sched::fair::bandwidth::Throttle;
 use sched::fair::group::GroupShares;
-use sched::fair::rules::{LagLimit, Pick};
+use sched::fair::rules::{LagLimit, Pick, Reweight};
 use sched::fair::timeline::entity_before;
 use sched::sched::{CfsRqId, OnRq, SchedClass, SchedEntity, SeId, TaskId, TaskState};
 use units::CpuId;
@@ -115,7 +115,8 @@ pub fn competition<const COSTS: bool>(
     let (sum, load) = (sum(&all), load(&all));
     let light = all.iter().any(|&se| sched.competing_weight(se) < LEAST_TRUE_WEIGHT);
     let forgotten = all.iter().any(|&se| is_forgotten(sched, se, cfs.rq));
-    *unsettled = light || forgotten || *unsettled && all.len() > 1;
+    let placed = all.iter().any(|&se| may_be_placed_anew(sched, se));
+    *unsettled = light || forgotten || placed || *unsettled && all.len() > 1;
     if !lag_is_bounded || *unsettled {
         return;
     }
@@ -129,6 +130,13 @@ pub fn competition<const COSTS: bool>(
         let most = LAG_SLICES * i128::from(slice.max(sched.tick_nsec));
         assert!(lag.abs() <= most, "{id:?} owes {se:?} {lag} ns, whose slice is {} ns", entity.slice);
     }
+}
+
+/// Whether another weight may leave a running entity far ahead: v6.18 places it where its lag says from the average vruntime, in which it
+/// counts itself with the new weight where it was. A group that was light, had run ahead and gets heavy is the average by then, and so stays
+/// there, owing as many times as much.
+fn may_be_placed_anew<const COSTS: bool>(sched: &Sched<Hardware<COSTS>>, se: SeId) -> bool {
+    sched.kernel.entity.reweight == Reweight::PlacedAnew && sched.se[se].my_q.is_some()
 }
 
 /// Whether a group's entity stays queued after its last task, until it has made up for what it owes, on a CPU of nohz_full= where nobody
