@@ -153,7 +153,7 @@ impl Os {
         sched.exit_signals(cpu);
         self.futex_exit_release(sched, cpu, task);
         self.mm_release(sched, cpu, task);
-        sched.sched_autogroup_exit_task(cpu);
+        sched.leave_session(cpu);
         sched.arch_mut().lock(cpu, self.processes.tasklist_lock);
         let process = self.processes.processes[task.index()].take().expect("a task exits once");
         if let Some(parent) = process.parent

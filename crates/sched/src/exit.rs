@@ -12,7 +12,7 @@ pub trait Exits {
     /// The running task begins to exit: PF_EXITING, before it tells its parent.
     fn exit_signals(&mut self, cpu: CpuId);
     /// The running task, which exits, leaves its session's group: its memory is released, its parent not told yet.
-    fn sched_autogroup_exit_task(&mut self, cpu: CpuId);
+    fn leave_session(&mut self, cpu: CpuId);
     /// The running task exits; the next `schedule` never returns to it.
     fn do_exit(&mut self, cpu: CpuId);
 }
@@ -23,7 +23,7 @@ impl<A: Arch> Exits for Sched<A> {
         self.task[p].exiting = true;
     }
 
-    fn sched_autogroup_exit_task(&mut self, cpu: CpuId) {
+    fn leave_session(&mut self, cpu: CpuId) {
         self.on_cpu(cpu);
         let p = self.rq[cpu].curr.expect("only a task can exit");
         if unlikely(self.arch.tracing()) {

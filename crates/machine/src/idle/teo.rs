@@ -266,16 +266,10 @@ impl Teo {
         self.time_span_ns = outlook.now_ns;
         self.sleep_length_ns = NEVER_NS;
         let states = &table.states;
-        let retain = |state: usize, looked_at_timers: bool| Choice { state, stop_tick: false, looked_at_timers };
         let found = self.candidate_of_all(table);
-        let mut chosen = match found.state {
-            None => return retain(0, false),
-            Some(state) if state == found.first => {
-                // The only enabled state.
-                let duration = states[state].target_residency_ns;
-                return end_intercepts(table, outlook, (state, found.first), duration, table.tick_ns / 2, false);
-            }
-            Some(state) => state,
+        let mut chosen = match of_several(table, outlook, found.state, found.first) {
+            Ok(deepest) => deepest,
+            Err(choice) => return choice,
         };
         let deepest = chosen;
         if 2 * found.sums.intercepts > self.total - found.sums.hits {
@@ -284,11 +278,11 @@ impl Teo {
         if chosen == 0 && deepest > 0 {
             // Whether that was right shows only when the timer is known.
             self.sleep_length_ns = outlook.sleep_length_ns;
-            return retain(0, true);
+            return keep(0, true);
         }
         chosen = chosen.min(found.constraint);
         if chosen == 0 || (states[0].polling && states[chosen].target_residency_ns < RESIDENCY_THRESHOLD_NS) {
-            return retain(chosen, false);
+            return keep(chosen, false);
         }
         let mut duration = outlook.sleep_length_ns;
         self.sleep_length_ns = duration;
@@ -376,6 +370,23 @@ fn end_recent(table: &StateTable, outlook: &Outlook, chosen: usize, first: usize
     }
     let state = within_tick(table, chosen, first, outlook.delta_tick_ns);
     Choice { state, stop_tick: false, looked_at_timers: true }
+}
+
+/// The choice of a state with which the tick goes on.
+fn keep(state: usize, looked_at_timers: bool) -> Choice {
+    Choice { state, stop_tick: false, looked_at_timers }
+}
+
+/// Where teo_select() begins since v6.12: the deepest enabled state, or what is chosen if there is none but the `first`.
+fn of_several(table: &StateTable, outlook: &Outlook, deepest: Option<usize>, first: usize) -> Result<usize, Choice> {
+    match deepest {
+        None => Err(keep(0, false)),
+        Some(only) if only == first => {
+            let duration = table.states[only].target_residency_ns;
+            Err(end_intercepts(table, outlook, (only, first), duration, table.tick_ns / 2, false))
+        }
+        Some(deepest) => Ok(deepest),
+    }
 }
 
 /// The same in v6.12. `chosen`: the chosen state, and the first enabled one.

@@ -4,6 +4,7 @@
 use super::super::SAFE_TIMER_TICKS;
 use super::{
     Choice, DECAY_SHIFT, NEVER_NS, Outlook, PULSE, RESIDENCY_THRESHOLD_NS, StateTable, Teo, Usage, end_intercepts,
+    keep, of_several,
 };
 
 /// teo.c: LATENCY_THRESHOLD_NS: if no more exit latency than this is allowed, the timer does not matter.
@@ -159,17 +160,11 @@ impl Teo {
         }
         self.sleep_length_ns = NEVER_NS;
         let states = &table.states;
-        let keep = |state: usize, looked_at_timers: bool| Choice { state, stop_tick: false, looked_at_timers };
         let found = self.bins_of_enabled(table);
         let first = found.first;
-        let mut chosen = match found.deepest {
-            None => return keep(0, false),
-            Some(state) if state == first => {
-                // The only enabled state.
-                let duration = states[state].target_residency_ns;
-                return end_intercepts(table, outlook, (state, first), duration, table.tick_ns / 2, false);
-            }
-            Some(state) => state,
+        let mut chosen = match of_several(table, outlook, found.deepest, first) {
+            Ok(deepest) => deepest,
+            Err(choice) => return choice,
         };
         if 2 * found.intercepts > self.total - found.hits {
             chosen = self.where_most_end(table, chosen, &found);

@@ -4,6 +4,7 @@
 use super::short_idles::LATENCY_THRESHOLD_NS;
 use super::{
     Choice, DECAY_SHIFT, NEVER_NS, Outlook, PULSE, RESIDENCY_THRESHOLD_NS, StateTable, Teo, Usage, end_intercepts,
+    keep, of_several,
 };
 
 /// Takes an eighth off, and nothing off what is less than eight.
@@ -48,16 +49,10 @@ impl Teo {
         }
         self.sleep_length_ns = NEVER_NS;
         let states = &table.states;
-        let retain = |state: usize, looked_at_timers: bool| Choice { state, stop_tick: false, looked_at_timers };
         let found = self.candidate_of_all(table);
-        let mut chosen = match found.state {
-            None => return retain(0, false),
-            Some(state) if state == found.first => {
-                // The only enabled state.
-                let duration = states[state].target_residency_ns;
-                return end_intercepts(table, outlook, (state, found.first), duration, table.tick_ns / 2, false);
-            }
-            Some(state) => state,
+        let mut chosen = match of_several(table, outlook, found.state, found.first) {
+            Ok(deepest) => deepest,
+            Err(choice) => return choice,
         };
         if 2 * found.sums.intercepts > self.total.wrapping_sub(found.sums.hits) {
             chosen = self.intercepted(table, outlook, chosen, found.sums.intercepts);
@@ -66,12 +61,12 @@ impl Teo {
         let shallow = chosen == 0 || states[chosen].target_residency_ns < RESIDENCY_THRESHOLD_NS;
         let indifferent = 2 * self.ticks.short_idles >= self.total || table.latency_req_ns < LATENCY_THRESHOLD_NS;
         if shallow && indifferent {
-            return retain(chosen, false);
+            return keep(chosen, false);
         }
         let mut duration = outlook.sleep_length_ns;
         self.sleep_length_ns = duration;
         if chosen == 0 {
-            return retain(0, true);
+            return keep(0, true);
         }
         if states[chosen].target_residency_ns > duration {
             chosen = table.shallower(chosen, |state| state.target_residency_ns <= duration);
