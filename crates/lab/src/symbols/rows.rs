@@ -82,6 +82,9 @@ pub(super) const V4_15: &[Row] = &[
 
 pub(super) const V4_16: &[Row] = &[("", "entry_SYSCALL_64", "entry_SYSCALL_64_after_hwframe* do_syscall_64")];
 
+/// Nothing new was looked for yet.
+pub(super) const V5_4: &[Row] = &[];
+
 pub(super) const V5_10: &[Row] = &[
     ("", "sys_read", "__x64_sys_read ksys_read* vfs_read"),
     ("", "sys_write", "__x64_sys_write ksys_write* vfs_write"),
