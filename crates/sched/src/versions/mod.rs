@@ -262,7 +262,7 @@ behaviours! {
     }
     load: LoadRules {
         group_shares, leaf_list, migration_detach, util_est, new_task_attach, new_task_util, migrate_lag, tg_load_avg, sum_floor, offline, blocked_news, other_classes,
-        frequency, lost_idle,
+        clock, frequency, lost_idle,
     }
     wake: WakeRules {
         record_wakee, wake_cap, sync_exit, wake_affine, idle_waker, idle_previous, cpu_load, equal_weight, affine_count,
