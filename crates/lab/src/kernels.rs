@@ -182,6 +182,16 @@ mod tests {
     /// What the long-term releases have that is newer than they are.
     const BACKPORTED: &[(&str, &[&str])] = &[
         (
+            "v5.4",
+            &[
+                "domains.numa_distances",
+                "domains.relax_domain_level",
+                "balance.detach_bound",
+                "balance.dst_group",
+                "balance.per_cpu_kthreads",
+            ],
+        ),
+        (
             "v5.10",
             &[
                 "core.idle_weight",
@@ -199,6 +209,7 @@ mod tests {
                 "balance.util_bound",
                 "balance.dst_group",
                 "balance.per_cpu_kthreads",
+                "balance.nohz",
                 "balance.kicked_resched",
                 "idle.menu_rejected",
                 "idle.tick_unchosen",
