@@ -155,6 +155,8 @@ pub struct IdleRules {
     pub tick: TickStop,
     pub tick_unchosen: TickUnchosen,
     pub poll: PollLimit,
+    /// Whether the parameter `intel_idle.states_off` exists.
+    pub states_off: bool,
 }
 
 impl IdleRules {
@@ -170,13 +172,18 @@ impl IdleRules {
         tick: TickStop::Always,
         tick_unchosen: TickUnchosen::Stops,
         poll: PollLimit::None,
+        states_off: false,
     };
     pub const V4_15: IdleRules = IdleRules { menu: MenuRule::NextTimer, ..Self::V4_5 };
     pub const V5_4: IdleRules =
         IdleRules { menu: MenuRule::Tick, tick: TickStop::Governor, poll: PollLimit::FirstState, ..Self::V4_15 };
     /// As in 5.10.262, which is newer in `menu_rejected` and `tick_unchosen` than v5.10 itself.
-    pub const V5_10: IdleRules =
-        IdleRules { menu_rejected: MenuRejected::Forgets, tick_unchosen: TickUnchosen::AfterTick, ..Self::V5_4 };
+    pub const V5_10: IdleRules = IdleRules {
+        menu_rejected: MenuRejected::Forgets,
+        tick_unchosen: TickUnchosen::AfterTick,
+        states_off: true,
+        ..Self::V5_4
+    };
     /// As in 5.15.135, which is older in `menu_rejected` and `tick_unchosen` than 5.10.262.
     pub const V5_15: IdleRules = IdleRules {
         menu_rejected: MenuRejected::Nothing,
