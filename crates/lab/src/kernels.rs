@@ -184,11 +184,18 @@ mod tests {
         (
             "v5.4",
             &[
+                "load_resolution",
                 "domains.numa_distances",
                 "domains.relax_domain_level",
+                "entity.long_sleeper",
+                "entity.exec_start_reset",
+                "entity.leaf_list",
+                "load.blocked_news",
                 "balance.detach_bound",
                 "balance.dst_group",
                 "balance.per_cpu_kthreads",
+                "bandwidth.throttle_asks",
+                "bandwidth.move_running",
             ],
         ),
         (
