@@ -2,7 +2,6 @@
 
 use super::*;
 use crate::layout::{TaskGroupField, TgLoadAvgLine};
-use crate::versions::{V5_4, V5_10};
 
 #[test]
 fn a_new_task_is_heavy_and_in_old_kernels_a_full_cpu() {

@@ -7,7 +7,7 @@ use crate::deadline::server::ServerCounted;
 use crate::errno::Errno;
 use crate::fair::bandwidth::{BandwidthRules, RUNTIME_INF, Throttle};
 use crate::rt::bandwidth::RtBandwidth;
-use crate::versions::{V4_16, V5_4, V6_1, V6_6, V6_12, V6_18, V7_2};
+use crate::versions::{V4_16, V6_1, V6_6, V6_12, V6_18, V7_2};
 
 const ALL: [Kernel; 9] = [V4_5_RC1, V4_15, V5_4, V5_15, V6_1, V6_6, V6_12, V6_18, V7_2];
 
