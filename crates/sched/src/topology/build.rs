@@ -69,7 +69,7 @@ impl DomainSetup {
 ///
 /// `cpu_map` are the CPUs to balance between: active and not isolated. The others get no domain.
 ///
-/// Differs: kernels before v5.6 did not check that the masks of a level are equal or disjoint, and built nonsense from
+/// Differs: kernels before v5.6, but for 5.4.y, did not check that the masks of a level are equal or disjoint, and built nonsense from
 /// others; here no version builds anything from them. Objects that end up unused are left out, so ids are dense and a
 /// CPU's domains are neighbours.
 ///
