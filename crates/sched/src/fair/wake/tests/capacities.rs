@@ -76,6 +76,11 @@ fn what_fits_follows_utilization_capacity_and_clamps() {
     m.rq[cpu(0)].cpu_capacity = 200;
     assert_eq!(fits(&m, 200, 0, 1024, 0), Fits::No, "what others take is gone");
     assert_eq!(fits(&m, 100, 400, 1024, 0), Fits::Yes, "but not from what the clamp asks for");
+    let mut m = without_energy_model(V5_4);
+    let p = m.sleeper(0);
+    m.clamp(p, 0, 300);
+    assert_eq!(fits(&m, 319, 1024, 1024, 0), Fits::Yes, "v5.4: clamps are for frequencies");
+    assert_eq!(fits(&m, 700, 0, 300, 0), Fits::No, "v5.4");
 }
 
 #[test]
