@@ -36,8 +36,7 @@ behaviour! {
     pub enum Admission = "dl.admission" {
         Cpus = "cpus", since "v3.14", commit "",
             "its CPUs, each alike, but for a new limit of all deadline tasks, which is compared with what is reserved as if it had one CPU";
-        /// The tree is 5.4.286; 5.4.6 has not got it.
-        CpusForLimit = "cpus-for-limit", since "v5.4.y", commit "", "its CPUs, each alike, for a new limit too (late releases of v5.4.y)";
+        CpusForLimit = "cpus-for-limit", since "v5.4.y", commit "", "its CPUs, each alike, for a new limit too (5.4.286, but not 5.4.6)";
         Capacity = "capacity", since "v5.9", commit "60ffd5edc5e4", "their capacities, and for a new limit its CPUs";
     }
 }
