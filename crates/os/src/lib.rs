@@ -228,9 +228,16 @@ pub enum Step {
     Continues,
 }
 
+/// The value of `jiffies` at a time of the simulated clock. The clock's nanoseconds are rounded down, and a jiffy may begin in the
+/// middle of one.
+pub(crate) fn jiffies(now: Ns, tick_period: Ps) -> u64 {
+    (now.0 * 1_000 + 999) / tick_period.0
+}
+
 impl Os {
     /// `hz` is the frequency of the tick.
     pub fn new(rules: OsRules, hz: u32) -> Os {
+        let tick_period = Ps(1_000_000_000_000 / u64::from(hz));
         let mut os = Os {
             rules,
             pipes: Slots::new(),
@@ -245,8 +252,8 @@ impl Os {
             rcu: rcu::Rcu::default(),
             vmstat: vmstat::VmStat::default(),
             seed: 0,
-            tick_period: Ps(1_000_000_000_000 / u64::from(hz)),
-            net: Net::new(rules.net),
+            tick_period,
+            net: Net::new(rules.net, tick_period),
             next_line: 0,
             line_names: Vec::new(),
             objects: BTreeMap::new(),
@@ -267,10 +274,9 @@ impl Os {
         self.tick_period
     }
 
-    /// The value of `jiffies` at a time of the simulated clock. The clock's nanoseconds are rounded down, and a jiffy
-    /// may begin in the middle of one.
+    /// The value of `jiffies` at a time of the simulated clock.
     pub(crate) fn jiffies(&self, now: Ns) -> u64 {
-        (now.0 * 1_000 + 999) / self.tick_period.0
+        jiffies(now, self.tick_period)
     }
 
     /// time.c: msecs_to_jiffies(), which rounds up.

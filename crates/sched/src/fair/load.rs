@@ -446,7 +446,7 @@ impl<A: Arch> Sched<A> {
             decayed |= self.propagate_entity_load_avg(cfs, se, group);
         }
         if unlikely(flags.do_attach && !attached) {
-            self.attach_entity_load_avg(cfs, se);
+            self.attach_entity_load_avg(cfs, se, ChangePlace::Arrived);
             self.update_tg_load_avg(cfs);
         } else if unlikely(flags.do_detach) {
             self.detach_entity_load_avg(cfs, se);
@@ -481,7 +481,7 @@ impl<A: Arch> Sched<A> {
         let migrated = self.se[se].avg.last_update_time == 0;
         let decayed = self.bring_up_to_now(cfs, (!migrated).then_some(se)).queue;
         if migrated {
-            self.attach_entity_load_avg(cfs, se);
+            self.attach_entity_load_avg(cfs, se, ChangePlace::Moved);
         }
         if decayed || migrated {
             self.update_tg_load_avg(cfs);

@@ -85,7 +85,11 @@ behaviour! {
     /// When a task that changes its CPU stops being cache hot.
     pub enum ExecStartReset = "entity.exec_start_reset" {
         AtMigration = "at-migration", since "v3.3", commit "", "as it leaves";
-        /// v5.4.y, v5.10.y and v6.1.y have it too.
+        /// move_queued_task() queues it without ENQUEUE_MIGRATED.
+        AtActivation = "at-activation", since "v5.4.y", commit "",
+            "after it was placed on its new queue, when it wakes there or balancing takes it there; not where a new affinity or the stopper moves it \
+             (as in 5.4.286)";
+        /// v5.10.y and v6.1.y have it too.
         AtEnqueue = "at-enqueue", since "v6.3", commit "a53ce18cacb4", "after it was placed on its new queue, which looks how long it slept";
     }
 }
@@ -425,14 +429,18 @@ impl EntityRules {
     /// As in 5.4.286, which is newer in `long_sleeper` and `exec_start_reset` than v5.4 itself.
     pub const V5_4: EntityRules = EntityRules {
         long_sleeper: LongSleeper::Forgotten,
-        exec_start_reset: ExecStartReset::AtEnqueue,
+        exec_start_reset: ExecStartReset::AtActivation,
         waking_vruntime: WakingVruntime::RelativeIfMigrated,
         min_vruntime_dequeue: MinVruntimeDequeue::UnlessRestored,
         ..EntityRules::V4_15
     };
 
     /// As in 5.10.262.
-    pub const V5_10: EntityRules = EntityRules { idle_left: IdleLeft::BalanceSoon, ..EntityRules::V5_4 };
+    pub const V5_10: EntityRules = EntityRules {
+        idle_left: IdleLeft::BalanceSoon,
+        exec_start_reset: ExecStartReset::AtEnqueue,
+        ..EntityRules::V5_4
+    };
 
     /// As in 5.15.135.
     pub const V5_15: EntityRules = EntityRules {

@@ -231,8 +231,11 @@ impl BandwidthRules {
         ..BandwidthRules::V4_15
     };
 
-    pub const V5_10: BandwidthRules =
-        BandwidthRules { distribute: Distribute::Pool, throttle_levels: ThrottleLevels::Averages, ..BandwidthRules::V5_4 };
+    pub const V5_10: BandwidthRules = BandwidthRules {
+        distribute: Distribute::Pool,
+        throttle_levels: ThrottleLevels::Averages,
+        ..BandwidthRules::V5_4
+    };
 
     /// As in 5.15.135.
     pub const V5_15: BandwidthRules = BandwidthRules {

@@ -252,11 +252,8 @@ impl NumaRules {
         ..NumaRules::V4_15
     };
 
-    pub const V5_10: NumaRules = NumaRules {
-        destination: Destination::ByNodeType,
-        new_threads: NewThreads::Preferred,
-        ..NumaRules::V5_4
-    };
+    pub const V5_10: NumaRules =
+        NumaRules { destination: Destination::ByNodeType, new_threads: NewThreads::Preferred, ..NumaRules::V5_4 };
 
     /// v5.15, as 5.15.135, balances as 5.10.262 does.
     pub const V5_15: NumaRules = NumaRules::V5_10;

@@ -125,7 +125,7 @@ behaviour! {
     pub enum NewIlb = "balance.new_ilb" {
         FirstOfMask = "first-of-mask", since "v3.1", commit "", "the first of the mask, or none if that one does not idle now";
         FirstIdle = "first-idle", since "v5.2", commit "9b019acb72e4",
-            "the first of the mask that idles now and is not the kicker (v5.11)";
+            "the first of the mask that idles now; since v5.11 not the kicker, which a tick's kick never finds there";
         IdleCoreFirst = "idle-core-first", since "v7.3", commit "",
             "the first of the mask whose core idles; else the first that idles";
     }
