@@ -37,9 +37,9 @@ const ELSEWHERE: &[(&str, OsRules, IdleRules, IrqRules, FsRules, FrequencyRules,
     ("v4.5-rc1", OsRules::V4_5, IdleRules::V4_5, IrqRules::V4_5, FsRules::V4_5, FrequencyRules::V4_5, Formats::V4_5),
     ("v4.15", OsRules::V4_15, IdleRules::V4_15, IrqRules::V4_15, FsRules::V4_5, FrequencyRules::V4_15, Formats::V4_15),
     ("v4.16", OsRules::V4_16, IdleRules::V4_15, IrqRules::V4_16, FsRules::V4_16, FrequencyRules::V4_16, Formats::V4_15),
-    ("v5.4", OsRules::V5_10, IdleRules::V5_10, IrqRules::V5_10, FsRules::V5_10, FrequencyRules::V5_10, Formats::V5_4),
-    ("v5.10", OsRules::V5_10, IdleRules::V5_10, IrqRules::V5_10, FsRules::V5_10, FrequencyRules::V5_10, Formats::V5_10),
-    ("v5.15", OsRules::V5_15, IdleRules::V5_15, IrqRules::V5_10, FsRules::V5_10, FrequencyRules::V5_15, Formats::V5_15),
+    ("v5.4", OsRules::V5_4, IdleRules::V5_4, IrqRules::V5_4, FsRules::V5_4, FrequencyRules::V5_4, Formats::V5_4),
+    ("v5.10", OsRules::V5_10, IdleRules::V5_10, IrqRules::V5_4, FsRules::V5_10, FrequencyRules::V5_10, Formats::V5_10),
+    ("v5.15", OsRules::V5_15, IdleRules::V5_15, IrqRules::V5_4, FsRules::V5_10, FrequencyRules::V5_15, Formats::V5_15),
     ("v6.1", OsRules::V6_1, IdleRules::V6_1, IrqRules::V6_1, FsRules::V5_10, FrequencyRules::V6_1, Formats::V6_1),
     ("v6.6", OsRules::V6_6, IdleRules::V6_6, IrqRules::V6_6, FsRules::V5_10, FrequencyRules::V6_6, Formats::V6_6),
     ("v6.12", OsRules::V6_12, IdleRules::V6_12, IrqRules::V6_12, FsRules::V5_10, FrequencyRules::V6_12, Formats::V6_12),
@@ -182,6 +182,16 @@ mod tests {
     /// What the long-term releases have that is newer than they are.
     const BACKPORTED: &[(&str, &[&str])] = &[
         (
+            "v5.4",
+            &[
+                "domains.numa_distances",
+                "domains.relax_domain_level",
+                "balance.detach_bound",
+                "balance.dst_group",
+                "balance.per_cpu_kthreads",
+            ],
+        ),
+        (
             "v5.10",
             &[
                 "core.idle_weight",
@@ -199,6 +209,7 @@ mod tests {
                 "balance.util_bound",
                 "balance.dst_group",
                 "balance.per_cpu_kthreads",
+                "balance.nohz",
                 "balance.kicked_resched",
                 "idle.menu_rejected",
                 "idle.tick_unchosen",

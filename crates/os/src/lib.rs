@@ -60,7 +60,7 @@ pub struct OsRules {
     pub worker_wakeup: workqueue::WorkerWakeup,
 }
 
-/// Configured with the defaults of kernel/Kconfig.preempt (v4), or as Debian's kernels are (v5.10 and later).
+/// Configured with the defaults of kernel/Kconfig.preempt (v4), or as Debian's kernels are (v5.4 and later).
 impl OsRules {
     pub const V4_5: OsRules = OsRules {
         pipe: PipeRules::Single,
@@ -79,15 +79,15 @@ impl OsRules {
     };
     pub const V4_15: OsRules = OsRules { net: NetRules::V4_15, pi: PiRules::V4_15, ..OsRules::V4_5 };
     pub const V4_16: OsRules = OsRules { net: NetRules::V4_16, ..OsRules::V4_15 };
-    pub const V5_10: OsRules = OsRules {
-        pipe: PipeRules::Split,
-        slots: PipeSlots::RdWait,
+    pub const V5_4: OsRules = OsRules {
         preempt: Preempt::Voluntary,
         migration_limit: MigrationLimit::None,
-        net: NetRules::V5_10,
+        net: NetRules::V5_4,
         counts: workqueue::WorkerCounts::Running,
         ..OsRules::V4_16
     };
+    pub const V5_10: OsRules =
+        OsRules { pipe: PipeRules::Split, slots: PipeSlots::RdWait, net: NetRules::V5_10, ..OsRules::V5_4 };
     pub const V5_15: OsRules = OsRules { net: NetRules::V5_15, pi: PiRules::V5_15, ..OsRules::V5_10 };
     pub const V6_1: OsRules = OsRules { net: NetRules::V6_1, ..OsRules::V5_15 };
     pub const V6_6: OsRules = OsRules { net: NetRules::V6_6, unbound: workqueue::UnboundPods::Cache, ..OsRules::V6_1 };

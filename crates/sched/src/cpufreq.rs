@@ -21,6 +21,7 @@ behaviour! {
         /// The same of fair and real-time tasks.
         Bandwidth = "bandwidth", since "v4.16", commit "e0367b12674b",
             "of deadline tasks, when the bandwidth of active ones changes";
+        /// v5.4.y has it too.
         Queued = "queued", since "v5.5", commit "bef69dd87828",
             "of fair tasks once at the end of an update, of real-time ones when their queue comes or goes, and when blocked load decays";
     }
@@ -54,13 +55,15 @@ impl CpufreqRules {
         sugov_thread: SugovThread::Deadline,
         ..CpufreqRules::V4_15
     };
-    pub const V5_10: CpufreqRules = CpufreqRules {
-        schedutil: Schedutil::ByFrequency,
+    /// As in 5.4.286, which is newer in `update_util` and `sugov_remote` than v5.4 itself.
+    pub const V5_4: CpufreqRules = CpufreqRules {
+        schedutil: Schedutil::AllClasses,
         update_util: UpdateUtil::Queued,
         sugov_busy: SugovBusy::Joined,
         sugov_remote: SugovRemote::Allowed,
         ..CpufreqRules::V4_16
     };
+    pub const V5_10: CpufreqRules = CpufreqRules { schedutil: Schedutil::ByFrequency, ..CpufreqRules::V5_4 };
 
     pub const V5_15: CpufreqRules = CpufreqRules { schedutil: Schedutil::PerfTold, ..CpufreqRules::V5_10 };
     pub const V6_1: CpufreqRules = CpufreqRules { schedutil: Schedutil::EffectiveUtil, ..CpufreqRules::V5_15 };

@@ -37,7 +37,7 @@ behaviour! {
     /// What a segment as long as the longest so far, with which a send ends, means to its reader.
     pub enum FullSegment = "tcp.full_segment" {
         Plain = "plain", since "v2.6", commit "", "nothing: every second one is acknowledged";
-        /// v5.10.y, v5.15.y and v6.1.y have it too.
+        /// v5.4.y, v5.10.y, v5.15.y and v6.1.y have it too.
         Pushes = "pushes", since "v6.6", commit "4720852ed9af",
             "what a shorter one does: an acknowledgement once all has been read, unless the reader answers";
     }
@@ -47,7 +47,7 @@ behaviour! {
     /// Which segments use up those acknowledgements that a connection sends at once in its beginning.
     pub enum QuickAck = "tcp.quick_ack" {
         Segments = "segments", since "v2.6", commit "", "all that leave";
-        /// v5.10.y, v5.15.y and v6.1.y have it too.
+        /// v5.4.y, v5.10.y, v5.15.y and v6.1.y have it too.
         Acknowledging = "acknowledging", since "v6.6", commit "059217c18be6", "those with an acknowledgement that was due";
     }
 }
@@ -203,17 +203,19 @@ impl NetRules {
     };
     pub const V4_16: NetRules = NetRules { rcvbuf_growth: RcvbufGrowth::Proportional, ..NetRules::V4_15 };
 
-    /// As in 5.10.262, which is newer in `full_segment`, `quick_ack` and `epoll_wakeup` than v5.10 itself.
-    pub const V5_10: NetRules = NetRules {
+    /// As in 5.4.286, which is newer in `full_segment` and `quick_ack` than v5.4 itself.
+    pub const V5_4: NetRules = NetRules {
         full_segment: FullSegment::Pushes,
         quick_ack: QuickAck::Acknowledging,
-        epoll_wakeup: EpollWakeup::Sync,
         payload: Payload::Pages,
         default_buffer: DefaultBuffer::Initial,
         grow_window: GrowWindow::ToSpace,
         prune: Prune::Grows,
         ..NetRules::V4_16
     };
+
+    /// As in 5.10.262, which is newer in `full_segment`, `quick_ack` and `epoll_wakeup` than v5.10 itself.
+    pub const V5_10: NetRules = NetRules { epoll_wakeup: EpollWakeup::Sync, ..NetRules::V5_4 };
 
     /// As in 5.15.135, which is older in `epoll_wakeup` than 5.10.262.
     pub const V5_15: NetRules = NetRules { epoll_wakeup: EpollWakeup::Plain, ..NetRules::V5_10 };
