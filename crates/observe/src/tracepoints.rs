@@ -480,6 +480,7 @@ mod tests {
         let has = |formats, name: &str| Tracepoint::of_kernel(formats).any(|tracepoint| tracepoint.name() == name);
         assert!(has(Formats::V6_1, "pelt_se_tp") && !has(Formats::V4_15, "pelt_se_tp"));
         assert_eq!(Tracepoint::absent("pelt_se_tp", Formats::V4_5), Some(Absent::InThisKernel));
+        assert!(has(Formats::V5_4, "pelt_irq_tp") && !has(Formats::V5_4, "sched_cpu_capacity_tp"));
         assert_eq!(Tracepoint::absent("pelt_thermal_tp", Formats::V6_12), Some(Absent::InThisKernel));
         assert!(matches!(Tracepoint::absent("pelt_thermal_tp", Formats::V6_1), Some(Absent::Here(_))));
         assert_eq!(Tracepoint::absent("sched_entry_tp", Formats::V6_12), Some(Absent::InThisKernel));
