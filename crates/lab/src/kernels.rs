@@ -184,11 +184,22 @@ mod tests {
         (
             "v5.4",
             &[
+                "load_resolution",
+                "frequency.update_util",
+                "frequency.sugov_remote",
                 "domains.numa_distances",
                 "domains.relax_domain_level",
+                "entity.long_sleeper",
+                "entity.exec_start_reset",
+                "entity.leaf_list",
+                "load.blocked_news",
                 "balance.detach_bound",
                 "balance.dst_group",
                 "balance.per_cpu_kthreads",
+                "bandwidth.throttle_asks",
+                "bandwidth.move_running",
+                "tcp.full_segment",
+                "tcp.quick_ack",
             ],
         ),
         (
@@ -292,6 +303,7 @@ mod tests {
     /// What is as in an older kernel: it came back (`wake.wake_cap`), a long-term release alone has the newer
     /// (`numa.locality_reset`), or the kernel is built so.
     const AS_BEFORE: &[(&str, &[&str])] = &[
+        ("v5.4", &["idle.governor"]),
         ("v5.10", &["wake.wake_cap", "idle.governor"]),
         ("v5.15", &["wake.wake_cap", "autogroup.default", "idle.governor"]),
         ("v6.1", &["wake.wake_cap", "idle.governor"]),

@@ -106,6 +106,7 @@ impl DlRules {
     };
     pub const V4_16: DlRules = DlRules { runtime_scale: RuntimeScale::Capacity, ..DlRules::V4_15 };
     pub const V5_4: DlRules = DlRules {
+        admission: Admission::CpusForLimit,
         rebuild: RootDomainBandwidth::Counted,
         leave_asleep: DlLeaveAsleep::Subtracted,
         offline_migration: OfflineMigration::Moved,

@@ -5,8 +5,8 @@
 //! fork and exec  down this CPU's domains: idlest group -> idlest CPU in it -> its lower domains (find_idlest_cpu)
 //! ```
 //!
-//! A wakeup also takes the slow path if a domain has SD_BALANCE_WAKE (`relax_domain_level=` sets it) and the task
-//! should not stay near its waker (`wake_wide()`, `wake_cap()`).
+//! A wakeup also takes the slow path if a domain has SD_BALANCE_WAKE (`relax_domain_level=` sets it, and in v5.4 CPUs of
+//! different capacities do) and the task should not stay near its waker (`wake_wide()`, `wake_cap()`).
 //!
 //! `current`, the waker, is the idle task if an interrupt wakes a task while nothing else runs.
 //!

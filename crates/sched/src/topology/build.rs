@@ -69,7 +69,7 @@ impl DomainSetup {
 ///
 /// `cpu_map` are the CPUs to balance between: active and not isolated. The others get no domain.
 ///
-/// Differs: kernels before v5.6 did not check that the masks of a level are equal or disjoint, and built nonsense from
+/// Differs: kernels before v5.6, but for 5.4.y, did not check that the masks of a level are equal or disjoint, and built nonsense from
 /// others; here no version builds anything from them. Objects that end up unused are left out, so ids are dense and a
 /// CPU's domains are neighbours.
 ///
@@ -310,20 +310,11 @@ impl<'a> Builder<'a> {
             (sd.newidle_call, sd.newidle_success, sd.newidle_ratio) = (512, 256, 512);
         }
         sd.flags |= self.asym_cpu_capacity_flags(level, span);
-        let unequal = sd.flags.has(SdFlags::SD_ASYM_CPUCAPACITY) && self.rules.asym_siblings == AsymSiblings::Cleared;
-        if let (true, Some(child)) = (unequal, child) {
-            self.domains[child].flags -= SdFlags::SD_PREFER_SIBLING;
-        }
         let distance = self.domains.numa.sched_domains_numa_distance.get(tl.numa_level).copied();
-        self.tune(&mut sd, distance.unwrap_or(0));
-        if self.rules.asym_capacity == AsymCapacity::OneLevel && sd.flags.has(SdFlags::SD_ASYM_CPUCAPACITY) {
-            sd.flags |= SdFlags::SD_BALANCE_WAKE;
-            let mut below = child;
-            while let Some(lower) = below {
-                self.domains[lower].flags |= SdFlags::SD_BALANCE_WAKE;
-                below = self.domains[lower].child;
-            }
+        if sd.flags.has(SdFlags::SD_ASYM_CPUCAPACITY) {
+            self.tune_unequal(&mut sd);
         }
+        self.tune(&mut sd, distance.unwrap_or(0));
         let of_levels = self.rules.shared == DomainShared::CacheLevels;
         if of_levels && self.rules.busy_cpus == BusyCpus::InDomainShared && sd.flags.has(SdFlags::SD_SHARE_LLC) {
             let sd_id = self.domains.masks.first(span);
@@ -336,6 +327,21 @@ impl<'a> Builder<'a> {
         }
         self.domains.sds.push(sd);
         SdId(self.domains.sds.len() as u32 - 1)
+    }
+
+    /// The part of sd_init() for a domain whose CPUs differ in capacity.
+    fn tune_unequal(&mut self, sd: &mut SchedDomain) {
+        if let (AsymSiblings::Cleared, Some(child)) = (self.rules.asym_siblings, sd.child) {
+            self.domains[child].flags -= SdFlags::SD_PREFER_SIBLING;
+        }
+        if self.rules.asym_capacity == AsymCapacity::OneLevel {
+            sd.flags |= SdFlags::SD_BALANCE_WAKE;
+            let mut below = sd.child;
+            while let Some(lower) = below {
+                self.domains[lower].flags |= SdFlags::SD_BALANCE_WAKE;
+                below = self.domains[lower].child;
+            }
+        }
     }
 
     /// The second half of sd_init(): derives behaviour from topological properties.
