@@ -78,7 +78,8 @@ fn tasks_have_a_weight_and_queues_the_load_above_them() {
 /// Names of the fields that the one and the other show.
 fn fields(sched: &Sched<Still>, versions: [Formats; 2]) -> [Vec<String>; 2] {
     let text = |formats| SchedDebug { sched, formats, release: "5", now: Ns::ZERO, khz: 0 }.to_string();
-    let name = |line: &String| line.strip_prefix("  .").and_then(|line| line.split([' ', ':']).next()).map(String::from);
+    let name =
+        |line: &String| line.strip_prefix("  .").and_then(|line| line.split([' ', ':']).next()).map(String::from);
     differences(versions.map(text)).map(|lines| lines.iter().filter_map(name).collect())
 }
 
