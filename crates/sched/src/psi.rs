@@ -500,10 +500,8 @@ impl<A: Arch> Sched<A> {
     /// stats.h: psi_dequeue().
     #[inline]
     pub(crate) fn psi_dequeue(&mut self, p: TaskId, flags: QueueFlags) {
-        if unlikely(self.psi.enabled) && !flags.save_restore {
-            if self.psi_at_dequeue() || !flags.sleep {
-                self.count_psi_dequeue(p, flags.sleep);
-            }
+        if unlikely(self.psi.enabled) && !flags.save_restore && (self.psi_at_dequeue() || !flags.sleep) {
+            self.count_psi_dequeue(p, flags.sleep);
         }
     }
 
