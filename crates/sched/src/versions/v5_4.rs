@@ -51,7 +51,7 @@ pub const V5_4: Kernel = Kernel {
     isolation: IsolationRules::V5_4,
     features: Features::new(FEATURES),
     feature_table: FEATURES,
-    structures: Structures::V5_10,
+    structures: Structures::V5_4,
     tunables: sysctl::V5_4,
     ..V4_16
 };
