@@ -27,7 +27,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 /// Seeds that once found something, each with what it was.
-const FOUND: [(u64, &str); 15] = [
+const FOUND: [(u64, &str); 16] = [
     (11, "a CPU that had gone offline with sleepers' timers interrupted itself for ever"),
     (278, "a throttled deadline task whose CPU went offline was counted there for ever (psi)"),
     (13_248, "a quota that a CPU without a tick does not notice, which v6.12's does not either: see budgets.rs"),
@@ -43,6 +43,7 @@ const FOUND: [(u64, &str); 15] = [
     (702_672, "a queue that waited for its CPU to unthrottle it as the last quota was lifted waited for ever"),
     (777_136, "a deadline that was lent to a task of a throttled group on an idle CPU: see is_overlooked()"),
     (901_616, "a group that is the average by which v6.18 places it anew: see may_be_placed_anew()"),
+    (906_134, "a group that a quota took off while it ran, and that came back before the switch: see is_taken_off()"),
     (1_009_400, "a group that was throttled and unthrottled at one instant has the weight that it was made with"),
     (2_006_689, "SCHED_FIFO that became SCHED_RR on its queue, as v4.5 has it, and was taken off it"),
     (4_047_089, "the same wrap of grub_reclaim() in the arithmetic of v6.5"),

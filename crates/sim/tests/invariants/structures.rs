@@ -116,7 +116,8 @@ pub fn competition<const COSTS: bool>(
     let light = all.iter().any(|&se| sched.competing_weight(se) < LEAST_TRUE_WEIGHT);
     let forgotten = all.iter().any(|&se| is_forgotten(sched, se, cfs.rq));
     let placed = all.iter().any(|&se| may_be_placed_anew(sched, se));
-    *unsettled = light || forgotten || placed || *unsettled && all.len() > 1;
+    let taken_off = sched.competing_curr(id).is_some_and(|curr| is_taken_off(sched, curr));
+    *unsettled = light || forgotten || placed || taken_off || *unsettled && all.len() > 1;
     if !lag_is_bounded || *unsettled {
         return;
     }
@@ -137,6 +138,14 @@ pub fn competition<const COSTS: bool>(
 /// there, owing as many times as much.
 fn may_be_placed_anew<const COSTS: bool>(sched: &Sched<Hardware<COSTS>>, se: SeId) -> bool {
     sched.kernel.entity.reweight == Reweight::PlacedAnew && sched.se[se].my_q.is_some()
+}
+
+/// Whether a quota took a group off its queue that still runs there, until the CPU switches. If it is given runtime before that, it is placed
+/// first and weighed then (enqueue_entity() of who is `curr`): with the lag that its weight off the queue makes of its own. That is the
+/// least weight if the group has no load yet, so milliseconds become minutes, and stay.
+fn is_taken_off<const COSTS: bool>(sched: &Sched<Hardware<COSTS>>, curr: SeId) -> bool {
+    let entity = &sched.se[curr];
+    entity.my_q.is_some() && !entity.on_rq
 }
 
 /// Whether a group's entity stays queued after its last task, until it has made up for what it owes, on a CPU of nohz_full= where nobody
