@@ -185,12 +185,10 @@ mod tests {
             "v5.4",
             &[
                 "load_resolution",
-                "frequency.update_util",
                 "frequency.sugov_remote",
                 "domains.numa_distances",
                 "domains.relax_domain_level",
                 "entity.long_sleeper",
-                "entity.exec_start_reset",
                 "entity.leaf_list",
                 "load.blocked_news",
                 "balance.detach_bound",

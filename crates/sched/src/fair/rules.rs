@@ -426,7 +426,7 @@ impl EntityRules {
         ..EntityRules::V4_5
     };
 
-    /// As in 5.4.286, which is newer in `long_sleeper` and `exec_start_reset` than v5.4 itself.
+    /// As in 5.4.286, which is newer in `long_sleeper` than v5.4 itself, and in `exec_start_reset` neither as v5.4 nor as v5.10.
     pub const V5_4: EntityRules = EntityRules {
         long_sleeper: LongSleeper::Forgotten,
         exec_start_reset: ExecStartReset::AtActivation,
