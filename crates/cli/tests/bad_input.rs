@@ -38,7 +38,7 @@ fn names_that_are_not_known() {
         (
             "--arm",
             "vanilla=5.10",
-            ["the unknown kernel `5.10`", "v4.5-rc1, v4.15, v4.16, v5.10, v5.15, v6.1, v6.6, v6.12"],
+            ["the unknown kernel `5.10`", "v4.5-rc1, v4.15, v4.16, v5.4, v5.10, v5.15, v6.1, v6.6, v6.12"],
         ),
         (
             "--arm",

@@ -328,7 +328,7 @@ fn a_profile_of_the_scheduler_has_readprofiles_lines() {
     let machine = ["proc", "--machine", "pack:1 l3:1 core:2 pu:1", "--workload", "script:file=script.txt"];
     for (arm, part) in [
         ("a=v6.1,profile=sleep", "profile=sleep, which does nothing in v6.1"),
-        ("a=v4.15,psi=1", "`psi`, which v4.15 does not have; expected a kernel that has it (v5.10, v5.15, v6.1"),
+        ("a=v4.15,psi=1", "`psi`, which v4.15 does not have; expected a kernel that has it (v5.4, v5.10, v5.15, v6.1"),
         ("a=v6.1,psi=2", "found the unknown value of psi `2`"),
     ] {
         let said = program::run(&place, &[&machine[..], &["--arm", arm, "--file", "/proc/profile"]].concat());

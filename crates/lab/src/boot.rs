@@ -114,7 +114,7 @@ pub const PARAMETERS: &[Parameter] = &[
         name: "intel_idle.states_off",
         values: &["0..1023"],
         meaning: "a bit for each state of the table that is not to be entered (since v5.6)",
-        has: |build| build.idle.tick == TickStop::Governor,
+        has: |build| build.idle.states_off,
     },
     Parameter {
         name: "intel_pstate",

@@ -37,8 +37,9 @@ const ELSEWHERE: &[(&str, OsRules, IdleRules, IrqRules, FsRules, FrequencyRules,
     ("v4.5-rc1", OsRules::V4_5, IdleRules::V4_5, IrqRules::V4_5, FsRules::V4_5, FrequencyRules::V4_5, Formats::V4_5),
     ("v4.15", OsRules::V4_15, IdleRules::V4_15, IrqRules::V4_15, FsRules::V4_5, FrequencyRules::V4_15, Formats::V4_15),
     ("v4.16", OsRules::V4_16, IdleRules::V4_15, IrqRules::V4_16, FsRules::V4_16, FrequencyRules::V4_16, Formats::V4_15),
-    ("v5.10", OsRules::V5_10, IdleRules::V5_10, IrqRules::V5_10, FsRules::V5_10, FrequencyRules::V5_10, Formats::V5_10),
-    ("v5.15", OsRules::V5_15, IdleRules::V5_15, IrqRules::V5_10, FsRules::V5_10, FrequencyRules::V5_15, Formats::V5_15),
+    ("v5.4", OsRules::V5_4, IdleRules::V5_4, IrqRules::V5_4, FsRules::V5_4, FrequencyRules::V5_4, Formats::V5_4),
+    ("v5.10", OsRules::V5_10, IdleRules::V5_10, IrqRules::V5_4, FsRules::V5_10, FrequencyRules::V5_10, Formats::V5_10),
+    ("v5.15", OsRules::V5_15, IdleRules::V5_15, IrqRules::V5_4, FsRules::V5_10, FrequencyRules::V5_15, Formats::V5_15),
     ("v6.1", OsRules::V6_1, IdleRules::V6_1, IrqRules::V6_1, FsRules::V5_10, FrequencyRules::V6_1, Formats::V6_1),
     ("v6.6", OsRules::V6_6, IdleRules::V6_6, IrqRules::V6_6, FsRules::V5_10, FrequencyRules::V6_6, Formats::V6_6),
     ("v6.12", OsRules::V6_12, IdleRules::V6_12, IrqRules::V6_12, FsRules::V5_10, FrequencyRules::V6_12, Formats::V6_12),
@@ -49,7 +50,7 @@ const ELSEWHERE: &[(&str, OsRules, IdleRules, IrqRules, FsRules, FrequencyRules,
 
 /// Kernels without PREEMPT_DYNAMIC. v5.15 knows it (since v5.12), but only a build with PREEMPT has it: `preempt=` could
 /// choose there, and not in the VOLUNTARY one that distributions made. So here the model is that of the build.
-const WITHOUT_PREEMPT_DYNAMIC: &[&str] = &["v4.5-rc1", "v4.15", "v4.16", "v5.10", "v5.15"];
+const WITHOUT_PREEMPT_DYNAMIC: &[&str] = &["v4.5-rc1", "v4.15", "v4.16", "v5.4", "v5.10", "v5.15"];
 
 /// kernel/Kconfig.preempt: the choices that x86 has in a kernel and in those after it. Lazy preemption came with v6.13,
 /// and v7.0 left only one model beside it.
@@ -181,6 +182,25 @@ mod tests {
     /// What the long-term releases have that is newer than they are.
     const BACKPORTED: &[(&str, &[&str])] = &[
         (
+            "v5.4",
+            &[
+                "load_resolution",
+                "frequency.sugov_remote",
+                "domains.numa_distances",
+                "domains.relax_domain_level",
+                "entity.long_sleeper",
+                "entity.leaf_list",
+                "load.blocked_news",
+                "balance.detach_bound",
+                "balance.dst_group",
+                "balance.per_cpu_kthreads",
+                "bandwidth.throttle_asks",
+                "bandwidth.move_running",
+                "tcp.full_segment",
+                "tcp.quick_ack",
+            ],
+        ),
+        (
             "v5.10",
             &[
                 "core.idle_weight",
@@ -198,6 +218,7 @@ mod tests {
                 "balance.util_bound",
                 "balance.dst_group",
                 "balance.per_cpu_kthreads",
+                "balance.nohz",
                 "balance.kicked_resched",
                 "idle.menu_rejected",
                 "idle.tick_unchosen",
@@ -280,6 +301,7 @@ mod tests {
     /// What is as in an older kernel: it came back (`wake.wake_cap`), a long-term release alone has the newer
     /// (`numa.locality_reset`), or the kernel is built so.
     const AS_BEFORE: &[(&str, &[&str])] = &[
+        ("v5.4", &["idle.governor"]),
         ("v5.10", &["wake.wake_cap", "idle.governor"]),
         ("v5.15", &["wake.wake_cap", "autogroup.default", "idle.governor"]),
         ("v6.1", &["wake.wake_cap", "idle.governor"]),

@@ -79,14 +79,10 @@ const FILES: &[Row] = &[
     Row { name: "/proc/sched_debug", kernels: Formats::V4_5..=Formats::V5_10, file: |_| ProcFile::SchedDebug },
     Row {
         name: "/proc/pressure/cpu",
-        kernels: Formats::V5_10..=Formats::V7_3,
+        kernels: Formats::V5_4..=Formats::V7_3,
         file: |_| ProcFile::Pressure(PsiRes::Cpu),
     },
-    Row {
-        name: "/proc/pressure/io",
-        kernels: Formats::V5_10..=Formats::V7_3,
-        file: |_| ProcFile::Pressure(PsiRes::Io),
-    },
+    Row { name: "/proc/pressure/io", kernels: Formats::V5_4..=Formats::V7_3, file: |_| ProcFile::Pressure(PsiRes::Io) },
     // The file moved there in v5.13.
     Row {
         name: "/sys/kernel/debug/sched/debug",

@@ -134,8 +134,8 @@ behaviour! {
     /// How long a CPU polls that has entered the polling state.
     pub enum PollLimit = "idle.poll" {
         None = "unlimited", since "v2.6.24", commit "", "until it must reschedule; interrupts alone do not end it";
-        FirstState = "first-state", since "v5.10", commit "",
-            "at most the residency of the first enabled state after it, however short, or a tick if there is none (after v4.16, by v5.10)";
+        FirstState = "first-state", since "v5.4", commit "",
+            "at most the residency of the first enabled state after it, however short, or a tick if there is none (after v4.16, by v5.4)";
         Residency = "residency", since "v5.11", commit "7a25759eaa04",
             "at most the residency of the first enabled state that needs 10 us or more, and a sixteenth of a tick";
     }
@@ -155,6 +155,8 @@ pub struct IdleRules {
     pub tick: TickStop,
     pub tick_unchosen: TickUnchosen,
     pub poll: PollLimit,
+    /// Whether the parameter `intel_idle.states_off` exists.
+    pub states_off: bool,
 }
 
 impl IdleRules {
@@ -170,16 +172,17 @@ impl IdleRules {
         tick: TickStop::Always,
         tick_unchosen: TickUnchosen::Stops,
         poll: PollLimit::None,
+        states_off: false,
     };
     pub const V4_15: IdleRules = IdleRules { menu: MenuRule::NextTimer, ..Self::V4_5 };
+    pub const V5_4: IdleRules =
+        IdleRules { menu: MenuRule::Tick, tick: TickStop::Governor, poll: PollLimit::FirstState, ..Self::V4_15 };
     /// As in 5.10.262, which is newer in `menu_rejected` and `tick_unchosen` than v5.10 itself.
     pub const V5_10: IdleRules = IdleRules {
-        menu: MenuRule::Tick,
         menu_rejected: MenuRejected::Forgets,
-        tick: TickStop::Governor,
         tick_unchosen: TickUnchosen::AfterTick,
-        poll: PollLimit::FirstState,
-        ..Self::V4_15
+        states_off: true,
+        ..Self::V5_4
     };
     /// As in 5.15.135, which is older in `menu_rejected` and `tick_unchosen` than 5.10.262.
     pub const V5_15: IdleRules = IdleRules {

@@ -53,7 +53,7 @@ const HEADER: &str = "\
 #              | |       |   ||||       |         |
 ";
 
-/// v5.10.
+/// v5.4 (5.4.y) and v5.10.
 const HEADER_WITH_WIDE_PID: &str = "\
 # tracer: nop
 #
@@ -113,7 +113,7 @@ impl<W: Write> Ftrace<W> {
         let mut output = Output::new(writer);
         let header = match formats {
             Formats::V4_5 | Formats::V4_15 => HEADER,
-            Formats::V5_10 => HEADER_WITH_WIDE_PID,
+            Formats::V5_4 | Formats::V5_10 => HEADER_WITH_WIDE_PID,
             Formats::V5_15 => HEADER_WITHOUT_BH,
             Formats::V6_1 | Formats::V6_6 | Formats::V6_12 | Formats::V6_18 | Formats::V7_2 | Formats::V7_3 => {
                 HEADER_WITH_MIGRATE_DISABLE
@@ -155,10 +155,10 @@ impl<W: Write> Ftrace<W> {
         let us = time.0.saturating_add(500) / 1_000;
         let (seconds, us) = (us / 1_000_000, us % 1_000_000);
         let (pid, flags, body) = (context.pid, flags(event, self.context), self.body(cpu, event)?);
-        // By v5.10 a pid is two columns wider; since v5.12 there is a column for whether the task may migrate.
+        // By v5.10, and in late releases of v5.4.y, a pid is two columns wider; since v5.12 there is a column for whether the task may migrate.
         let (width, migrate_disable) = match self.formats {
             Formats::V4_5 | Formats::V4_15 => (5, ""),
-            Formats::V5_10 => (7, ""),
+            Formats::V5_4 | Formats::V5_10 => (7, ""),
             Formats::V5_15
             | Formats::V6_1
             | Formats::V6_6

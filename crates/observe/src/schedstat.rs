@@ -22,7 +22,13 @@ impl Schedstat<'_> {
     /// SCHEDSTAT_VERSION.
     fn version(&self) -> u32 {
         match self.formats {
-            Formats::V4_5 | Formats::V4_15 | Formats::V5_10 | Formats::V5_15 | Formats::V6_1 | Formats::V6_6 => 15,
+            Formats::V4_5
+            | Formats::V4_15
+            | Formats::V5_4
+            | Formats::V5_10
+            | Formats::V5_15
+            | Formats::V6_1
+            | Formats::V6_6 => 15,
             Formats::V6_12 => 16,
             Formats::V6_18 | Formats::V7_2 | Formats::V7_3 => 17,
         }

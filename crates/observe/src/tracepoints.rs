@@ -82,13 +82,13 @@ tracepoints! {
     CallFunctionSingleExit = "call_function_single_exit", Event, V4_5;
     IrqWorkEntry = "irq_work_entry", Event, V4_5;
     IrqWorkExit = "irq_work_exit", Event, V4_5;
-    PeltCfs = "pelt_cfs_tp", Bare, V5_10;
-    PeltSe = "pelt_se_tp", Bare, V5_10;
-    PeltRt = "pelt_rt_tp", Bare, V5_10;
-    PeltDl = "pelt_dl_tp", Bare, V5_10;
-    PeltIrq = "pelt_irq_tp", Bare, V5_10;
+    PeltCfs = "pelt_cfs_tp", Bare, V5_4;
+    PeltSe = "pelt_se_tp", Bare, V5_4;
+    PeltRt = "pelt_rt_tp", Bare, V5_4;
+    PeltDl = "pelt_dl_tp", Bare, V5_4;
+    PeltIrq = "pelt_irq_tp", Bare, V5_4;
     SchedCpuCapacity = "sched_cpu_capacity_tp", Bare, V5_10;
-    SchedOverutilized = "sched_overutilized_tp", Bare, V5_10;
+    SchedOverutilized = "sched_overutilized_tp", Bare, V5_4;
     SchedUtilEstCfs = "sched_util_est_cfs_tp", Bare, V5_10;
     SchedUtilEstSe = "sched_util_est_se_tp", Bare, V5_10;
     SchedUpdateNrRunning = "sched_update_nr_running_tp", Bare, V5_10;
@@ -108,9 +108,9 @@ fn vector(ipi: Ipi) -> u64 {
 const NEVER_PASSED: &[(&str, Formats, Option<Formats>, &str)] = &[
     ("sched_kthread_stop", Formats::V4_5, None, "kernel threads do not end here"),
     ("sched_kthread_stop_ret", Formats::V4_5, None, "kernel threads do not end here"),
-    ("sched_kthread_work_queue_work", Formats::V5_10, None, "kthread_worker is not modelled"),
-    ("sched_kthread_work_execute_start", Formats::V5_10, None, "kthread_worker is not modelled"),
-    ("sched_kthread_work_execute_end", Formats::V5_10, None, "kthread_worker is not modelled"),
+    ("sched_kthread_work_queue_work", Formats::V5_4, None, "kthread_worker is not modelled"),
+    ("sched_kthread_work_execute_start", Formats::V5_4, None, "kthread_worker is not modelled"),
+    ("sched_kthread_work_execute_end", Formats::V5_4, None, "kthread_worker is not modelled"),
     ("sched_wait_task", Formats::V4_5, None, "nobody waits for a task to leave its CPU"),
     (
         "sched_prepare_exec",
@@ -480,6 +480,7 @@ mod tests {
         let has = |formats, name: &str| Tracepoint::of_kernel(formats).any(|tracepoint| tracepoint.name() == name);
         assert!(has(Formats::V6_1, "pelt_se_tp") && !has(Formats::V4_15, "pelt_se_tp"));
         assert_eq!(Tracepoint::absent("pelt_se_tp", Formats::V4_5), Some(Absent::InThisKernel));
+        assert!(has(Formats::V5_4, "pelt_irq_tp") && !has(Formats::V5_4, "sched_cpu_capacity_tp"));
         assert_eq!(Tracepoint::absent("pelt_thermal_tp", Formats::V6_12), Some(Absent::InThisKernel));
         assert!(matches!(Tracepoint::absent("pelt_thermal_tp", Formats::V6_1), Some(Absent::Here(_))));
         assert_eq!(Tracepoint::absent("sched_entry_tp", Formats::V6_12), Some(Absent::InThisKernel));

@@ -60,7 +60,7 @@ pub struct OsRules {
     pub worker_wakeup: workqueue::WorkerWakeup,
 }
 
-/// Configured with the defaults of kernel/Kconfig.preempt (v4), or as Debian's kernels are (v5.10 and later).
+/// Configured with the defaults of kernel/Kconfig.preempt (v4), or as Debian's kernels are (v5.4 and later).
 impl OsRules {
     pub const V4_5: OsRules = OsRules {
         pipe: PipeRules::Single,
@@ -79,15 +79,15 @@ impl OsRules {
     };
     pub const V4_15: OsRules = OsRules { net: NetRules::V4_15, pi: PiRules::V4_15, ..OsRules::V4_5 };
     pub const V4_16: OsRules = OsRules { net: NetRules::V4_16, ..OsRules::V4_15 };
-    pub const V5_10: OsRules = OsRules {
-        pipe: PipeRules::Split,
-        slots: PipeSlots::RdWait,
+    pub const V5_4: OsRules = OsRules {
         preempt: Preempt::Voluntary,
         migration_limit: MigrationLimit::None,
-        net: NetRules::V5_10,
+        net: NetRules::V5_4,
         counts: workqueue::WorkerCounts::Running,
         ..OsRules::V4_16
     };
+    pub const V5_10: OsRules =
+        OsRules { pipe: PipeRules::Split, slots: PipeSlots::RdWait, net: NetRules::V5_10, ..OsRules::V5_4 };
     pub const V5_15: OsRules = OsRules { net: NetRules::V5_15, pi: PiRules::V5_15, ..OsRules::V5_10 };
     pub const V6_1: OsRules = OsRules { net: NetRules::V6_1, ..OsRules::V5_15 };
     pub const V6_6: OsRules = OsRules { net: NetRules::V6_6, unbound: workqueue::UnboundPods::Cache, ..OsRules::V6_1 };
@@ -228,9 +228,16 @@ pub enum Step {
     Continues,
 }
 
+/// The value of `jiffies` at a time of the simulated clock. The clock's nanoseconds are rounded down, and a jiffy may begin in the
+/// middle of one.
+pub(crate) fn jiffies(now: Ns, tick_period: Ps) -> u64 {
+    (now.0 * 1_000 + 999) / tick_period.0
+}
+
 impl Os {
     /// `hz` is the frequency of the tick.
     pub fn new(rules: OsRules, hz: u32) -> Os {
+        let tick_period = Ps(1_000_000_000_000 / u64::from(hz));
         let mut os = Os {
             rules,
             pipes: Slots::new(),
@@ -245,8 +252,8 @@ impl Os {
             rcu: rcu::Rcu::default(),
             vmstat: vmstat::VmStat::default(),
             seed: 0,
-            tick_period: Ps(1_000_000_000_000 / u64::from(hz)),
-            net: Net::new(rules.net),
+            tick_period,
+            net: Net::new(rules.net, tick_period),
             next_line: 0,
             line_names: Vec::new(),
             objects: BTreeMap::new(),
@@ -267,10 +274,9 @@ impl Os {
         self.tick_period
     }
 
-    /// The value of `jiffies` at a time of the simulated clock. The clock's nanoseconds are rounded down, and a jiffy
-    /// may begin in the middle of one.
+    /// The value of `jiffies` at a time of the simulated clock.
     pub(crate) fn jiffies(&self, now: Ns) -> u64 {
-        (now.0 * 1_000 + 999) / self.tick_period.0
+        jiffies(now, self.tick_period)
     }
 
     /// time.c: msecs_to_jiffies(), which rounds up.

@@ -44,7 +44,7 @@ use sched::trace::Interrupt;
 use std::collections::VecDeque;
 use tcp::{TcpPacket, TcpSock};
 use udp::{UdpPacket, UdpSock};
-use units::{CpuId, Slots, unlikely};
+use units::{CpuId, Ps, Slots, unlikely};
 use unix::UnixSock;
 
 /// One end of a connection.
@@ -145,6 +145,8 @@ impl Packet {
 /// All sockets, and what is on its way between them.
 pub struct Net {
     pub rules: NetRules,
+    /// 1 / HZ.
+    tick_period: Ps,
     tcp: Slots<TcpSock>,
     udp: Slots<UdpSock>,
     unix: Slots<UnixSock>,
@@ -166,9 +168,10 @@ pub struct Net {
 const DEV_RX_WEIGHT: usize = 64;
 
 impl Net {
-    pub(crate) fn new(rules: NetRules) -> Net {
+    pub(crate) fn new(rules: NetRules, tick_period: Ps) -> Net {
         Net {
             rules,
+            tick_period,
             tcp: Slots::new(),
             udp: Slots::new(),
             unix: Slots::new(),

@@ -43,7 +43,8 @@ pub struct AutogroupRules {
 impl AutogroupRules {
     pub const V4_5: AutogroupRules = AutogroupRules { default: AutogroupDefault::On, exit: AutogroupExit::InGroup };
     pub const V4_15: AutogroupRules = AutogroupRules { exit: AutogroupExit::InRoot, ..AutogroupRules::V4_5 };
-    pub const V5_10: AutogroupRules = AutogroupRules { default: AutogroupDefault::Off, ..AutogroupRules::V4_15 };
+    pub const V5_4: AutogroupRules = AutogroupRules::V4_15;
+    pub const V5_10: AutogroupRules = AutogroupRules { default: AutogroupDefault::Off, ..AutogroupRules::V5_4 };
     /// 5.15.135 as its own configuration has it, not Debian's.
     pub const V5_15: AutogroupRules = AutogroupRules { default: AutogroupDefault::On, ..AutogroupRules::V5_10 };
     pub const V6_1: AutogroupRules = AutogroupRules::V5_10;

@@ -21,6 +21,8 @@ behaviour! {
         /// The same of fair and real-time tasks.
         Bandwidth = "bandwidth", since "v4.16", commit "e0367b12674b",
             "of deadline tasks, when the bandwidth of active ones changes";
+        Arrivals = "arrivals", since "v5.4.y", commit "",
+            "as queued does, and when a task comes from another CPU into a group, before what is above the group knows (as in 5.4.286)";
         Queued = "queued", since "v5.5", commit "bef69dd87828",
             "of fair tasks once at the end of an update, of real-time ones when their queue comes or goes, and when blocked load decays";
     }
@@ -54,13 +56,16 @@ impl CpufreqRules {
         sugov_thread: SugovThread::Deadline,
         ..CpufreqRules::V4_15
     };
-    pub const V5_10: CpufreqRules = CpufreqRules {
-        schedutil: Schedutil::ByFrequency,
-        update_util: UpdateUtil::Queued,
+    /// As in 5.4.286, which is newer in `update_util` and `sugov_remote` than v5.4 itself.
+    pub const V5_4: CpufreqRules = CpufreqRules {
+        schedutil: Schedutil::AllClasses,
+        update_util: UpdateUtil::Arrivals,
         sugov_busy: SugovBusy::Joined,
         sugov_remote: SugovRemote::Allowed,
         ..CpufreqRules::V4_16
     };
+    pub const V5_10: CpufreqRules =
+        CpufreqRules { schedutil: Schedutil::ByFrequency, update_util: UpdateUtil::Queued, ..CpufreqRules::V5_4 };
 
     pub const V5_15: CpufreqRules = CpufreqRules { schedutil: Schedutil::PerfTold, ..CpufreqRules::V5_10 };
     pub const V6_1: CpufreqRules = CpufreqRules { schedutil: Schedutil::EffectiveUtil, ..CpufreqRules::V5_15 };
@@ -97,6 +102,8 @@ pub(crate) enum ChangePlace {
     End,
     /// An entity was attached or detached.
     Moved,
+    /// An entity was attached that is about to be queued and came from another CPU (SCHED_CPUFREQ_MIGRATION).
+    Arrived,
 }
 
 /// What is notified.
@@ -168,9 +175,10 @@ impl<A: Arch> Sched<A> {
         let told = match self.kernel.cpufreq.update_util {
             UpdateUtil::Absent => false,
             UpdateUtil::Runtime | UpdateUtil::Bandwidth => place != ChangePlace::End,
-            UpdateUtil::Queued => place != ChangePlace::Aged,
+            UpdateUtil::Queued | UpdateUtil::Arrivals => place != ChangePlace::Aged,
         };
-        if told && self.rq[cpu].cfs == cfs {
+        let any_level = place == ChangePlace::Arrived && self.kernel.cpufreq.update_util == UpdateUtil::Arrivals;
+        if told && (any_level || self.rq[cpu].cfs == cfs) {
             self.cpufreq_update_util(cpu, UpdateFlags::NONE);
         }
     }
@@ -179,12 +187,16 @@ impl<A: Arch> Sched<A> {
     #[inline]
     pub(crate) fn other_class_util_change(&mut self, cpu: CpuId, how: UpdateUtil, flags: UpdateFlags) {
         if self.cpufreq.is_some() {
-            let rule = self.kernel.cpufreq.update_util;
+            let queued = UpdateUtil::Queued;
+            let rule = match self.kernel.cpufreq.update_util {
+                UpdateUtil::Arrivals => queued,
+                rule => rule,
+            };
             let told = match (how, flags.dl) {
                 (UpdateUtil::Runtime, true) => rule == UpdateUtil::Runtime,
                 (UpdateUtil::Runtime, false) => matches!(rule, UpdateUtil::Runtime | UpdateUtil::Bandwidth),
                 (UpdateUtil::Bandwidth, _) => matches!(rule, UpdateUtil::Bandwidth | UpdateUtil::Queued),
-                (UpdateUtil::Queued | UpdateUtil::Absent, _) => rule == UpdateUtil::Queued,
+                (UpdateUtil::Queued | UpdateUtil::Arrivals | UpdateUtil::Absent, _) => rule == queued,
             };
             if told {
                 self.cpufreq_update_util(cpu, flags);

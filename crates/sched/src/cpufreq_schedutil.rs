@@ -22,9 +22,11 @@ behaviour! {
         RtDlMax = "rt-dl-max", since "v4.7", commit "9bdcb44e391d",
             "the fair tasks', and the highest frequency while real-time or deadline tasks run; waits for devices boost it (v4.10), in kHz";
         RtMax = "rt-max", since "v4.16", commit "d4edd662ac16", "the same, but deadline tasks add their bandwidth";
-        ByFrequency = "by-frequency", since "v5.10", commit "",
+        AllClasses = "all-classes", since "v5.4", commit "",
             "all classes' and interrupts', within clamps, and a quarter more; waits for devices boost it, in shares of a CPU and whatever the \
-             clamps (after v4.16, by v5.10)";
+             clamps; a busy CPU whose limits have changed may slow down, and one that is held forgets what it was held from (after v4.16, by v5.4)";
+        ByFrequency = "by-frequency", since "v5.10", commit "",
+            "the same, but a busy CPU keeps its frequency, whatever its limits (5.10.262, 5.15.135)";
         PerfTold = "perf-told", since "v5.12", commit "",
             "the same, with the boost within the clamps (after v5.10, by v5.15); drivers that set performance are told it instead of a frequency";
         EffectiveUtil = "effective-util", since "v6.1", commit "",
@@ -93,7 +95,7 @@ struct SugovCpu {
     /// 1024 = the biggest CPU.
     util: u64,
     util_dl: u64,
-    /// Since v6.1: `bw_dl`, `bw_min`.
+    /// `bw_dl` (v5.4) or `bw_min`.
     bw_min: u64,
     flags: UpdateFlags,
     saved_idle_calls: u64,
@@ -159,7 +161,8 @@ impl<A: Arch> Sched<A> {
                 let sg_cpu = &mut sugov.cpus[cpu];
                 self.sugov_update_single_by_flags(policy, sg_cpu, cpu, time, flags, idle_calls[cpu]);
             }
-            Schedutil::ByFrequency
+            Schedutil::AllClasses
+            | Schedutil::ByFrequency
             | Schedutil::PerfTold
             | Schedutil::EffectiveUtil
             | Schedutil::BoostedUtil
@@ -168,7 +171,7 @@ impl<A: Arch> Sched<A> {
             {
                 self.sugov_update_shared(policy, &mut sugov.cpus, cpu, time, flags);
             }
-            Schedutil::ByFrequency => {
+            Schedutil::AllClasses | Schedutil::ByFrequency => {
                 let sg_cpu = &mut sugov.cpus[cpu];
                 self.sugov_update_single_freq(policy, sg_cpu, cpu, time, flags, idle_calls[cpu]);
             }
@@ -217,7 +220,9 @@ impl<A: Arch> Sched<A> {
         let invariant = self.arch_scale_freq_invariant();
         let base = u64::from(if invariant { policy.cpuinfo_max_freq } else { policy.cur });
         let freq = match self.kernel.cpufreq.schedutil {
-            Schedutil::RtDlMax | Schedutil::RtMax | Schedutil::ByFrequency => (base + (base >> 2)) * util / max,
+            Schedutil::RtDlMax | Schedutil::RtMax | Schedutil::AllClasses | Schedutil::ByFrequency => {
+                (base + (base >> 2)) * util / max
+            }
             Schedutil::PerfTold | Schedutil::EffectiveUtil | Schedutil::BoostedUtil => base * map_util_perf(util) / max,
             // The utilization contains the quarter of headroom; if it is relative to the current frequency, another is
             // added.
@@ -442,6 +447,7 @@ impl<A: Arch> Sched<A> {
         match self.kernel.cpufreq.schedutil {
             Schedutil::RtDlMax
             | Schedutil::RtMax
+            | Schedutil::AllClasses
             | Schedutil::ByFrequency
             | Schedutil::PerfTold
             | Schedutil::EffectiveUtil
@@ -453,7 +459,8 @@ impl<A: Arch> Sched<A> {
                 sg_cpu.util = (util + sg_cpu.bw_min).min(max_cap);
                 let boost = self.sugov_iowait_apply(sg_cpu, time, max_cap);
                 if boost != 0 {
-                    let clamped = self.kernel.cpufreq.schedutil != Schedutil::ByFrequency;
+                    let clamped =
+                        !matches!(self.kernel.cpufreq.schedutil, Schedutil::AllClasses | Schedutil::ByFrequency);
                     let boost = if clamped { self.uclamp_rq_util_with(cpu, boost, None) } else { boost };
                     sg_cpu.util = sg_cpu.util.max(boost);
                 }
@@ -507,13 +514,15 @@ impl<A: Arch> Sched<A> {
         flags: UpdateFlags,
         idle_calls: u64,
     ) {
-        let cached_freq = sg_policy.cached_raw_freq;
+        let forgets = self.kernel.cpufreq.schedutil == Schedutil::AllClasses;
+        let cached_freq = if forgets { 0 } else { sg_policy.cached_raw_freq };
         if !self.sugov_update_single_common(sg_policy, sg_cpu, cpu, time, flags) {
             return;
         }
         let mut next = self.get_next_freq(sg_policy, sg_cpu.util, self.capacity_orig_of(cpu));
         let always = self.holds_always();
-        let holds = (always || !self.uclamp_rq_is_capped(cpu)) && Self::sugov_hold_freq(sg_cpu, idle_calls);
+        let may_hold = always || if forgets { !sg_policy.need_freq_update } else { !self.uclamp_rq_is_capped(cpu) };
+        let holds = may_hold && Self::sugov_hold_freq(sg_cpu, idle_calls);
         let chosen = sg_policy.next_freq != NO_FREQ;
         if holds && chosen && next < sg_policy.next_freq && (always || !sg_policy.need_freq_update) {
             next = sg_policy.next_freq;

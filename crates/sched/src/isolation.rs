@@ -70,7 +70,7 @@ behaviour! {
     /// Which housekeeping CPU it is where any will do.
     pub enum AnyHousekeeper = "tick.any_housekeeper" {
         First = "first", since "v4.3", commit "9642d18eee2c", "the first that is up";
-        Nearest = "nearest", since "v5.4", commit "", "the first on the nearest node that has one (after v4.16, by v6.1)";
+        Nearest = "nearest", since "v5.4", commit "", "the first on the nearest node that has one (after v4.16, by v5.4)";
         NearestInTurn = "nearest-in-turn", since "v6.18", commit "",
             "of those on the nearest node the next after the one that was chosen last (after v6.12, by v6.18)";
     }
@@ -126,13 +126,14 @@ impl IsolationRules {
         ..IsolationRules::V4_5
     };
 
-    pub const V5_10: IsolationRules = IsolationRules {
+    pub const V5_4: IsolationRules = IsolationRules {
         residual: ResidualTick::Remote,
         any_housekeeper: AnyHousekeeper::Nearest,
-        kthreads: KthreadCpus::Housekeeping,
         ilb: IlbCpus::Housekeeping,
         ..IsolationRules::V4_15
     };
+
+    pub const V5_10: IsolationRules = IsolationRules { kthreads: KthreadCpus::Housekeeping, ..IsolationRules::V5_4 };
 
     pub const V5_15: IsolationRules = IsolationRules { idle_exit: IdleExit::StaysStopped, ..IsolationRules::V5_10 };
 

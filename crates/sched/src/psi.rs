@@ -32,10 +32,15 @@ behaviour! {
     /// Whether pressure is accounted, and what that takes.
     pub enum Psi = "psi.accounting" {
         Absent = "absent", since "v2.6.23", commit "", "there is no pressure stall information";
-        /// Grown in steps from eb414681d5a0 (v4.20) on; the variant is v5.10's.
-        AtDequeue = "at-dequeue", since "v4.20", commit "eb414681d5a0",
-            "time some tasks wait for CPUs, and some and all for devices; each group of a task reads the clock, when the task leaves its \
-             queue, and again at the switch that follows";
+        /// The variant is v5.4's.
+        ByQueued = "by-queued", since "v4.20", commit "eb414681d5a0",
+            "time some tasks wait for CPUs, and some and all for devices; two tasks of a group that are queued on a CPU count as a wait, \
+             and one does not, whatever runs there: a switch accounts for nothing; each group of a task reads the clock, when the task \
+             enters or leaves its queue";
+        /// The variant is v5.10's.
+        AtDequeue = "at-dequeue", since "v5.10", commit "",
+            "the same, but who is queued and does not run waits for a CPU; each group of a task reads the clock, when the task leaves its \
+             queue, and again at the switch that follows (after v5.4, by v5.10)";
         /// The variant is v5.15's.
         AtSwitch = "at-switch", since "v5.13", commit "",
             "the same, and all for CPUs (not of the whole system); a sleep is accounted for by the switch, where both tasks' groups \
@@ -132,6 +137,12 @@ fn test_states(tasks: &[u32; NR_PSI_TASK_COUNTS], state_mask: u8) -> u8 {
         | on(running > oncpu, PSI_CPU_SOME)
         | on((running != 0) & (oncpu == 0), PSI_CPU_FULL)
         | on(waiting | running != 0, PSI_NONIDLE)
+}
+
+/// The same until v5.10, which takes one queued task, if there is any, for one that runs.
+fn states_by_queued(tasks: &[u32; NR_PSI_TASK_COUNTS]) -> u8 {
+    let one_runs = if tasks[NR_RUNNING] == 0 { 0 } else { PSI_ONCPU };
+    test_states(tasks, one_runs) & !PSI_ONCPU
 }
 
 /// loadavg.h: calc_load(). One step of an average towards `active`.
@@ -345,6 +356,12 @@ impl<A: Arch> Sched<A> {
         }
     }
 
+    /// Whether a sleep is accounted for as the task leaves its queue, and not by the switch after it.
+    #[inline]
+    fn psi_at_dequeue(&self) -> bool {
+        matches!(self.kernel.psi, Psi::ByQueued | Psi::AtDequeue)
+    }
+
     /// psi.c: task_psi_group(). With cgroup v1 only the system has one.
     fn task_psi_group(&self, p: TaskId) -> TgId {
         match self.cgroup_hierarchy {
@@ -371,7 +388,9 @@ impl<A: Arch> Sched<A> {
             let (gone, come) = (u32::from(clear >> task & 1), u32::from(set >> task & 1));
             *count = count.checked_sub(gone).expect("psi: task underflow") + come;
         }
-        let state_mask = test_states(&groupc.tasks, state_mask);
+        let by_queued = unlikely(self.kernel.psi == Psi::ByQueued);
+        let state_mask =
+            if by_queued { states_by_queued(&groupc.tasks) } else { test_states(&groupc.tasks, state_mask) };
         groupc.record_times(now);
         groupc.state_mask = state_mask;
         if group.avgs_work == u64::MAX {
@@ -466,7 +485,7 @@ impl<A: Arch> Sched<A> {
     fn count_psi_enqueue(&mut self, p: TaskId, flags: QueueFlags) {
         let task = &self.task[p];
         let waits = if task.in_iowait { TSK_IOWAIT } else { 0 };
-        if task.on_cpu && self.kernel.psi != Psi::AtDequeue {
+        if task.on_cpu && !self.psi_at_dequeue() {
             // The switch will account for it.
             return;
         }
@@ -481,11 +500,8 @@ impl<A: Arch> Sched<A> {
     /// stats.h: psi_dequeue().
     #[inline]
     pub(crate) fn psi_dequeue(&mut self, p: TaskId, flags: QueueFlags) {
-        if unlikely(self.psi.enabled) && !flags.save_restore {
-            let at_dequeue = self.kernel.psi == Psi::AtDequeue;
-            if at_dequeue || !flags.sleep {
-                self.count_psi_dequeue(p, flags.sleep);
-            }
+        if unlikely(self.psi.enabled) && !flags.save_restore && (self.psi_at_dequeue() || !flags.sleep) {
+            self.count_psi_dequeue(p, flags.sleep);
         }
     }
 
@@ -494,7 +510,7 @@ impl<A: Arch> Sched<A> {
         let task = &self.task[p];
         let waits = if sleep && task.in_iowait { TSK_IOWAIT } else { 0 };
         // Until v5.15 a running task that is only moved keeps its CPU until the switch.
-        let keeps = !sleep && matches!(self.kernel.psi, Psi::AtDequeue | Psi::AtSwitch);
+        let keeps = !sleep && matches!(self.kernel.psi, Psi::ByQueued | Psi::AtDequeue | Psi::AtSwitch);
         let gone = if keeps { task.psi_flags & !TSK_ONCPU } else { task.psi_flags };
         self.psi_task_change(p, gone, waits);
     }
@@ -510,7 +526,7 @@ impl<A: Arch> Sched<A> {
     /// stats.h: psi_sched_switch().
     #[inline]
     pub(crate) fn psi_sched_switch(&mut self, cpu: CpuId, prev: Option<TaskId>, next: Option<TaskId>) {
-        if unlikely(self.psi.enabled) {
+        if unlikely(self.psi.enabled) && self.kernel.psi != Psi::ByQueued {
             let sleep = prev.is_some_and(|p| {
                 let task = &self.task[p];
                 task.on_rq != OnRq::Queued || self.se[task.se].sched_delayed
@@ -531,7 +547,8 @@ impl<A: Arch> Sched<A> {
         }
     }
 
-    /// How many of a group's tasks wait for a device, and are queued, on `cpu`, and whether one runs there, as accounted.
+    /// How many of a group's tasks wait for a device, and are queued, on `cpu`, and whether one runs there, as accounted: by
+    /// [`Psi::ByQueued`] never.
     pub fn psi_counts(&self, group: TgId, cpu: CpuId) -> Option<(u32, u32, bool)> {
         let groupc = &self.psi.groups.get(group.index())?.as_ref()?.pcpu[cpu.index()];
         Some((groupc.tasks[NR_IOWAIT], groupc.tasks[NR_RUNNING], groupc.state_mask & PSI_ONCPU != 0))
@@ -539,7 +556,7 @@ impl<A: Arch> Sched<A> {
 
     /// Whether a pressure file has the line `full`.
     pub fn psi_shows_full(&self, res: PsiRes) -> bool {
-        res == PsiRes::Io || self.kernel.psi != Psi::AtDequeue
+        res == PsiRes::Io || !self.psi_at_dequeue()
     }
 
     /// psi.c: psi_show(). The lines `some` and `full` of a group's pressure file at `now` (ns), which may be after the last

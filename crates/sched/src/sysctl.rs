@@ -1,5 +1,5 @@
 //! kernel/sysctl.c and sched/debug.c: the scheduler's run-time tunables: default, unit and meaning in one line each. The kernel
-//! version decides which exist, and under what name ([`V4`], [`V4_10`], [`V5_10`], [`V5_15`], [`V6_1`], [`V6_6`], [`V6_12`], [`V6_18`], [`V7_2`], [`V7_3`]): until v5.12 they are
+//! version decides which exist, and under what name ([`V4`], [`V4_10`], [`V5_4`], [`V5_10`], [`V5_15`], [`V6_1`], [`V6_6`], [`V6_12`], [`V6_18`], [`V7_2`], [`V7_3`]): until v5.12 they are
 //! sysctls, later most of them are files below `/sys/kernel/debug`.
 //!
 //! Absent: `sched_tunable_scaling`; the factor stays the logarithmic one.
@@ -170,6 +170,32 @@ pub const V4_10: TunableNames = &{
     }
     names
 };
+
+/// kernel/sysctl.c of v5.4.
+pub const V5_4: TunableNames = &[
+    ("kernel.sched_latency_ns", Tunable::sched_latency),
+    ("kernel.sched_min_granularity_ns", Tunable::sched_min_granularity),
+    ("kernel.sched_wakeup_granularity_ns", Tunable::sched_wakeup_granularity),
+    ("kernel.sched_migration_cost_ns", Tunable::sched_migration_cost),
+    ("kernel.sched_nr_migrate", Tunable::sched_nr_migrate),
+    ("kernel.sched_child_runs_first", Tunable::sched_child_runs_first),
+    ("kernel.sched_cfs_bandwidth_slice_us", Tunable::sched_cfs_bandwidth_slice),
+    ("kernel.sched_energy_aware", Tunable::sched_energy_aware),
+    ("kernel.sched_itmt_enabled", Tunable::sched_itmt_enabled),
+    ("kernel.sched_util_clamp_min", Tunable::sched_uclamp_util_min),
+    ("kernel.sched_util_clamp_max", Tunable::sched_uclamp_util_max),
+    ("kernel.sched_autogroup_enabled", Tunable::sched_autogroup_enabled),
+    ("kernel.sched_rt_period_us", Tunable::sched_rt_period),
+    ("kernel.sched_rt_runtime_us", Tunable::sched_rt_runtime),
+    ("kernel.sched_rr_timeslice_ms", Tunable::sched_rr_timeslice),
+    ("kernel.sched_schedstats", Tunable::sched_schedstats),
+    ("kernel.latencytop", Tunable::latencytop),
+    ("kernel.numa_balancing", Tunable::numa_balancing),
+    ("kernel.numa_balancing_scan_delay_ms", Tunable::numa_balancing_scan_delay),
+    ("kernel.numa_balancing_scan_period_min_ms", Tunable::numa_balancing_scan_period_min),
+    ("kernel.numa_balancing_scan_period_max_ms", Tunable::numa_balancing_scan_period_max),
+    ("kernel.numa_balancing_scan_size_mb", Tunable::numa_balancing_scan_size),
+];
 
 /// kernel/sysctl.c of v5.10.
 pub const V5_10: TunableNames = &[
@@ -477,7 +503,7 @@ mod tests {
 
     #[test]
     fn names_are_unique_within_a_version_even_shortened() {
-        for names in [V4, V4_10, V5_10, V5_15, V6_1, V6_6, V6_12, V6_18, V7_2, V7_3] {
+        for names in [V4, V4_10, V5_4, V5_10, V5_15, V6_1, V6_6, V6_12, V6_18, V7_2, V7_3] {
             let mut short: Vec<_> = names.iter().map(|(name, _)| short_name(name)).collect();
             short.sort_unstable();
             short.dedup();

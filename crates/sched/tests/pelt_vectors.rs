@@ -2,7 +2,7 @@
 //!
 //! Every file says in its head how it was recorded and what its columns mean.
 
-use sched::fair::load::NewTaskUtil;
+use sched::fair::load::{LoadClock, NewTaskUtil};
 use sched::load_weight::{__calc_delta, LoadResolution, sched_prio_to_weight, sched_prio_to_wmult};
 use sched::pelt::{
     self, CfsRqLoad, ClockPelt, EntityLoad, GroupNews, Pelt, Scale, SchedAvg, SumFloor, UtilEst, UtilEstimate,
@@ -111,6 +111,14 @@ fn series_accumulate() {
 }
 
 #[test]
+fn series_accumulate_by_a_scaled_clock() {
+    series(Pelt::Accumulate, "v5.4/series", 400, |_, se, q, decayed| {
+        let (pelt, [d, e]) = (Pelt::Accumulate, decayed.map(u8::from));
+        format!("{} | {} | {d} {e}", show(pelt, se), show(pelt, q))
+    });
+}
+
+#[test]
 fn series_runnable_avg() {
     series(Pelt::RunnableAvg, "v6.1/series", 300, |now, a, q, _| {
         format!(
@@ -145,6 +153,7 @@ fn series_runnable_avg_with_time_going_back() {
 /// Two queues and four entities. From v4.15 on queue 1 is a group's, and entity 3 stands for it on queue 0.
 struct World {
     pelt: Pelt,
+    clock: LoadClock,
     resolution: LoadResolution,
     new_task_util: NewTaskUtil,
     /// Of CPU 0 and CPU 1.
@@ -156,13 +165,13 @@ struct World {
 }
 
 impl World {
-    fn new(pelt: Pelt, resolution: LoadResolution, new_task_util: NewTaskUtil) -> World {
+    fn new(pelt: Pelt, clock: LoadClock, resolution: LoadResolution, new_task_util: NewTaskUtil) -> World {
         let mut se: [SchedEntity; 4] = Default::default();
         if pelt != Pelt::ByPeriod {
             se[3].my_q = Some(CfsRqId(1));
         }
         let (cfs_rq, rt, dl) = Default::default();
-        World { pelt, resolution, new_task_util, scale: [Scale::FULL; 2], cfs_rq, se, rt, dl }
+        World { pelt, clock, resolution, new_task_util, scale: [Scale::FULL; 2], cfs_rq, se, rt, dl }
     }
 
     fn queue_of(&self, e: usize) -> usize {
@@ -171,7 +180,11 @@ impl World {
 
     /// Of a queue's CPU.
     fn scale_of(&self, c: usize) -> Scale {
-        if self.pelt == Pelt::ByPeriod { self.scale[c] } else { self.scale[0] }
+        match (self.clock, self.pelt) {
+            (LoadClock::Pelt, _) => Scale::FULL,
+            (LoadClock::Task, Pelt::ByPeriod) => self.scale[c],
+            (LoadClock::Task, _) => self.scale[0],
+        }
     }
 
     fn entity_load(&self, e: usize) -> EntityLoad {
@@ -368,7 +381,11 @@ impl World {
                     NewTaskUtil::ShownWeight => self.resolution.scale_load_down(self.se[e].load.weight),
                 };
                 let queue = self.cfs_rq[self.queue_of(e)].avg;
-                pelt::post_init_entity_util_avg(self.pelt, &mut self.se[e].avg, &queue, weight, self.scale[0].cpu);
+                let capacity = match self.clock {
+                    LoadClock::Task => Scale::FULL.cpu,
+                    LoadClock::Pelt => self.scale[0].cpu,
+                };
+                pelt::post_init_entity_util_avg(self.pelt, &mut self.se[e].avg, &queue, weight, capacity);
             }
             "update" => self.update_load_avg(now, e, false),
             "enqueue" => self.enqueue(now, e),
@@ -386,8 +403,8 @@ impl World {
                 e = 0;
             }
             "class" => {
-                pelt::update_rt_rq_load_avg(now, &mut self.rt, n[1] != 0);
-                pelt::update_dl_rq_load_avg(now, &mut self.dl, n[2] != 0);
+                pelt::update_rt_rq_load_avg(self.pelt, now, &mut self.rt, n[1] != 0);
+                pelt::update_dl_rq_load_avg(self.pelt, now, &mut self.dl, n[2] != 0);
                 return format!("{} | {}", show(self.pelt, &self.rt), show(self.pelt, &self.dl));
             }
             _ => panic!("no such step: {name}"),
@@ -397,32 +414,42 @@ impl World {
     }
 }
 
-fn moves(pelt: Pelt, resolution: LoadResolution, new_task_util: NewTaskUtil, names: &[&str]) {
+fn moves(pelt: Pelt, clock: LoadClock, resolution: LoadResolution, new_task_util: NewTaskUtil, names: &[&str]) {
     for name in names {
-        let mut world = World::new(pelt, resolution, new_task_util);
+        let mut world = World::new(pelt, clock, resolution, new_task_util);
         replay(name, 300, |line| world.step(line));
     }
 }
 
 #[test]
 fn moves_by_period() {
-    moves(Pelt::ByPeriod, LoadResolution::Shown, NewTaskUtil::KeptWeight, &["v4.5/moves", "v4.5/crowd"]);
+    let names = ["v4.5/moves", "v4.5/crowd"];
+    moves(Pelt::ByPeriod, LoadClock::Task, LoadResolution::Shown, NewTaskUtil::KeptWeight, &names);
 }
 
 #[test]
 fn moves_accumulate() {
-    moves(Pelt::Accumulate, LoadResolution::Fine, NewTaskUtil::KeptWeight, &["v4.15/moves", "v4.15/crowd"]);
+    let names = ["v4.15/moves", "v4.15/crowd"];
+    moves(Pelt::Accumulate, LoadClock::Task, LoadResolution::Fine, NewTaskUtil::KeptWeight, &names);
+    let names = ["v5.4/moves", "v5.4/crowd"];
+    moves(Pelt::Accumulate, LoadClock::Pelt, LoadResolution::FineFloor, NewTaskUtil::KeptWeight, &names);
 }
 
 #[test]
 fn moves_runnable_avg() {
-    moves(Pelt::RunnableAvg, LoadResolution::FineFloor, NewTaskUtil::KeptWeight, &["v6.1/moves", "v6.1/crowd"]);
-    moves(Pelt::RunnableAvg, LoadResolution::FineFloor, NewTaskUtil::ShownWeight, &["v6.12/moves"]);
+    let (clock, resolution) = (LoadClock::Pelt, LoadResolution::FineFloor);
+    moves(Pelt::RunnableAvg, clock, resolution, NewTaskUtil::KeptWeight, &["v6.1/moves", "v6.1/crowd"]);
+    moves(Pelt::RunnableAvg, clock, resolution, NewTaskUtil::ShownWeight, &["v6.12/moves"]);
 }
 
 #[test]
 fn estimated_utilization() {
-    for (name, form) in [("v6.1/util_est", UtilEstimate::EnqueuedAndEwma), ("v6.12/util_est", UtilEstimate::Ewma)] {
+    let forms = [
+        ("v5.4/util_est", UtilEstimate::EnqueuedAndSlowEwma),
+        ("v6.1/util_est", UtilEstimate::EnqueuedAndEwma),
+        ("v6.12/util_est", UtilEstimate::Ewma),
+    ];
+    for (name, form) in forms {
         replay(name, 400, |line| {
             let n = numbers(line);
             // From v6.8 on there is one number.
@@ -432,7 +459,7 @@ fn estimated_utilization() {
                 SchedAvg { util_avg: n[0] as u64, runnable_avg: n[1] as u64, util_est, ..SchedAvg::default() };
             pelt::util_est_update(form, &mut avg, n[4] as u64, n[5] != 0);
             let UtilEst { enqueued, ewma } = avg.util_est;
-            format!("{enqueued} {ewma} {}", avg.util_est._task_util_est())
+            format!("{enqueued} {ewma} {}", avg.util_est._task_util_est(form))
         });
     }
 }

@@ -1,10 +1,12 @@
 //! Sockets: who wakes whom, what is dropped, where a sender sleeps; and that nothing is lost or stuck, by random sizes.
 
+mod acks;
+
 use machine::hardware::Hardware;
 use machine::idle::IdleRules;
 use machine::prices::Prices;
 use machine::topology::{Numbering, from_synthetic};
-use os::net::rules::{FullSegment, QuickAck, UdpReceive};
+use os::net::rules::{FullSegment, UdpReceive};
 use os::net::{Buffers, NetRules, Receive, Socket, Transport};
 use os::preempt::Preempt;
 use os::{Os, OsRules};
@@ -526,42 +528,6 @@ fn a_full_segment_that_ends_a_send_is_acknowledged_once_it_is_read() {
     let (plain, pushes) = (nagled_messages(FullSegment::Plain), nagled_messages(FullSegment::Pushes));
     assert!(pushes < Ns::from_ms(80), "{pushes:?}");
     assert!(plain > Ns::from_ms(90), "some wait for the timer of an acknowledgement: {plain:?}");
-}
-
-/// What a reader finds of two small messages that came after it had sent twenty itself.
-fn after_an_answer(quick_ack: QuickAck) -> u64 {
-    let mut sim = machine(NetRules { quick_ack, ..NetRules::V6_1 }, Preempt::None, None);
-    let (from, to) = sim.os.connect(Transport::Tcp { nodelay: false }, Buffers::default());
-    sim.spawn(
-        CpuId(0),
-        task("sender", move |step, _| match step {
-            0 | 3 | 4 => Op::Send { socket: from, bytes: 100 },
-            1 => receive(from, 20 * 100),
-            2 => Op::SleepFor(Ns::from_ms(50)),
-            _ => Op::SleepFor(Ns::from_ms(1_000)),
-        }),
-    );
-    sim.spawn(
-        CpuId(1),
-        task("reader", move |step, last| match step {
-            0 => receive(to, 100),
-            // So long that what follows is no answer.
-            1 => Op::SleepFor(Ns::from_ms(60)),
-            22 => Op::SleepFor(Ns::from_ms(200)),
-            23 => Op::Receive { socket: to, bytes: 1_000, how: Receive::default() },
-            24 => Op::Report { series: 0, value: last.value },
-            25.. => Op::Exit,
-            _ => Op::Send { socket: to, bytes: 100 },
-        }),
-    );
-    sim.run(Ns::from_ms(900));
-    sim.samples[0].value
-}
-
-#[test]
-fn segments_with_nothing_to_acknowledge_use_up_acknowledgements_sent_at_once_until_v6_5() {
-    assert_eq!(after_an_answer(QuickAck::Segments), 100, "the second waits until the first is acknowledged");
-    assert_eq!(after_an_answer(QuickAck::Acknowledging), 200);
 }
 
 /// When a reader who looks after a millisecond has got this many messages of 64 bytes over a buffer of 2304, and their sender's end, in ms.

@@ -15,7 +15,7 @@ pub fn check(arm: &mut Arm, draft: &DraftArm, nr_cpus: usize) -> Result<(), Mist
     };
     // One mask serves both until some time after v5.15, when they were separated by purpose.
     let since_4_15 = arm.kernel != "v4.5-rc1";
-    let one_mask = matches!(arm.kernel.as_str(), "v4.15" | "v4.16" | "v5.10" | "v5.15");
+    let one_mask = matches!(arm.kernel.as_str(), "v4.15" | "v4.16" | "v5.4" | "v5.10" | "v5.15");
     if let Some(written) = value("isolcpus") {
         arm.isolcpus = isolcpus(written, nr_cpus, since_4_15)?;
     }

@@ -162,7 +162,7 @@ mod tests {
         for (text, message) in [
             (
                 "a=v4.15,cpuidle.governor=teo",
-                "`cpuidle.governor`, which v4.15 does not have; expected a kernel that has it (v5.10",
+                "`cpuidle.governor`, which v4.15 does not have; expected a kernel that has it (v5.4, v5.10",
             ),
             (
                 "a=v6.1,cpuidle.governor=tea",

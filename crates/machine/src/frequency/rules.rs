@@ -72,8 +72,8 @@ behaviour! {
     pub enum StepFloor = "frequency.step_floor" {
         Zero = "zero", since "v2.6.12", commit "",
             "below the lowest frequency, as long as it is above zero: the step up after it begins there";
-        /// 5.15.135, 6.6.17 and 6.18.35 let a step of its own go below, which the driver and the next sample undo.
-        Lowest = "lowest", since "v5.10", commit "", "to the lowest frequency (after v4.16, by v5.10)";
+        /// 5.4.286, 5.15.135, 6.6.17 and 6.18.35 let a step of its own go below, which the driver and the next sample undo.
+        Lowest = "lowest", since "v5.4", commit "", "to the lowest frequency (after v4.16, by v5.4)";
     }
 }
 
@@ -84,7 +84,7 @@ behaviour! {
         Nothing = "nothing", since "v4.15", commit "",
             "nothing, though the clock may be faster: a sleep through many periods takes the figure down, and asks for nothing (after v4.5, by v4.15)";
         Asks = "asks", since "v6.12.y", commit "",
-            "it asks the driver for it (the trees are 5.10.262, 6.1.192 and 6.12.117, but not 5.15.135, 6.6.17 and 6.18.35)";
+            "it asks the driver for it (the trees are 5.10.262, 6.1.192 and 6.12.117, but not 5.4.286, 5.15.135, 6.6.17 and 6.18.35)";
     }
 }
 
@@ -158,7 +158,7 @@ pub struct FrequencyRules {
     pub no_turbo: NoTurbo,
     pub drivers: &'static [Driver],
     pub governors: &'static [Governor],
-    /// The default governor for drivers without a policy of their own. Kernels of 4.x are built as distributions did;
+    /// The default governor for drivers without a policy of their own. Kernels up to v5.4 are built as distributions did;
     /// from v6.1 on it is the default of drivers/cpufreq/Kconfig.
     pub default_governor: Governor,
     /// Whether the file `energy_performance_preference` exists.
@@ -220,17 +220,11 @@ impl FrequencyRules {
 
     pub const V4_16: FrequencyRules = FrequencyRules { cppc_delay: CppcDelay::Own, ..FrequencyRules::V4_15 };
 
-    /// As in 5.10.262, which is newer in `at_limit` and `acpi_boost` than v5.10 itself.
-    pub const V5_10: FrequencyRules = FrequencyRules {
+    pub const V5_4: FrequencyRules = FrequencyRules {
         pstate_iowait: PstateIowait::Doubling,
         long_sleep: LongSleep::Idle,
         step_floor: StepFloor::Lowest,
-        at_limit: AtLimit::Asks,
         hwp_boost: true,
-        preference_numbers: true,
-        acpi_boost: AcpiBoost::Told,
-        passive_hwp: PassiveHwp::With,
-        pstate_start: PstateStart::Passive,
         drivers: &[
             Driver::AcpiCpufreq,
             Driver::IntelPstate,
@@ -239,8 +233,18 @@ impl FrequencyRules {
             Driver::Scmi,
             Driver::CpufreqDt,
         ],
-        default_governor: Governor::Schedutil,
         ..FrequencyRules::V4_16
+    };
+
+    /// As in 5.10.262, which is newer in `at_limit` and `acpi_boost` than v5.10 itself.
+    pub const V5_10: FrequencyRules = FrequencyRules {
+        at_limit: AtLimit::Asks,
+        preference_numbers: true,
+        acpi_boost: AcpiBoost::Told,
+        passive_hwp: PassiveHwp::With,
+        pstate_start: PstateStart::Passive,
+        default_governor: Governor::Schedutil,
+        ..FrequencyRules::V5_4
     };
 
     /// As in 5.15.135, which is older in `at_limit` than 5.10.262.

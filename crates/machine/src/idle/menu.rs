@@ -117,6 +117,7 @@ impl Menu {
     }
 
     /// menu.c: menu_select() since v4.17: decides about the tick as well.
+    /// Differs: computes in nanoseconds; kernels before v5.6 did in whole microseconds.
     fn menu_select_ns(&mut self, rules: &IdleRules, table: &StateTable, usage: &Usage, outlook: &Outlook) -> Choice {
         if self.needs_update {
             self.needs_update = false;

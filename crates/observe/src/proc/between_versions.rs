@@ -1,4 +1,4 @@
-//! What the files of v6.18, v7.2 and v7.3 say differently from those of the version before, about the same machine.
+//! What the files of v5.4, v5.10, v6.18, v7.2 and v7.3 say differently from those of the version before, about the same machine.
 
 use super::{Formats, SchedDebug, TaskSched};
 use sched::arch::Arch;
@@ -73,6 +73,28 @@ fn tasks_have_a_weight_and_queues_the_load_above_them() {
     for (before, line) in gone.iter().zip(&new[1..]) {
         assert_eq!(before.len() + 11, line.len(), "{line}");
     }
+}
+
+/// Names of the fields that the one and the other show.
+fn fields(sched: &Sched<Still>, versions: [Formats; 2]) -> [Vec<String>; 2] {
+    let text = |formats| SchedDebug { sched, formats, release: "5", now: Ns::ZERO, khz: 0 }.to_string();
+    let name =
+        |line: &String| line.strip_prefix("  .").and_then(|line| line.split([' ', ':']).next()).map(String::from);
+    differences(versions.map(text)).map(|lines| lines.iter().filter_map(name).collect())
+}
+
+#[test]
+fn v5_4_keeps_no_loads_of_ticks_but_weights_of_what_is_runnable_which_v5_10_has_not() {
+    let (mut sched, _) = machine();
+    sched.rq[CPU].load.weight = 12345;
+    let [gone, new] = fields(&sched, [Formats::V4_15, Formats::V5_4]);
+    let ticks = (0..5).map(|index| format!("cpu_load[{index}]"));
+    let scaling = String::from("sysctl_sched_tunable_scaling");
+    assert_eq!(gone, [scaling.clone(), String::from("load")].into_iter().chain(ticks).collect::<Vec<_>>());
+    assert_eq!(new, [scaling, String::from("util_est_enqueued")]);
+    let [gone, new] = fields(&sched, [Formats::V5_4, Formats::V5_10]);
+    assert_eq!(gone, ["nr_load_updates", "runnable_weight", "runnable_load_avg", "removed.runnable_sum"]);
+    assert_eq!(new, ["runnable_avg", "removed.runnable_avg"]);
 }
 
 #[test]

@@ -30,7 +30,9 @@ pub enum Formats {
     V4_5,
     /// v4.15 and v4.16: hidden while schedstats are off; task states as letters.
     V4_15,
-    /// v5.10: `runnable_avg`, `util_est`; no `cpu_load[]`; CPU pressure has no line `full`.
+    /// v5.4: `util_est`; no `cpu_load[]`; pressure, of CPUs without a line `full`.
+    V5_4,
+    /// v5.10: `runnable_avg`; no `nr_load_updates`.
     V5_10,
     /// v5.15: `h_nr_running`, `idle_h_nr_running`; names of statistics without their place (5.15.y: the tree is 5.15.135); CPU pressure
     /// has a line `full`.

@@ -71,8 +71,8 @@ impl<A: Arch> SchedDebug<'_, A> {
             out.tunable("sysctl_sched_child_runs_first", sysctl.sched_child_runs_first);
         }
         out.tunable("sysctl_sched_features", self.features());
-        // Misspelt until v5.11.
-        let scaling = if self.formats < Formats::V5_10 { "logaritmic" } else { "logarithmic" };
+        // Misspelt in v4.16, no longer in v5.4.
+        let scaling = if self.formats < Formats::V5_4 { "logaritmic" } else { "logarithmic" };
         out.tunable("sysctl_sched_tunable_scaling", format!("1 ({scaling})"));
         out.line("");
     }
@@ -87,7 +87,7 @@ impl<A: Arch> SchedDebug<'_, A> {
         let rq = &self.sched.rq[cpu];
         out.line(format!("cpu#{cpu}, {}.{:03} MHz", self.khz / 1000, self.khz % 1000));
         out.field("nr_running", rq.nr_running);
-        if self.formats < Formats::V5_10 {
+        if self.formats < Formats::V5_4 {
             out.field("load", rq.load.weight);
         }
         out.field("nr_switches", rq.nr_switches);
@@ -99,7 +99,7 @@ impl<A: Arch> SchedDebug<'_, A> {
         out.field("curr->pid", rq.curr.map_or(0, |p| self.sched.task_cold[p].pid));
         out.field("clock", split_ns(rq.clock));
         out.field("clock_task", split_ns(rq.clock_task));
-        if self.formats < Formats::V5_10 {
+        if self.formats < Formats::V5_4 {
             for (index, load) in rq.cpu_load.iter().enumerate() {
                 out.field(&format!("cpu_load[{index}]"), load);
             }
@@ -143,7 +143,7 @@ impl<A: Arch> SchedDebug<'_, A> {
         match self.formats {
             Formats::V6_6 => self.virtual_times_and_least(out, cfs),
             Formats::V6_12 | Formats::V6_18 | Formats::V7_2 | Formats::V7_3 => self.virtual_times(out, cfs),
-            Formats::V4_5 | Formats::V4_15 | Formats::V5_10 | Formats::V5_15 | Formats::V6_1 => {
+            Formats::V4_5 | Formats::V4_15 | Formats::V5_4 | Formats::V5_10 | Formats::V5_15 | Formats::V6_1 => {
                 self.vruntimes(out, cfs)
             }
         }
@@ -151,7 +151,7 @@ impl<A: Arch> SchedDebug<'_, A> {
         out.field(entities, q.nr_running);
         let runnable = q.h_nr_running - q.h_nr_delayed;
         match self.formats {
-            Formats::V4_5 | Formats::V4_15 | Formats::V5_10 => {}
+            Formats::V4_5 | Formats::V4_15 | Formats::V5_4 | Formats::V5_10 => {}
             Formats::V5_15 | Formats::V6_1 | Formats::V6_6 => out.field("h_nr_running", q.h_nr_running),
             Formats::V6_12 => {
                 out.field("h_nr_runnable", runnable);
@@ -243,7 +243,7 @@ impl<A: Arch> SchedDebug<'_, A> {
 
     fn averages(&self, out: &mut Block, cfs: CfsRqId) {
         let q = &self.sched.cfs_rq[cfs];
-        if self.formats == Formats::V4_15 {
+        if [Formats::V4_15, Formats::V5_4].contains(&self.formats) {
             out.field("runnable_weight", q.runnable_weight);
         }
         out.field("load_avg", q.avg.load_avg);
@@ -253,12 +253,14 @@ impl<A: Arch> SchedDebug<'_, A> {
         let enqueued = q.avg.util_est.enqueued & !UTIL_AVG_UNCHANGED;
         match self.formats {
             Formats::V4_5 | Formats::V4_15 => {}
-            Formats::V5_10 | Formats::V5_15 | Formats::V6_1 | Formats::V6_6 => out.field("util_est_enqueued", enqueued),
+            Formats::V5_4 | Formats::V5_10 | Formats::V5_15 | Formats::V6_1 | Formats::V6_6 => {
+                out.field("util_est_enqueued", enqueued)
+            }
             Formats::V6_12 | Formats::V6_18 | Formats::V7_2 | Formats::V7_3 => out.field("util_est", enqueued),
         }
         let (sign, runnable) = match self.formats {
             Formats::V4_5 => ("removed_", None),
-            Formats::V4_15 => ("removed.", Some("removed.runnable_sum")),
+            Formats::V4_15 | Formats::V5_4 => ("removed.", Some("removed.runnable_sum")),
             Formats::V5_10
             | Formats::V5_15
             | Formats::V6_1
@@ -292,14 +294,14 @@ impl<A: Arch> SchedDebug<'_, A> {
             out.field(&format!("{at}wait_count"), of.wait_count);
         }
         out.field("se->load.weight", entity.load.weight);
-        if self.formats == Formats::V4_15 {
+        if [Formats::V4_15, Formats::V5_4].contains(&self.formats) {
             out.field("se->runnable_weight", entity.runnable_weight);
         }
         out.field("se->avg.load_avg", entity.avg.load_avg);
         out.field("se->avg.util_avg", entity.avg.util_avg);
         match self.formats {
             Formats::V4_5 => {}
-            Formats::V4_15 => out.field("se->avg.runnable_load_avg", entity.avg.runnable_avg),
+            Formats::V4_15 | Formats::V5_4 => out.field("se->avg.runnable_load_avg", entity.avg.runnable_avg),
             Formats::V5_10
             | Formats::V5_15
             | Formats::V6_1
@@ -347,7 +349,7 @@ impl<A: Arch> SchedDebug<'_, A> {
     fn print_rq(&self, out: &mut Block, cpu: CpuId) {
         let tag = match self.formats {
             Formats::V4_5 => "",
-            Formats::V4_15 => " S",
+            Formats::V4_15 | Formats::V5_4 => " S",
             Formats::V5_10
             | Formats::V5_15
             | Formats::V6_1
@@ -371,7 +373,7 @@ impl<A: Arch> SchedDebug<'_, A> {
         }
         let dashes = match self.formats {
             Formats::V4_5 => 106,
-            Formats::V4_15 => 107,
+            Formats::V4_15 | Formats::V5_4 => 107,
             Formats::V5_10 | Formats::V5_15 | Formats::V6_1 | Formats::V6_6 => 109,
             Formats::V6_12 | Formats::V6_18 | Formats::V7_2 | Formats::V7_3 => 191,
         };
@@ -421,7 +423,7 @@ impl<A: Arch> SchedDebug<'_, A> {
         let (node, group) = (self.sched.topology.node[cpu], self.sched.task_numa_group_id(p));
         let path = self.sched.task_group_path(task.sched_task_group);
         out.line(match self.formats {
-            Formats::V4_5 | Formats::V4_15 | Formats::V5_10 | Formats::V5_15 => {
+            Formats::V4_5 | Formats::V4_15 | Formats::V5_4 | Formats::V5_10 | Formats::V5_15 => {
                 format!("{head} {switches:>9} {prio:>5} {waited:9} {ran:9} {slept:9} {node} {group} {path}")
             }
             Formats::V6_1 => {

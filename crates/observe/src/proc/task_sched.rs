@@ -101,7 +101,7 @@ impl<A: Arch> TaskSched<'_, A> {
                 lines.count("se.avg.util_sum", u64::from(avg.util_sum));
                 lines.count("se.avg.load_avg", avg.load_avg);
             }
-            Formats::V4_15 => {
+            Formats::V4_15 | Formats::V5_4 => {
                 lines.count("se.runnable_weight", se.runnable_weight);
                 lines.count("se.avg.load_sum", avg.load_sum);
                 lines.count("se.avg.runnable_load_sum", avg.runnable_sum);
@@ -129,6 +129,12 @@ impl<A: Arch> TaskSched<'_, A> {
         let enqueued = avg.util_est.enqueued & !UTIL_AVG_UNCHANGED;
         match self.formats {
             Formats::V4_5 | Formats::V4_15 => {}
+            Formats::V5_4 => {
+                // Shown with the flag, which is the lowest bit there.
+                let unchanged = avg.util_est.enqueued & UTIL_AVG_UNCHANGED != 0;
+                lines.count("se.avg.util_est.ewma", u64::from(avg.util_est.ewma));
+                lines.count("se.avg.util_est.enqueued", u64::from(enqueued & !1 | u32::from(unchanged)))
+            }
             Formats::V5_10 | Formats::V5_15 | Formats::V6_1 | Formats::V6_6 => {
                 lines.count("se.avg.util_est.ewma", u64::from(avg.util_est.ewma));
                 lines.count("se.avg.util_est.enqueued", u64::from(enqueued))
@@ -170,7 +176,7 @@ impl<A: Arch> TaskSched<'_, A> {
         let _ = writeln!(lines.0, "current_node={node}, numa_group_id={group}");
         for node in 0..self.sched.topology.nr_nodes() as u16 {
             let (mut task, mut group) = (numa.faults_on(self.task, node), numa.group_faults_on(self.task, node));
-            if self.formats < Formats::V5_10 {
+            if self.formats < Formats::V5_4 {
                 // The kernel prints each under the other's name.
                 (task, group) = ((task.1, task.0), (group.1, group.0));
             }

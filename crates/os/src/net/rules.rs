@@ -37,7 +37,7 @@ behaviour! {
     /// What a segment as long as the longest so far, with which a send ends, means to its reader.
     pub enum FullSegment = "tcp.full_segment" {
         Plain = "plain", since "v2.6", commit "", "nothing: every second one is acknowledged";
-        /// v5.10.y, v5.15.y and v6.1.y have it too.
+        /// v5.4.y, v5.10.y, v5.15.y and v6.1.y have it too.
         Pushes = "pushes", since "v6.6", commit "4720852ed9af",
             "what a shorter one does: an acknowledgement once all has been read, unless the reader answers";
     }
@@ -47,8 +47,18 @@ behaviour! {
     /// Which segments use up those acknowledgements that a connection sends at once in its beginning.
     pub enum QuickAck = "tcp.quick_ack" {
         Segments = "segments", since "v2.6", commit "", "all that leave";
-        /// v5.10.y, v5.15.y and v6.1.y have it too.
+        /// v5.4.y, v5.10.y, v5.15.y and v6.1.y have it too.
         Acknowledging = "acknowledging", since "v6.6", commit "059217c18be6", "those with an acknowledgement that was due";
+    }
+}
+
+behaviour! {
+    /// When a connection becomes interactive (`icsk_ack.pingpong`), so that an acknowledgement waits for the data of an answer.
+    pub enum Pingpong = "tcp.pingpong" {
+        Answer = "answer", since "v2.6", commit "", "with the first answer that comes soon enough";
+        ThreeAnswers = "three-answers", since "v5.1", commit "",
+            "with the third; of those in one jiffy only the first counts (after v4.16, by v5.4)";
+        AnswerAgain = "answer-again", since "v5.10", commit "", "with the first again (after v5.4, by v5.10)";
     }
 }
 
@@ -161,6 +171,7 @@ pub struct NetRules {
     pub send_backlog: SendBacklog,
     pub full_segment: FullSegment,
     pub quick_ack: QuickAck,
+    pub pingpong: Pingpong,
     pub wait_event: WaitEvent,
     pub buffer_max: BufferMax,
     pub default_buffer: DefaultBuffer,
@@ -181,6 +192,7 @@ impl NetRules {
         send_backlog: SendBacklog::AtRelease,
         full_segment: FullSegment::Plain,
         quick_ack: QuickAck::Segments,
+        pingpong: Pingpong::Answer,
         wait_event: WaitEvent::Autoremove,
         buffer_max: BufferMax::Default,
         default_buffer: DefaultBuffer::Fixup,
@@ -203,17 +215,21 @@ impl NetRules {
     };
     pub const V4_16: NetRules = NetRules { rcvbuf_growth: RcvbufGrowth::Proportional, ..NetRules::V4_15 };
 
-    /// As in 5.10.262, which is newer in `full_segment`, `quick_ack` and `epoll_wakeup` than v5.10 itself.
-    pub const V5_10: NetRules = NetRules {
+    /// As in 5.4.286, which is newer in `full_segment` and `quick_ack` than v5.4 itself.
+    pub const V5_4: NetRules = NetRules {
         full_segment: FullSegment::Pushes,
         quick_ack: QuickAck::Acknowledging,
-        epoll_wakeup: EpollWakeup::Sync,
+        pingpong: Pingpong::ThreeAnswers,
         payload: Payload::Pages,
         default_buffer: DefaultBuffer::Initial,
         grow_window: GrowWindow::ToSpace,
         prune: Prune::Grows,
         ..NetRules::V4_16
     };
+
+    /// As in 5.10.262, which is newer in `full_segment`, `quick_ack` and `epoll_wakeup` than v5.10 itself.
+    pub const V5_10: NetRules =
+        NetRules { epoll_wakeup: EpollWakeup::Sync, pingpong: Pingpong::AnswerAgain, ..NetRules::V5_4 };
 
     /// As in 5.15.135, which is older in `epoll_wakeup` than 5.10.262.
     pub const V5_15: NetRules = NetRules { epoll_wakeup: EpollWakeup::Plain, ..NetRules::V5_10 };
@@ -246,13 +262,14 @@ impl NetRules {
 
 impl NetRules {
     /// Every behaviour, with this kernel's choice.
-    pub fn settings(&self) -> [Setting; 16] {
+    pub fn settings(&self) -> [Setting; 17] {
         let NetRules {
             prequeue,
             payload,
             send_backlog,
             full_segment,
             quick_ack,
+            pingpong,
             wait_event,
             buffer_max,
             default_buffer,
@@ -271,6 +288,7 @@ impl NetRules {
             send_backlog.setting(),
             full_segment.setting(),
             quick_ack.setting(),
+            pingpong.setting(),
             wait_event.setting(),
             buffer_max.setting(),
             default_buffer.setting(),
@@ -293,6 +311,7 @@ impl NetRules {
             SendBacklog::KEY => self.send_backlog.switch(value),
             FullSegment::KEY => self.full_segment.switch(value),
             QuickAck::KEY => self.quick_ack.switch(value),
+            Pingpong::KEY => self.pingpong.switch(value),
             WaitEvent::KEY => self.wait_event.switch(value),
             BufferMax::KEY => self.buffer_max.switch(value),
             DefaultBuffer::KEY => self.default_buffer.switch(value),
@@ -391,6 +410,16 @@ impl UdpReceive {
         match self {
             UdpReceive::Locked | UdpReceive::Lockless => false,
             UdpReceive::Batched | UdpReceive::Queues => true,
+        }
+    }
+}
+
+impl Pingpong {
+    /// inet_connection_sock.h: TCP_PINGPONG_THRESH: how many answers make a connection interactive.
+    pub fn threshold(self) -> u8 {
+        match self {
+            Pingpong::Answer | Pingpong::AnswerAgain => 1,
+            Pingpong::ThreeAnswers => 3,
         }
     }
 }

@@ -130,10 +130,13 @@ struct Ack {
     pushed2: bool,
     /// ICSK_ACK_TIMER: when it fires.
     timeout: Option<Ns>,
-    pingpong: bool,
+    /// How many answers counted since it was no longer interactive ([`super::rules::Pingpong`]).
+    pingpong: u8,
     quick: u32,
     ato: Ns,
     lrcvtime: Ns,
+    /// tp->lsndtime.
+    lsndtime: Ns,
     rcv_mss: u32,
     last_seg_size: u32,
 }

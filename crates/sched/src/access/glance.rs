@@ -40,7 +40,8 @@ impl<'a, A: Arch> Glance<'a, A> {
         kernel: &Kernel,
         by: CpuId,
     ) -> Glance<'a, A> {
-        let sched_idle = kernel.wake.sched_idle_cpu != SchedIdleCpu::Busy;
+        // As a last resort, such a CPU serves no search as an idle one does.
+        let sched_idle = !matches!(kernel.wake.sched_idle_cpu, SchedIdleCpu::Busy | SchedIdleCpu::LastResort);
         let pending = pending_line(kernel.core.wake_list);
         Glance { arch, layout, rq, running_idle, cfs_rq, sched_idle, refuses_sched_idle: false, pending, by }
     }

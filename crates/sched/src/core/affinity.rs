@@ -4,6 +4,7 @@ use super::Sched;
 use crate::arch::Arch;
 use crate::behaviour;
 use crate::errno::{Answer, Errno, Refusal};
+use crate::fair::rules::ExecStartReset;
 use crate::sched::*;
 use crate::stop_task::StopWork;
 use crate::topology::SdFlags;
@@ -289,7 +290,11 @@ impl<A: Arch> Sched<A> {
         self.set_task_cpu(p, new_cpu);
         self.rq_unlock(old);
         self.rq_lock(new_cpu);
+        let (se, last_ran) = (self.task[p].se, self.se[self.task[p].se].exec_start);
         self.enqueue_task(new_cpu, p, QueueFlags { migrated: true, ..QueueFlags::default() });
+        if self.kernel.entity.exec_start_reset == ExecStartReset::AtActivation {
+            self.se[se].exec_start = last_ran;
+        }
         self.task[p].on_rq = OnRq::Queued;
         self.check_preempt_curr(new_cpu, p, WakeFlags::NONE);
         self.rq_unlock(new_cpu);

@@ -2,9 +2,8 @@
 
 use super::Sched;
 use crate::arch::Arch;
-use crate::fair::load::OtherClasses;
+use crate::fair::load::{LoadClock, OtherClasses};
 use crate::features::Feature;
-use crate::pelt::Pelt;
 use units::{CpuId, Ns};
 
 impl<A: Arch> Sched<A> {
@@ -25,7 +24,7 @@ impl<A: Arch> Sched<A> {
         } else {
             rq.clock_task += delta;
         }
-        if self.kernel.pelt == Pelt::RunnableAvg {
+        if self.kernel.load.clock == LoadClock::Pelt {
             self.update_rq_clock_pelt(cpu, delta);
         }
     }

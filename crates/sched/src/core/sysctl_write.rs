@@ -102,14 +102,14 @@ impl<A: Arch> Sched<A> {
         Ok(())
     }
 
-    /// deadline.c: sched_dl_global_validate(). Whether the reservations fit the new limit. Until v5.9 the reservations of a whole root
-    /// domain are compared with the limit of a single CPU.
+    /// deadline.c: sched_dl_global_validate(). Whether the reservations fit the new limit. By [`Admission::Cpus`] the reservations of a
+    /// whole root domain are compared with the limit of a single CPU.
     fn sched_dl_global_validate(&self) -> Answer {
         let new_bw = to_ratio(self.global_rt_period(), self.global_rt_runtime());
         for rd in &self.root_domains {
             let cpus = match self.kernel.dl.admission {
                 Admission::Cpus => 1,
-                Admission::Capacity => rd.span.and(&self.cpu_active_mask).weight() as u64,
+                Admission::CpusForLimit | Admission::Capacity => rd.span.and(&self.cpu_active_mask).weight() as u64,
             };
             if new_bw * cpus < rd.total_bw {
                 return Err(Refusal::new(Errno::EBUSY, "deadline tasks have reserved more than that"));
@@ -135,7 +135,7 @@ mod tests {
     use crate::core::Boot;
     use crate::cpu_topology::CpuTopology;
     use crate::testing::Hand;
-    use crate::versions::{Kernel, V4_5_RC1, V4_15, V6_1, V6_12};
+    use crate::versions::{Kernel, V4_5_RC1, V4_15, V5_4, V6_1, V6_12};
     use units::PerCpu;
 
     fn machine(kernel: Kernel) -> Sched<Hand> {
@@ -183,6 +183,11 @@ mod tests {
         assert_eq!(refused(s.sysctl_write(Tunable::sched_rt_runtime, 200_000)), Some(Errno::EBUSY));
         assert_eq!(s.sysctl.sched_rt_runtime, 400_000);
         assert!(s.rt.iter().all(|(_, rt)| rt.rt_runtime == 400_000_000));
+        // Each of the two may have so much, as later kernels see it.
+        let mut s = machine(V5_4);
+        s.root_domains[0].total_bw = 600_000;
+        assert_eq!(refused(s.sysctl_write(Tunable::sched_rt_runtime, 200_000)), Some(Errno::EBUSY));
+        assert_eq!(s.sysctl_write(Tunable::sched_rt_runtime, 300_000), Ok(()));
     }
 
     #[test]

@@ -8,8 +8,8 @@
 //! gives the task's effective clamps. Each runqueue counts its tasks by clamp in a few buckets; the clamps of the queue are
 //! the greatest of any task on it. Nothing of this costs anything until a clamp is requested (`sched_uclamp_used`).
 //!
-//! Clamps steer where a task is placed and moved ([`crate::fair::fit`], energy) and the frequency that the governor chooses
-//! (`cpufreq_schedutil.rs`). Values are capacities; 1024 is a full CPU.
+//! Clamps steer the frequency that the governor chooses (`cpufreq_schedutil.rs`) and by that what a place costs in energy; since v5.10
+//! also which CPUs a task fits on ([`crate::fair::fit`]). Values are capacities; 1024 is a full CPU.
 
 mod requests;
 #[cfg(test)]
@@ -27,8 +27,10 @@ behaviour! {
     /// Whether utilization can be clamped, and when a run queue learns of a task's clamps.
     pub enum UtilClamp = "core.uclamp" {
         Absent = "absent", since "v2.6.23", commit "", "it cannot";
-        BeforeEnqueue = "before-enqueue", since "v5.3", commit "69842cba9ace",
-            "before the task is queued (groups: v5.4, 2480c093130f)";
+        FrequencyOnly = "frequency-only", since "v5.3", commit "69842cba9ace",
+            "before the task is queued; clamps choose frequencies, and CPUs by their energy alone (groups: v5.4, 2480c093130f)";
+        BeforeEnqueue = "before-enqueue", since "v5.10", commit "",
+            "before the task is queued; clamps choose CPUs, too (after v5.4, by v5.10)";
         AfterEnqueue = "after-enqueue", since "v6.12", commit "dfa0a574cbc4",
             "after the task is queued, and not of a sleeper whose dequeue is delayed";
         BeforeIfAwake = "before-if-awake", since "v6.18", commit "",
@@ -292,7 +294,7 @@ impl<A: Arch> Sched<A> {
     /// In kernels that distinguish them, a task whose dequeue is delayed is counted only when it wakes.
     #[cold]
     fn uclamp_rq_inc_used(&mut self, cpu: CpuId, p: TaskId, flags: QueueFlags) {
-        let asks = self.kernel.core.uclamp != UtilClamp::BeforeEnqueue;
+        let asks = !matches!(self.kernel.core.uclamp, UtilClamp::FrequencyOnly | UtilClamp::BeforeEnqueue);
         let sleeps = asks && !flags.delayed && self.se[self.task[p].se].sched_delayed;
         if self.class_uclamp_enabled(p) && !sleeps {
             self.count_clamps(cpu, p);
@@ -382,7 +384,8 @@ impl<A: Arch> Sched<A> {
         }
         let [mut min_util, mut max_util] = ClampId::BOTH.map(|id| p.map_or(0, |p| self.uclamp_eff_value(p, id)));
         // The upper clamp of an idle queue is that of a task that has left.
-        if p.is_none() || !self.uclamp.uclamp_rq_is_idle(cpu) {
+        let counts_left = p.is_none() || self.kernel.core.uclamp == UtilClamp::FrequencyOnly;
+        if counts_left || !self.uclamp.uclamp_rq_is_idle(cpu) {
             min_util = min_util.max(self.uclamp.uclamp_rq_get(cpu, ClampId::Min));
             max_util = max_util.max(self.uclamp.uclamp_rq_get(cpu, ClampId::Max));
         }

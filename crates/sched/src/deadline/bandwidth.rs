@@ -34,8 +34,10 @@ behaviour! {
 behaviour! {
     /// What a root domain has to give.
     pub enum Admission = "dl.admission" {
-        Cpus = "cpus", since "v3.14", commit "", "its CPUs, each alike";
-        Capacity = "capacity", since "v5.9", commit "60ffd5edc5e4", "their capacities";
+        Cpus = "cpus", since "v3.14", commit "",
+            "its CPUs, each alike, but for a new limit of all deadline tasks, which is compared with what is reserved as if it had one CPU";
+        CpusForLimit = "cpus-for-limit", since "v5.4.y", commit "", "its CPUs, each alike, for a new limit too (5.4.286, but not 5.4.6)";
+        Capacity = "capacity", since "v5.9", commit "60ffd5edc5e4", "their capacities, and for a new limit its CPUs";
     }
 }
 
@@ -247,7 +249,7 @@ impl<A: Arch> Sched<A> {
 
     pub(super) fn capacity_for_dl(&self, cpus: &CpuMask) -> u64 {
         match self.kernel.dl.admission {
-            Admission::Cpus => cpus.weight() as u64 * 1024,
+            Admission::Cpus | Admission::CpusForLimit => cpus.weight() as u64 * 1024,
             Admission::Capacity => cpus.iter().map(|cpu| u64::from(self.topology.capacity[cpu])).sum(),
         }
     }

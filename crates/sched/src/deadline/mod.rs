@@ -105,14 +105,18 @@ impl DlRules {
         ..DlRules::V4_5
     };
     pub const V4_16: DlRules = DlRules { runtime_scale: RuntimeScale::Capacity, ..DlRules::V4_15 };
-    pub const V5_10: DlRules = DlRules {
-        admission: Admission::Capacity,
-        period_limits: PeriodLimits::Sysctl,
+    pub const V5_4: DlRules = DlRules {
+        admission: Admission::CpusForLimit,
         rebuild: RootDomainBandwidth::Counted,
         leave_asleep: DlLeaveAsleep::Subtracted,
         offline_migration: OfflineMigration::Moved,
-        fit: DlFit::Density,
         ..DlRules::V4_16
+    };
+    pub const V5_10: DlRules = DlRules {
+        admission: Admission::Capacity,
+        period_limits: PeriodLimits::Sysctl,
+        fit: DlFit::Density,
+        ..DlRules::V5_4
     };
 
     pub const V5_15: DlRules = DlRules { cpus_of_rt: DlCpus::Higher, ..DlRules::V5_10 };

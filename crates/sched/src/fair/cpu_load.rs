@@ -74,6 +74,7 @@ fn cpu_load_update(cpu_load: &mut [u64; CPU_LOAD_IDX_MAX], this_load: u64, pendi
 impl<A: Arch> Sched<A> {
     /// fair.c: weighted_cpuload(). The load of the tasks that are queued now: the root queue's `runnable_load_avg`.
     #[inline]
+    #[doc(alias = "cpu_runnable_load")]
     pub(crate) fn weighted_cpuload(&self, cpu: CpuId) -> u64 {
         self.cfs_rq_runnable_avg(self.rq[cpu].cfs)
     }

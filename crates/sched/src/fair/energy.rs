@@ -10,8 +10,9 @@
 mod whole_domains;
 
 use super::fit::{Fits, Needs};
+use super::wake::EnergySmt;
 use crate::arch::Arch;
-use crate::core::{ClampId, Sched};
+use crate::core::{ClampId, Sched, UtilClamp};
 use crate::cpu_topology::EnergyModel;
 use crate::errno::{Answer, Errno, Refusal};
 use crate::sched::*;
@@ -106,9 +107,10 @@ impl<A: Arch> Sched<A> {
         };
         let invariant = self.kernel.wake.energy == EnergyAware::WholeDomains
             || self.kernel.load.frequency != super::load::FrequencyInvariance::Unknown;
+        let refuses_smt = self.kernel.wake.energy_smt == EnergySmt::Refused;
         for (wrong, why) in [
             (!unequal, "no domain has CPUs of different capacity"),
-            (self.sched_smt_active(), "cores have several threads"),
+            (self.sched_smt_active() && refuses_smt, "cores have several threads"),
             (!invariant, "load tracking does not know the frequency that CPUs run at"),
             (!model.schedutil, "the frequency governor is not schedutil"),
         ] {
@@ -204,7 +206,8 @@ impl<A: Arch> Sched<A> {
         let needs = self.needs_of(p);
         // Since v5.12 and until v5.19, a task whose upper clamp is zero needs nothing, either (`uclamp_task_util()`).
         let capped = self.kernel.wake.energy == EnergyAware::CandidateDomains && needs.uclamp_max == 0;
-        if needs.util == 0 && needs.uclamp_min == 0 || capped {
+        let boosted = needs.uclamp_min != 0 && self.kernel.core.uclamp != UtilClamp::FrequencyOnly;
+        if needs.util == 0 && !boosted || capped {
             return Some(prev_cpu);
         }
         let pds = std::mem::take(&mut self.root_domains[rd.index()].pd);

@@ -253,7 +253,7 @@ impl<A: Arch> Sched<A> {
             Pick::Cfs => self.enqueue_placed_cfs((cfs, se), flags, is_curr, step, at),
             Pick::Eevdf => self.enqueue_placed_eevdf(cfs, se, flags, is_curr),
         }
-        if flags.migrated && self.kernel.entity.exec_start_reset == ExecStartReset::AtEnqueue {
+        if flags.migrated && self.kernel.entity.exec_start_reset != ExecStartReset::AtMigration {
             self.se[se].exec_start = 0;
         }
         self.update_stats_enqueue(cfs, se, flags);

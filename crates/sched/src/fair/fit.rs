@@ -7,7 +7,7 @@
 use super::idle_scan::Wrap;
 use super::wake::AsymIdle;
 use crate::arch::Arch;
-use crate::core::{ClampId, Sched};
+use crate::core::{ClampId, Sched, UtilClamp};
 use crate::cpu_topology::SCHED_CAPACITY_SCALE;
 use crate::features::Feature;
 use crate::sched::TaskId;
@@ -57,7 +57,7 @@ impl<A: Arch> Sched<A> {
     pub(super) fn util_fits_cpu(&self, needs: Needs, cpu: CpuId) -> Fits {
         let Needs { util, uclamp_min, uclamp_max } = needs;
         let fits = fits_capacity(util, self.capacity_of(cpu));
-        if !self.uclamp_is_used() {
+        if !self.uclamp_is_used() || self.kernel.core.uclamp == UtilClamp::FrequencyOnly {
             return if fits { Fits::Yes } else { Fits::No };
         }
         let capacity_orig = self.capacity_orig_of(cpu);

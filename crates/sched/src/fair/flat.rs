@@ -241,7 +241,7 @@ impl<A: Arch> Sched<A> {
         self.enqueue_averages(cfs, se, Step::Any, at);
         self.enqueue_weight(cfs, se, Step::Any);
         self.llc_enqueue_entity(se);
-        if flags.migrated && self.kernel.entity.exec_start_reset == ExecStartReset::AtEnqueue {
+        if flags.migrated && self.kernel.entity.exec_start_reset != ExecStartReset::AtMigration {
             self.se[se].exec_start = 0;
         }
         self.update_stats_enqueue(cfs, se, flags);

@@ -2,7 +2,7 @@
 
 use super::fit::Needs;
 use super::idle_scan::Wrap;
-use super::wake::{ClusterScan, CoreThreads, IdleSibling, KthreadStacking, RecentUsedCpu};
+use super::wake::{ClusterScan, CoreThreads, IdleSibling, KthreadStacking, RecentUsedCpu, SchedIdleCpu};
 use crate::access::Glance;
 use crate::arch::Arch;
 use crate::core::Sched;
@@ -80,7 +80,7 @@ impl<A: Arch> Sched<A> {
         let Some(sd) = self.domains.sd_llc[target] else { return target };
         let found = match rules.idle_sibling {
             IdleSibling::IdleGroups => self.select_idle_group(p, sd, target),
-            IdleSibling::CoreCpuSmt | IdleSibling::CoreCpuSmtOfAllowed => {
+            IdleSibling::CoreCpuSmt | IdleSibling::CoreCpuSmtOfDomain | IdleSibling::CoreCpuSmtOfAllowed => {
                 let core = self.select_idle_core(p, sd, target);
                 let found = core.or_else(|| self.select_idle_cpu(p, sd, target));
                 found.or_else(|| self.select_idle_smt(p, sd, target))
@@ -170,7 +170,8 @@ impl<A: Arch> Sched<A> {
 
     /// fair.c: select_idle_cpu(). Takes the first idle CPU after `target`, among as many as are worth looking at: that
     /// number weighs the usual time of a search (`avg_scan_cost`, per CPU; searches cut short do not count) against
-    /// this CPU's average idle time / 512.
+    /// this CPU's average idle time / 512. Under [`SchedIdleCpu::LastResort`] the first CPU with nothing but SCHED_IDLE
+    /// tasks serves if the search is cut short.
     #[fentry]
     fn select_idle_cpu(&mut self, p: TaskId, sd: SdId, target: CpuId) -> Option<CpuId> {
         let this_cpu = self.smp_processor_id();
@@ -186,16 +187,17 @@ impl<A: Arch> Sched<A> {
             nr = if span_avg > 4 * avg_cost { span_avg / avg_cost } else { 4 };
         }
         let begin = self.local_clock();
-        let counts_allowed = self.kernel.wake.idle_sibling == IdleSibling::CoreCpuSmtOfAllowed;
+        let counts_allowed = self.kernel.wake.idle_sibling != IdleSibling::CoreCpuSmt;
+        let last_resort = self.kernel.wake.sched_idle_cpu == SchedIdleCpu::LastResort;
         let mut search = self.search(p);
-        let mut found = None;
+        let (mut found, mut si_cpu) = (None, None);
         let mut span = search.domains.sched_domain_span(sd);
         let mut anywhere = span.is_subset(search.allowed);
         if counts_allowed && !anywhere {
             search.cpus.assign_and(span, search.allowed);
             (span, anywhere) = (search.cpus, true);
         }
-        let in_vain = search.glance.looks_in_vain(span);
+        let in_vain = !last_resort && search.glance.looks_in_vain(span);
         if in_vain {
             let allowed = search.allowed;
             let cut_short = nr <= span.weight() as u64;
@@ -212,11 +214,14 @@ impl<A: Arch> Sched<A> {
         for cpu in span.iter_wrap(target).take_while(|_| !in_vain) {
             nr -= 1;
             if nr == 0 {
-                return None;
+                return si_cpu;
             }
             if (anywhere || search.allowed.contains(cpu)) && search.glance.is_free(cpu) {
                 found = Some(cpu);
                 break;
+            }
+            if last_resort && si_cpu.is_none() && search.glance.sched_idle_cpu(cpu) {
+                si_cpu = Some(cpu);
             }
         }
         let time = self.local_clock() - begin;
@@ -233,11 +238,21 @@ impl<A: Arch> Sched<A> {
         if !self.sched_smt_active() {
             return None;
         }
-        let of_domain = self.kernel.wake.idle_sibling == IdleSibling::CoreCpuSmtOfAllowed;
+        let of_domain = self.kernel.wake.idle_sibling != IdleSibling::CoreCpuSmt;
+        let last_resort = self.kernel.wake.sched_idle_cpu == SchedIdleCpu::LastResort;
         let mut search = self.search(p);
         let span = search.domains.sched_domain_span(sd);
         let serves = |cpu: CpuId| search.allowed.contains(cpu) && (!of_domain || span.contains(cpu));
-        search.threads_of(target).find(|&cpu| serves(cpu) && search.glance.is_free(cpu))
+        let mut si_cpu = None;
+        for cpu in search.threads_of(target).filter(|&cpu| serves(cpu)) {
+            if search.glance.is_free(cpu) {
+                return Some(cpu);
+            }
+            if last_resort && si_cpu.is_none() && search.glance.sched_idle_cpu(cpu) {
+                si_cpu = Some(cpu);
+            }
+        }
+        si_cpu
     }
 
     // Idle cores.

@@ -1,7 +1,8 @@
 //! fair.c: find_idlest_cpu(): the slow path, for a new task, or one that is not to stay near its waker.
 
 use super::wake::{
-    CpuLoad, DisallowedLocalGroup, IdlestGroup, IdlestMeasure, SingleCpuGroup, SlowPathStart, SpareCapacity,
+    CpuLoad, DisallowedLocalGroup, IdlestGroup, IdlestMeasure, IdlestNode, SchedIdleCpu, SingleCpuGroup, SlowPathStart,
+    SpareCapacity,
 };
 use super::wake_affine::half_imbalance_pct;
 use crate::arch::Arch;
@@ -104,6 +105,7 @@ impl<A: Arch> Sched<A> {
         let load_idx = if wakeup { domain.wake_idx } else { domain.forkexec_idx };
         let imbalance_scale = half_imbalance_pct(domain.imbalance_pct);
         let imbalance = nice_0_shown(self.kernel.load_resolution) * u64::from(domain.imbalance_pct - 100) / 100;
+        let between_nodes = domain.flags.has(SdFlags::SD_NUMA);
         let measure = Measure { kind: rules.idlest_measure, imbalance, imbalance_scale };
 
         let found = self.look_at_groups(sd, p, this_cpu, load_idx, measure);
@@ -117,6 +119,12 @@ impl<A: Arch> Sched<A> {
             if found.most_spare > enough {
                 return found.most_spare_sg;
             }
+        }
+        if rules.idlest_node == IdlestNode::ByMargin
+            && between_nodes
+            && found.min.runnable_load.wrapping_add(imbalance) >= found.this.runnable_load
+        {
+            return None;
         }
         found.idlest.filter(|_| !measure.keeps_local(found.this, found.min))
     }
@@ -160,7 +168,7 @@ impl<A: Arch> Sched<A> {
             avg_load += self.cfs_rq_load_avg(self.rq[i].cfs);
             if self.kernel.wake.spare_capacity != SpareCapacity::Ignored {
                 self.read_rq_capacity(i);
-                max_spare_cap = self.capacity_spare_wake(i, p).max(max_spare_cap);
+                max_spare_cap = self.capacity_spare_without(i, p).max(max_spare_cap);
             }
             next = self.domains.sched_group_span(group).next_from(i.index() + 1);
         }
@@ -175,19 +183,20 @@ impl<A: Arch> Sched<A> {
         }
     }
 
-    /// fair.c: capacity_spare_wake().
-    fn capacity_spare_wake(&self, cpu: CpuId, p: TaskId) -> u64 {
+    /// fair.c: capacity_spare_without().
+    #[doc(alias = "capacity_spare_wake")]
+    fn capacity_spare_without(&self, cpu: CpuId, p: TaskId) -> u64 {
         let capacity = match self.kernel.wake.spare_capacity {
             SpareCapacity::Ignored => 0,
             SpareCapacity::OfWholeCpu => self.capacity_orig_of(cpu),
             SpareCapacity::OfWhatIsLeft => self.capacity_of(cpu),
         };
-        capacity.saturating_sub(self.cpu_util_wake(cpu, p))
+        capacity.saturating_sub(self.cpu_util_without(cpu, p))
     }
 
     /// fair.c: find_idlest_group_cpu(). Of the idle CPUs, the one in the shallowest idle state, or idle most recently;
     /// if there are none, the CPU with the least load, the first of equals. From v5.6 on, the first CPU that has only
-    /// SCHED_IDLE tasks comes before them all. `this_cpu` is in another group.
+    /// SCHED_IDLE tasks comes before them all, and in v5.4 before the loaded ones. `this_cpu` is in another group.
     /// Differs: without the kernel's preference for `this_cpu` among equals up to v4.15, which never applied
     /// (18cec7e0ddd5).
     #[fentry]
@@ -201,14 +210,15 @@ impl<A: Arch> Sched<A> {
         let mut min_exit_latency = u32::MAX;
         let mut latest_idle_timestamp = 0;
         let mut least_loaded_cpu = this_cpu;
-        let mut shallowest_idle_cpu = None;
+        let (mut shallowest_idle_cpu, mut si_cpu) = (None, None);
+        let last_resort = rules.sched_idle_cpu == SchedIdleCpu::LastResort;
         let mut next = self.domains.sched_group_span(group).first();
         while let Some(i) = next {
             next = self.domains.sched_group_span(group).next_from(i.index() + 1);
             if !self.cpumask_test(i, p) {
                 continue;
             }
-            if self.choose_sched_idle_rq(i, p) {
+            if !last_resort && self.choose_sched_idle_rq(i, p) {
                 return i;
             }
             if self.idle_cpu(i) {
@@ -223,7 +233,11 @@ impl<A: Arch> Sched<A> {
                     latest_idle_timestamp = rq.idle_stamp;
                     shallowest_idle_cpu = Some(i);
                 }
-            } else if shallowest_idle_cpu.is_none() {
+            } else if shallowest_idle_cpu.is_none() && si_cpu.is_none() {
+                if last_resort && self.choose_sched_idle_rq(i, p) {
+                    si_cpu = Some(i);
+                    continue;
+                }
                 self.read_cpu_load(i, 0);
                 let load = match rules.cpu_load {
                     CpuLoad::Runnable => self.weighted_cpuload(i),
@@ -235,7 +249,7 @@ impl<A: Arch> Sched<A> {
                 }
             }
         }
-        shallowest_idle_cpu.unwrap_or(least_loaded_cpu)
+        shallowest_idle_cpu.or(si_cpu).unwrap_or(least_loaded_cpu)
     }
 }
 

@@ -26,21 +26,20 @@ mod tracepoints;
 mod util_est;
 
 pub(crate) use arithmetic::{Arithmetic, Released, Step, in_arithmetic, with_arithmetic};
-pub(crate) use clock::is_full_scale;
 use clock::queue_clock;
+pub(crate) use clock::{is_full_scale, running_clock};
 pub use rules::{
-    BlockedNews, FrequencyInvariance, LoadRules, LostIdle, MigrateLag, MigrationDetach, NewTaskAttach, NewTaskUtil,
-    OfflineLoad, OtherClasses, TgLoadAvg,
+    BlockedNews, FrequencyInvariance, LoadClock, LoadRules, LostIdle, MigrateLag, MigrationDetach, NewTaskAttach,
+    NewTaskUtil, OfflineLoad, OtherClasses, TgLoadAvg,
 };
 
 use crate::access::LevelLines;
 use crate::arch::Arch;
 use crate::core::Sched;
+use crate::cpu_topology::SCHED_CAPACITY_SCALE;
 use crate::cpufreq::ChangePlace;
 use crate::load_weight::LoadResolution;
-use crate::pelt::{
-    self, CfsRqLoad, EntityLoad, GroupNews, Pelt, Rate, SCHED_CAPACITY_SHIFT, Scale, SumFloor, UtilEstimate,
-};
+use crate::pelt::{self, CfsRqLoad, EntityLoad, GroupNews, Pelt, Rate, SCHED_CAPACITY_SHIFT, Scale, UtilEstimate};
 use crate::sched::*;
 use fentry::fentry;
 use units::unlikely;
@@ -138,15 +137,13 @@ struct Aged {
 /// The common part of `update_load_avg()` and its kin: brings a queue, and `entity` of it if given, up to now.
 #[inline(always)]
 fn age(
-    pelt: Pelt,
-    floor: SumFloor,
-    resolution: LoadResolution,
+    Arithmetic { pelt, clock, floor, resolution, .. }: Arithmetic,
     scale: Scale,
     rq: &Rq,
     cfs_rq: &mut CfsRq,
     entity: Option<(SeId, &mut SchedEntity)>,
 ) -> Aged {
-    let now = queue_clock(pelt, rq, cfs_rq);
+    let now = queue_clock(clock, rq, cfs_rq);
     let mut aged = Aged { entity: false, queue: false };
     if let Some((se, entity)) = entity {
         let load = entity_load(pelt, resolution, entity, cfs_rq.curr == Some(se));
@@ -157,18 +154,16 @@ fn age(
     aged
 }
 
-/// [`age`] on a CPU that does not have full capacity at full speed.
+/// [`age`] on a CPU that does not have full capacity at full speed, or with an arithmetic that no kernel has.
 #[inline(never)]
-fn age_scaled(
-    pelt: Pelt,
-    floor: SumFloor,
-    resolution: LoadResolution,
+fn age_any(
+    arithmetic: Arithmetic,
     scale: Scale,
     rq: &Rq,
     cfs_rq: &mut CfsRq,
     entity: Option<(SeId, &mut SchedEntity)>,
 ) -> Aged {
-    age(pelt, floor, resolution, scale, rq, cfs_rq, entity)
+    age(arithmetic, scale, rq, cfs_rq, entity)
 }
 
 impl<A: Arch> Sched<A> {
@@ -239,7 +234,10 @@ impl<A: Arch> Sched<A> {
                 NewTaskUtil::KeptWeight => entity.load.weight,
                 NewTaskUtil::ShownWeight => self.kernel.load_resolution.scale_load_down(entity.load.weight),
             };
-            let cpu_scale = self.topology.capacity[cfs_rq.rq];
+            let cpu_scale = match self.kernel.load.clock {
+                LoadClock::Task => SCHED_CAPACITY_SCALE,
+                LoadClock::Pelt => self.topology.capacity[cfs_rq.rq],
+            };
             pelt::post_init_entity_util_avg(self.kernel.pelt, &mut entity.avg, &cfs_rq.avg, weight, cpu_scale);
         }
         if attach == NewTaskAttach::AtEnqueue {
@@ -256,20 +254,28 @@ impl<A: Arch> Sched<A> {
     /// [`age`], with the usual cases compiled separately: this is the hottest place in the whole scheduler.
     #[inline(always)]
     fn bring_up_to_now(&mut self, cfs: CfsRqId, se: Option<SeId>) -> Aged {
-        let (pelt, resolution) = (self.kernel.pelt, self.kernel.load_resolution);
-        let floor = self.kernel.load.sum_floor;
+        let any = self.any_arithmetic();
         let cpu = self.cfs_rq[cfs].rq;
         if unlikely(!self.full_scale) {
-            let scale = self.scale(cpu);
+            let scale = self.scale_of_time(cpu);
             let entity = se.map(|se| (se, &mut self.se[se]));
-            return age_scaled(pelt, floor, resolution, scale, &self.rq[cpu], &mut self.cfs_rq[cfs], entity);
+            return age_any(any, scale, &self.rq[cpu], &mut self.cfs_rq[cfs], entity);
         }
         let (rq, cfs_rq) = (&self.rq[cpu], &mut self.cfs_rq[cfs]);
         let entity = se.map(|se| (se, &mut self.se[se]));
-        match pelt {
-            Pelt::ByPeriod => age(Pelt::ByPeriod, floor, resolution, Scale::FULL, rq, cfs_rq, entity),
-            Pelt::Accumulate => age(Pelt::Accumulate, floor, resolution, Scale::FULL, rq, cfs_rq, entity),
-            Pelt::RunnableAvg => age(Pelt::RunnableAvg, floor, resolution, Scale::FULL, rq, cfs_rq, entity),
+        macro_rules! age_as {
+            ($pelt:ident, $clock:ident) => {
+                age(Arithmetic { pelt: Pelt::$pelt, clock: LoadClock::$clock, ..any }, Scale::FULL, rq, cfs_rq, entity)
+            };
+        }
+        match (any.pelt, any.clock) {
+            (Pelt::ByPeriod, LoadClock::Task) => age_as!(ByPeriod, Task),
+            (Pelt::Accumulate, LoadClock::Task) => age_as!(Accumulate, Task),
+            (Pelt::Accumulate, LoadClock::Pelt) => age_as!(Accumulate, Pelt),
+            (Pelt::RunnableAvg, LoadClock::Pelt) => age_as!(RunnableAvg, Pelt),
+            (Pelt::ByPeriod, LoadClock::Pelt) | (Pelt::RunnableAvg, LoadClock::Task) => {
+                age_any(any, Scale::FULL, rq, cfs_rq, entity)
+            }
         }
     }
 
@@ -309,7 +315,7 @@ impl<A: Arch> Sched<A> {
     fn propagate_entity_load_avg(&mut self, cfs: CfsRqId, se: SeId, group: CfsRqId) -> bool {
         let weight = self.kernel.load_resolution.scale_load_down(self.cfs_rq[group].load.weight);
         let Some(news) = GroupNews::take(&mut self.cfs_rq[group], weight) else { return false };
-        let (load, scale) = (self.load_of(se), self.scale(self.cfs_rq[cfs].rq));
+        let (load, scale) = (self.load_of(se), self.scale_of_time(self.cfs_rq[cfs].rq));
         let (cfs_rq, avg) = (&mut self.cfs_rq[cfs], &mut self.se[se].avg);
         pelt::propagate_entity_load_avg(self.kernel.pelt, self.kernel.load.sum_floor, scale, cfs_rq, avg, load, &news);
         self.trace_pelt_cfs_tp(cfs);
@@ -379,7 +385,7 @@ impl<A: Arch> Sched<A> {
     #[inline(always)]
     fn has_no_news(&self, cfs: CfsRqId, se: SeId) -> bool {
         let (entity, cfs_rq) = (&self.se[se], &self.cfs_rq[cfs]);
-        let now = queue_clock(self.kernel.pelt, &self.rq[cfs_rq.rq], cfs_rq);
+        let now = queue_clock(self.kernel.load.clock, &self.rq[cfs_rq.rq], cfs_rq);
         entity.avg.last_update_time != 0
             && pelt::units_passed(now, &entity.avg) | pelt::units_passed(now, &cfs_rq.avg) == 0
             && cfs_rq.removed.nr == 0
@@ -399,7 +405,7 @@ impl<A: Arch> Sched<A> {
     #[inline(always)]
     fn accrue_load_avg(&mut self, arithmetic: Arithmetic, cfs: CfsRqId, se: SeId, flags: UpdateLoad) -> bool {
         let (entity, cfs_rq) = (&self.se[se], &self.cfs_rq[cfs]);
-        let now = queue_clock(arithmetic.pelt, &self.rq[cfs_rq.rq], cfs_rq);
+        let now = queue_clock(arithmetic.clock, &self.rq[cfs_rq.rq], cfs_rq);
         let plain = entity.avg.last_update_time != 0
             && cfs_rq.removed.nr == 0
             && !(flags.do_detach | flags.skip_age_load)
@@ -430,7 +436,7 @@ impl<A: Arch> Sched<A> {
         let aged = self.bring_up_to_now(cfs, ages.then_some(se));
         self.trace_aged(cfs, Some(se), aged);
         if aged.entity && self.kernel.load.util_est != UtilEstimate::Absent {
-            pelt::cfs_se_util_change(&mut self.se[se].avg);
+            pelt::cfs_se_util_change(self.kernel.load.util_est, &mut self.se[se].avg);
         }
         let mut decayed = aged.queue;
         if decayed {
@@ -440,7 +446,7 @@ impl<A: Arch> Sched<A> {
             decayed |= self.propagate_entity_load_avg(cfs, se, group);
         }
         if unlikely(flags.do_attach && !attached) {
-            self.attach_entity_load_avg(cfs, se);
+            self.attach_entity_load_avg(cfs, se, ChangePlace::Arrived);
             self.update_tg_load_avg(cfs);
         } else if unlikely(flags.do_detach) {
             self.detach_entity_load_avg(cfs, se);
@@ -475,7 +481,7 @@ impl<A: Arch> Sched<A> {
         let migrated = self.se[se].avg.last_update_time == 0;
         let decayed = self.bring_up_to_now(cfs, (!migrated).then_some(se)).queue;
         if migrated {
-            self.attach_entity_load_avg(cfs, se);
+            self.attach_entity_load_avg(cfs, se, ChangePlace::Moved);
         }
         if decayed || migrated {
             self.update_tg_load_avg(cfs);

@@ -146,7 +146,7 @@ impl<A: Arch> Sched<A> {
             return true;
         }
         if !self.util_est_stays(p, flags) {
-            self.util_est_dequeue(cpu, p);
+            self.util_est_dequeue_before(cpu, p);
         }
         self.util_est_update_before(cpu, p, flags.sleep);
         if self.dequeue_entities(cpu, self.task[p].se, flags) == Dequeued::Delayed {

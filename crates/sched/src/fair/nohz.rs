@@ -3,12 +3,13 @@
 //! A CPU without ticks balances nothing by itself. So a busy CPU that finds on its tick that there is something to
 //! balance kicks an idle one (`trigger_load_balance()`); the idle one then balances, in its softirq, on behalf of all
 //! CPUs in `idle_cpus_mask`. Since v4.17 a kick says what it is for ([`NohzFlags`]): possibly only to age the load of
-//! those CPUs, which nothing else does.
+//! those CPUs, which nothing else does but newly-idle balancing.
 //!
 //! ```text
 //! nohz.rs    which CPUs idle: nohz_balance_enter_idle, nohz_balance_exit_idle, nr_busy_cpus
 //! kick.rs    when a CPU kicks (nohz_balancer_kick), and which one it kicks (find_new_ilb)
-//! ilb.rs     what a kicked CPU does (nohz_idle_balance); aging load on the way to idleness (nohz_run_idle_balance)
+//! ilb.rs     what a kicked CPU does (nohz_idle_balance); aging load on the way to idleness (nohz_newidle_balance,
+//!            nohz_run_idle_balance)
 //! ```
 
 mod ilb;
@@ -118,7 +119,7 @@ impl<A: Arch> Sched<A> {
         if unlikely(!self.cpu_active_mask.contains(cpu)) {
             return;
         }
-        let flags = self.kernel.balance.nohz == NohzBalance::Flags;
+        let flags = self.kernel.balance.nohz != NohzBalance::OneKick;
         if flags {
             self.rq[cpu].has_blocked_load = true;
         }
@@ -160,7 +161,7 @@ impl<A: Arch> Sched<A> {
         self.count_nohz_cpu();
         self.nohz.idle_cpus_mask.clear(cpu);
         self.nohz.nr_cpus -= 1;
-        if self.kernel.balance.nohz == NohzBalance::Flags {
+        if self.kernel.balance.nohz != NohzBalance::OneKick {
             self.set_cpu_sd_state_busy(cpu);
         }
     }

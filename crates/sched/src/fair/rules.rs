@@ -76,7 +76,7 @@ behaviour! {
     pub enum LongSleeper = "entity.long_sleeper" {
         Compared = "compared", since "v2.6.24", commit "",
             "it is compared with where sleepers are placed, the later counts; the comparison fails after years of virtual time";
-        /// v6.1.y has it too.
+        /// v5.4.y, v5.10.y and v6.1.y have it too.
         Forgotten = "forgotten", since "v6.3", commit "829c1651e9c4", "after 104 days of sleep nothing: the sleeper is placed as any other";
     }
 }
@@ -85,7 +85,11 @@ behaviour! {
     /// When a task that changes its CPU stops being cache hot.
     pub enum ExecStartReset = "entity.exec_start_reset" {
         AtMigration = "at-migration", since "v3.3", commit "", "as it leaves";
-        /// v6.1.y has it too.
+        /// move_queued_task() queues it without ENQUEUE_MIGRATED.
+        AtActivation = "at-activation", since "v5.4.y", commit "",
+            "after it was placed on its new queue, when it wakes there or balancing takes it there; not where a new affinity or the stopper moves it \
+             (as in 5.4.286)";
+        /// v5.10.y and v6.1.y have it too.
         AtEnqueue = "at-enqueue", since "v6.3", commit "a53ce18cacb4", "after it was placed on its new queue, which looks how long it slept";
     }
 }
@@ -422,14 +426,20 @@ impl EntityRules {
         ..EntityRules::V4_5
     };
 
-    /// As in 5.10.262, which is newer in `long_sleeper` and `exec_start_reset` than v5.10 itself.
-    pub const V5_10: EntityRules = EntityRules {
+    /// As in 5.4.286, which is newer in `long_sleeper` than v5.4 itself, and in `exec_start_reset` neither as v5.4 nor as v5.10.
+    pub const V5_4: EntityRules = EntityRules {
         long_sleeper: LongSleeper::Forgotten,
-        exec_start_reset: ExecStartReset::AtEnqueue,
+        exec_start_reset: ExecStartReset::AtActivation,
         waking_vruntime: WakingVruntime::RelativeIfMigrated,
         min_vruntime_dequeue: MinVruntimeDequeue::UnlessRestored,
-        idle_left: IdleLeft::BalanceSoon,
         ..EntityRules::V4_15
+    };
+
+    /// As in 5.10.262.
+    pub const V5_10: EntityRules = EntityRules {
+        idle_left: IdleLeft::BalanceSoon,
+        exec_start_reset: ExecStartReset::AtEnqueue,
+        ..EntityRules::V5_4
     };
 
     /// As in 5.15.135.

@@ -5,8 +5,8 @@
 //! fork and exec  down this CPU's domains: idlest group -> idlest CPU in it -> its lower domains (find_idlest_cpu)
 //! ```
 //!
-//! A wakeup also takes the slow path if a domain has SD_BALANCE_WAKE (`relax_domain_level=` sets it) and the task
-//! should not stay near its waker (`wake_wide()`, `wake_cap()`).
+//! A wakeup also takes the slow path if a domain has SD_BALANCE_WAKE (`relax_domain_level=` sets it, and in v5.4 CPUs of
+//! different capacities do) and the task should not stay near its waker (`wake_wide()`, `wake_cap()`).
 //!
 //! `current`, the waker, is the idle task if an interrupt wakes a task while nothing else runs.
 //!
@@ -18,6 +18,7 @@ mod tests;
 
 pub use rules::*;
 
+use super::fit::fits_capacity;
 use crate::arch::Arch;
 use crate::core::Sched;
 use crate::sched::*;
@@ -93,7 +94,12 @@ impl<A: Arch> Sched<A> {
         if self.wake_wide(p) {
             return false;
         }
-        if self.kernel.wake.wake_cap == WakeCap::TaskTooLarge && self.wake_cap(p, cpu, prev_cpu) {
+        let too_small = match self.kernel.wake.wake_cap {
+            WakeCap::Absent => false,
+            WakeCap::TaskTooLarge => self.wake_cap(p, cpu, prev_cpu),
+            WakeCap::EstimateTooLarge => self.domains.sched_asym_cpucapacity && self.wake_cap(p, cpu, prev_cpu),
+        };
+        if too_small {
             return false;
         }
         self.read_task_policy(p);
@@ -193,7 +199,10 @@ impl<A: Arch> Sched<A> {
         let max_cap = self.root_domain(cpu).max_cpu_capacity as i64;
         if unlikely(max_cap - min_cap >= max_cap >> 3) {
             self.sync_entity_load_avg(self.task[p].se);
-            return min_cap * 1024 < self.task_util(p) as i64 * capacity_margin;
+            return match self.kernel.wake.wake_cap {
+                WakeCap::EstimateTooLarge => !fits_capacity(self.task_util_est(p), min_cap as u64),
+                WakeCap::Absent | WakeCap::TaskTooLarge => min_cap * 1024 < self.task_util(p) as i64 * capacity_margin,
+            };
         }
         false
     }
@@ -204,16 +213,5 @@ impl<A: Arch> Sched<A> {
     #[inline]
     pub(crate) fn task_util(&self, p: TaskId) -> u64 {
         self.se[self.task[p].se].avg.util_avg
-    }
-
-    /// fair.c: cpu_util_wake(). `cpu_util()` without what the waking task left there.
-    #[inline]
-    pub(crate) fn cpu_util_wake(&self, cpu: CpuId, p: TaskId) -> u64 {
-        let attached = self.se[self.task[p].se].avg.last_update_time != 0;
-        if cpu != self.task[p].cpu || !attached {
-            return self.cpu_util_cfs(cpu);
-        }
-        let util = self.cfs_rq[self.rq[cpu].cfs].avg.util_avg.saturating_sub(self.task_util(p));
-        util.min(self.capacity_orig_of(cpu))
     }
 }

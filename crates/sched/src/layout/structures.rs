@@ -51,6 +51,23 @@ impl Structures {
         ..Structures::V4_5
     };
 
+    /// v5.4, from the types (DWARF) of 5.4.286 with the configuration of Debian's 5.10: without clamps and real-time groups.
+    ///
+    /// Within `struct cfs_rq` (448 bytes): runnable_weight 16, nr_running 24, min_vruntime 48, tasks_timeline 56, so that the tree's root is on the
+    /// line of the load, its leftmost entity (64) on that of curr 72; avg 128, removed 192, tg_load_avg_contrib 256. `struct sched_entity` (448 bytes)
+    /// is that of v4.15: runnable_weight 16, run_node 24, on_rq 64, exec_start 72, vruntime 88, statistics 112, depth 328, parent 336, cfs_rq 344, avg
+    /// 384. Within `struct rq` (3072 bytes): nr_running 4, nohz_flags 48 (beside the lock), nr_switches 64, alone; cfs 128, rt 576, dl 2280, curr 2416,
+    /// next_balance 2440, clock 2464, clock_task 2496, rd 2528, sd 2536, cpu_capacity 2544, active_balance 2584, cfs_tasks 2640, avg_rt 2688, avg_dl
+    /// 2752, idle_stamp 2816, rq_sched_info 2984, rq_cpu_time 3016, ttwu_count 3036, wake_list 3048, idle_state 3056. Within `struct task_struct`: state
+    /// 16, wake_entry 48, on_cpu 56, wakee_flips 64, last_wakee 80, recent_used_cpu 88, wake_cpu 92, on_rq 96, sched_class 120, se 128. `Load` is
+    /// nr_switches.
+    pub const V5_4: Structures = Structures {
+        task_group: TaskGroupStructure::V5_4,
+        // Stats and Counts share WakeList's line, as before; Capacity shares Clock's (clock_task).
+        rq: [0, 1, 2, 3, 4, 5, 6, 7, 8, 10, 10, 11, 12, 13, 14, 7, 16, 17, 0, 1, 10],
+        ..Structures::V4_15
+    };
+
     /// v5.10, from the types of Debian's 5.10.262, without clamps. Within `struct cfs_rq` (448 bytes): nr_running 16, tasks_timeline 48,
     /// curr 64, avg 128, removed 192, tg_load_avg_contrib 256; within `struct sched_entity` (448 bytes): on_rq 56, exec_start 64, vruntime 80,
     /// statistics 104, parent 328, cfs_rq 336, avg 384. Within `struct rq` (3072 bytes): nr_running 4, nohz_csd 64, ttwu_pending 104,
@@ -61,9 +78,9 @@ impl Structures {
         task_group: TaskGroupStructure::V5_10,
         statistics: 104,
         group_statistics: Some(104),
-        // Counts shares the line of Stats; Capacity shares Clock's (clock_task).
+        // Counts shares the line of Stats, WakeList's is another.
         rq: [0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 7, 16, 17, 0, 1, 9],
-        ..Structures::V4_15
+        ..Structures::V5_4
     };
 
     /// v5.15, from the types (DWARF) of 5.15.135 as the recorder builds old kernels: with `SCHED_CORE`, without clamps, steal time and real-time
@@ -162,7 +179,7 @@ impl Structures {
 #[cfg(test)]
 mod tests {
     use crate::layout::*;
-    use crate::versions::{KERNELS, Kernel, V4_5_RC1, V4_15, V5_10, V5_15, V6_1, V7_2, V7_3};
+    use crate::versions::{KERNELS, Kernel, V4_5_RC1, V4_15, V5_4, V5_10, V5_15, V6_1, V7_2, V7_3};
 
     #[test]
     fn a_groups_entity_is_laid_out_as_a_tasks_is() {
@@ -214,7 +231,18 @@ mod tests {
             let layout = kernel.layout();
             layout.rq(CpuId(3), RqLine::Capacity) == layout.rq(CpuId(3), RqLine::Clock)
         };
-        assert_eq!([V5_10, V5_15, V6_1].map(with_clock), [true, false, false]);
+        assert_eq!([V4_15, V5_4, V5_10, V5_15, V6_1].map(with_clock), [false, true, true, false, false]);
+    }
+
+    #[test]
+    fn v5_4_has_entities_of_v4_15_and_counts_beside_the_list_of_wakeups() {
+        let counts = |kernel: Kernel| {
+            let layout = kernel.layout();
+            layout.rq(CpuId(3), RqLine::Counts) == layout.rq(CpuId(3), RqLine::WakeList)
+        };
+        assert_eq!([V4_15, V5_4, V5_10].map(counts), [true, true, false]);
+        let [before, after] = [Structures::V4_15, Structures::V5_4];
+        assert_eq!((before.se, before.statistics, before.task), (after.se, after.statistics, after.task));
     }
 
     #[test]

@@ -47,6 +47,9 @@ impl TaskGroupStructure {
     /// That of v4.5 to v4.16.
     pub const V4_5: TaskGroupStructure = TaskGroupStructure::beginning_with_se(184, 208, 216);
 
+    /// From the types of 5.4.286, configured as Debian's 5.10: a css of 240 bytes, as each counts its references in line; a runtime pool of 208.
+    pub const V5_4: TaskGroupStructure = TaskGroupStructure::beginning_with_se(240, 264, 208);
+
     /// From Debian's 5.10.262.
     pub const V5_10: TaskGroupStructure = TaskGroupStructure::beginning_with_se(200, 224, 208);
 
@@ -179,6 +182,12 @@ mod tests {
         assert_eq!(stride(TgLoadAvgLine::OwnLine, TaskGroupCache::Kmalloc), 1024);
         assert_eq!(stride(TgLoadAvgLine::OwnLine, TaskGroupCache::Aligned), 576);
         assert_eq!(stride(TgLoadAvgLine::OwnLine, TaskGroupCache::Packed), 560);
+    }
+
+    #[test]
+    fn v5_4_has_shares_a_line_further() {
+        let layout = TaskGroupLayout::new(TaskGroupStructure::V5_4, TgLoadAvgLine::OwnLine, TaskGroupCache::Aligned);
+        assert_eq!((layout.offsets, layout.stride), ([240, 248, 256, 320, 360, 408], 640));
     }
 
     #[test]

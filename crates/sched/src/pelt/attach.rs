@@ -103,7 +103,7 @@ pub fn init_entity_runnable_average(pelt: Pelt, weight: u64, entity_is_task: boo
 /// capacity.
 ///
 /// `load_weight` is the stored weight, 1024 times too large for the formula, which is the kernel's own slip; v6.12
-/// passes the scaled-down one. `cpu_scale` is `arch_scale_cpu_capacity()`; v4.15 uses 1024 instead. Absent before
+/// passes the scaled-down one. `cpu_scale` is `arch_scale_cpu_capacity()`, or 1024 (v4.15). Absent before
 /// commit 2b8c41daba32 (v4.7), so [`Pelt::ByPeriod`] has none: v4.5 starts from the full CPU.
 ///
 /// Differs: computes the value only; the caller attaches the task, and handles tasks of other classes.
@@ -114,12 +114,10 @@ pub fn post_init_entity_util_avg(
     load_weight: u64,
     cpu_scale: Capacity,
 ) {
-    let whole_cpu = match pelt {
-        Pelt::ByPeriod => return,
-        Pelt::Accumulate => 1 << SCHED_CAPACITY_SHIFT,
-        Pelt::RunnableAvg => u64::from(cpu_scale),
-    };
-    let cap = whole_cpu.wrapping_sub(cfs_rq.util_avg) as i64 / 2;
+    if pelt == Pelt::ByPeriod {
+        return;
+    }
+    let cap = u64::from(cpu_scale).wrapping_sub(cfs_rq.util_avg) as i64 / 2;
     if cap > 0 {
         let cap = cap as u64;
         sa.util_avg = if cfs_rq.util_avg == 0 {

@@ -1,4 +1,6 @@
-//! The clock of [`super::Pelt::RunnableAvg`]: it advances as fast as work gets done.
+//! The clock of load tracking since v5.1 ([`LoadClock::Pelt`]): it advances as fast as work gets done.
+//!
+//! [`LoadClock::Pelt`]: crate::fair::load::LoadClock::Pelt
 
 use super::{LOAD_AVG_MAX, PELT_MIN_DIVIDER, SCHED_CAPACITY_SHIFT, Scale};
 

@@ -68,17 +68,16 @@ behaviour! {
         /// Grown in steps: one sum of three parts, a481db34b9be, and the rest below 1024 ns kept for the next update,
         /// bb0bd044e65c (both v4.12); averages divide by what the place in the period allows, 625ed2bf049d (v4.13);
         /// sums of entities free of weight, c7b50216818e, with a runnable load of their own, 1ea6c46a23f1 (both v4.15).
-        /// The variant is all of them, v4.15 to v5.0; v4.12 to v4.14 are none of the three. Vectors: `v4.15`, which
-        /// v4.16.13 gives as well.
+        /// The variant is all of them, v4.15 to v5.6; v4.12 to v4.14 are none of the three. Vectors: `v4.15`, which
+        /// v4.16.13 gives as well; `v5.4`, where the clock is scaled.
         Accumulate = "accumulate", since "v4.15", commit "1ea6c46a23f1",
             "one sum of three parts, unweighted in entities; a runnable load beside the load";
-        /// Grown in steps: time scaled by capacity ([`ClockPelt`]) instead of contributions, 23127296889f (v5.1); the
-        /// runnable load dropped for the runnable average, 0dacee1bfa70 and 9f68395333ad (v5.7); an attached load_sum of
-        /// at least 1, 40f5aa4c5eae (v5.18, and 5.10.y). The variant is all of them; v5.1 to v5.6 are none of the three.
+        /// Grown in steps: the runnable load dropped for the runnable average, 0dacee1bfa70 and 9f68395333ad (v5.7); an
+        /// attached load_sum of at least 1, 40f5aa4c5eae (v5.18, and 5.10.y). The variant is all of them.
         /// How sums keep in step with averages is [`SumFloor`]. Vectors: `v6.1`, whose pelt.c is 5.10.262's too; v6.12 differs
         /// only in what callers pass.
         RunnableAvg = "runnable-avg", since "v5.7", commit "9f68395333ad",
-            "queued tasks counted unweighted in place of the runnable load; capacity scales the clock";
+            "queued tasks counted unweighted in place of the runnable load";
     }
 }
 
@@ -87,8 +86,10 @@ behaviour! {
 /// For a queue: sums over its entities, including sleeping ones, except where a field says otherwise.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct SchedAvg {
-    /// The time up to which is accounted, in ns of the CPU's `clock_task` ([`ClockPelt`] under [`Pelt::RunnableAvg`]).
+    /// The time up to which is accounted, in ns of the CPU's `clock_task` or [`ClockPelt`] ([`LoadClock`]).
     /// Zero means *not attached to any queue*.
+    ///
+    /// [`LoadClock`]: crate::fair::load::LoadClock
     pub last_update_time: u64,
     /// Runnable time, in units of 1024 ns, decayed. Multiplied by weight for an entity under [`Pelt::ByPeriod`], and
     /// always for a queue.
@@ -123,8 +124,7 @@ pub struct Removed {
     pub runnable_sum: u64,
 }
 
-/// The CPU's speed as contributions see it, 1024 = full. Ignored by [`Pelt::RunnableAvg`], which scales the clock
-/// instead.
+/// The CPU's speed as contributions see it, 1024 = full, which it always is where the clock is scaled instead.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Scale {
     /// `arch_scale_freq_capacity()`. x86 always reports 1024 before commit 1567c3e3467c (v5.7), whatever the frequency.
@@ -211,7 +211,7 @@ pub fn __update_load_avg_se(pelt: Pelt, now: u64, scale: Scale, sa: &mut SchedAv
         Pelt::RunnableAvg => {
             let queued = u64::from(load.on_rq);
             let runnable = load.runnable << SCHED_CAPACITY_SHIFT;
-            let decayed = accumulate::___update_load_sum(delta, Scale::FULL, sa, queued, runnable, load.running);
+            let decayed = accumulate::___update_load_sum(delta, scale, sa, queued, runnable, load.running);
             if decayed {
                 accumulate::___update_load_avg(sa, load.weight);
             }
@@ -238,7 +238,7 @@ pub fn __update_load_avg_blocked_se(pelt: Pelt, now: u64, scale: Scale, sa: &mut
             decayed
         }
         Pelt::RunnableAvg => {
-            let decayed = accumulate::___update_load_sum(delta, Scale::FULL, sa, 0, 0, false);
+            let decayed = accumulate::___update_load_sum(delta, scale, sa, 0, 0, false);
             if decayed {
                 accumulate::___update_load_avg(sa, load.weight);
             }
@@ -265,7 +265,7 @@ pub fn __update_load_avg_cfs_rq(pelt: Pelt, now: u64, scale: Scale, sa: &mut Sch
         }
         Pelt::RunnableAvg => {
             let runnable = load.runnable << SCHED_CAPACITY_SHIFT;
-            let decayed = accumulate::___update_load_sum(delta, Scale::FULL, sa, load.weight, runnable, load.running);
+            let decayed = accumulate::___update_load_sum(delta, scale, sa, load.weight, runnable, load.running);
             if decayed {
                 accumulate::___update_load_avg(sa, 1);
             }
@@ -291,19 +291,19 @@ pub fn update_irq_load_avg(clock: u64, scale: Scale, sa: &mut SchedAvg, running:
     decayed
 }
 
-/// pelt.c: update_rt_rq_load_avg(). Utilization by the real-time class under [`Pelt::RunnableAvg`] (commit
-/// 371bf4273269, v4.19; before, the kernel kept `rt_avg`).
+/// pelt.c: update_rt_rq_load_avg(). Utilization by the real-time class (commit 371bf4273269, v4.19; before, the kernel kept
+/// `rt_avg`). What is kept of it besides differs with the arithmetic, but nobody reads it.
 #[inline]
-pub fn update_rt_rq_load_avg(now: u64, sa: &mut SchedAvg, running: bool) -> bool {
+pub fn update_rt_rq_load_avg(pelt: Pelt, now: u64, sa: &mut SchedAvg, running: bool) -> bool {
     let running_tasks = u64::from(running);
     let load = CfsRqLoad { weight: running_tasks, runnable: running_tasks, running };
-    __update_load_avg_cfs_rq(Pelt::RunnableAvg, now, Scale::FULL, sa, load)
+    __update_load_avg_cfs_rq(pelt, now, Scale::FULL, sa, load)
 }
 
 /// pelt.c: update_dl_rq_load_avg(). The same for the deadline class (commit 3727e0e16340, v4.19).
 #[inline]
-pub fn update_dl_rq_load_avg(now: u64, sa: &mut SchedAvg, running: bool) -> bool {
-    update_rt_rq_load_avg(now, sa, running)
+pub fn update_dl_rq_load_avg(pelt: Pelt, now: u64, sa: &mut SchedAvg, running: bool) -> bool {
+    update_rt_rq_load_avg(pelt, now, sa, running)
 }
 
 /// fair.c: load_avg_is_decayed(). Nothing is left of the past; for a queue whose `load.weight` is zero too, this is all

@@ -1,10 +1,7 @@
 //! Propagation up the group hierarchy: a group's entity follows what was added to the group's queue and what left it,
 //! v4.15 and later (commit 0e2d2aaaae52). [`Pelt::ByPeriod`] has nothing like it.
 
-use super::{
-    EntityLoad, LOAD_AVG_MAX, Pelt, SCHED_CAPACITY_SHIFT, Scale, SchedAvg, SumFloor, add_tg_cfs_propagate,
-    get_pelt_divider,
-};
+use super::{EntityLoad, LOAD_AVG_MAX, Pelt, Scale, SchedAvg, SumFloor, add_tg_cfs_propagate, get_pelt_divider};
 use crate::sched::CfsRq;
 
 /// What the queue of a group's entity (`group_cfs_rq(se)`) has to propagate.
@@ -55,7 +52,7 @@ pub fn propagate_entity_load_avg(
             add_tg_cfs_propagate(cfs_rq, news.runnable_sum);
             update_tg_cfs_util(floor, &mut cfs_rq.avg, se, &news.avg);
             update_tg_cfs_runnable(floor, &mut cfs_rq.avg, se, &news.avg);
-            update_tg_cfs_load(floor, &mut cfs_rq.avg, se, load, news);
+            update_tg_cfs_load(floor, scale, &mut cfs_rq.avg, se, load, news);
         }
     }
 }
@@ -115,12 +112,19 @@ fn update_tg_cfs_runnable(floor: SumFloor, cfs_rq: &mut SchedAvg, se: &mut Sched
 
 /// fair.c: update_tg_cfs_load(), v5.7 and later: turns the unweighted runnable time that was added or removed into load of the
 /// group's entity.
-fn update_tg_cfs_load(floor: SumFloor, cfs_rq: &mut SchedAvg, se: &mut SchedAvg, load: EntityLoad, news: &GroupNews) {
+fn update_tg_cfs_load(
+    floor: SumFloor,
+    scale: Scale,
+    cfs_rq: &mut SchedAvg,
+    se: &mut SchedAvg,
+    load: EntityLoad,
+    news: &GroupNews,
+) {
     if news.runnable_sum == 0 {
         return;
     }
     let divider = get_pelt_divider(cfs_rq);
-    let running_sum = i64::from(se.util_sum >> SCHED_CAPACITY_SHIFT);
+    let running_sum = running_sum(se, scale);
     let runnable_sum = if news.runnable_sum >= 0 {
         news.runnable_sum.wrapping_add(se.load_sum as i64).min(divider as i64)
     } else {
@@ -143,6 +147,11 @@ fn update_tg_cfs_load(floor: SumFloor, cfs_rq: &mut SchedAvg, se: &mut SchedAvg,
     se.load_avg = load_avg;
     cfs_rq.load_avg = add_positive(cfs_rq.load_avg, delta_avg);
     cfs_rq.load_sum = floor.moved(cfs_rq.load_sum, delta_sum, cfs_rq.load_avg, divider);
+}
+
+/// An entity's running time, in units of 1024 ns: its sum is scaled by the CPU's capacity, as runnable time is not.
+fn running_sum(se: &SchedAvg, scale: Scale) -> i64 {
+    i64::from(se.util_sum / scale.cpu)
 }
 
 impl SumFloor {
@@ -170,8 +179,7 @@ fn update_tg_cfs_runnable_load(
     if news.runnable_sum == 0 {
         return;
     }
-    // Running time is scaled by the CPU's capacity, runnable time is not.
-    let running_sum = (u64::from(se.util_sum) / u64::from(scale.cpu)) as i64;
+    let running_sum = running_sum(se, scale);
     let runnable_sum = if news.runnable_sum >= 0 {
         news.runnable_sum.wrapping_add(se.load_sum as i64).min(LOAD_AVG_MAX as i64)
     } else {

@@ -9,6 +9,8 @@ use crate::behaviour;
 
 /// sched.h: UTIL_AVG_UNCHANGED. The estimate comes from the current `util_avg`: no time has been added since.
 pub const UTIL_AVG_UNCHANGED: u32 = 1 << 31;
+/// pelt.h: UTIL_AVG_UNCHANGED, until v5.12: a bit of the estimate itself, which is set whenever the estimate is used.
+const UTIL_AVG_UNCHANGED_LOWEST: u32 = 1;
 /// sched.h: UTIL_EST_WEIGHT_SHIFT. A new sample counts a quarter.
 const UTIL_EST_WEIGHT_SHIFT: u32 = 2;
 /// fair.c: UTIL_EST_MARGIN. 1% of a CPU; smaller differences are ignored.
@@ -18,8 +20,14 @@ behaviour! {
     /// How a task's utilization is estimated, with the feature UTIL_EST.
     pub enum UtilEstimate = "load.util_est" {
         Absent = "absent", since "v2.6.23", commit "", "it is not";
-        /// Grown in steps: 7f65ea42eb00 (v4.17), UTIL_EST_FASTUP with b8c96361402a (v5.5), [`UTIL_AVG_UNCHANGED`] in the
-        /// upper bit with 68d7a190682a (v5.13). The variant is all of them.
+        /// [`UTIL_AVG_UNCHANGED`] is the lowest bit, so an estimate is odd, and that of a new task 1. A sample that is within a
+        /// hundredth of a CPU of the average is none. The queue's sum follows only when the task, and what it leaves empty, is gone:
+        /// who is told meanwhile of a new utilization counts it still.
+        EnqueuedAndSlowEwma = "enqueued-and-slow-ewma", since "v4.17", commit "7f65ea42eb00",
+            "the larger of the last sample and an average that moves a quarter of the way up as well as down, both taken when the task \
+             has left its queue";
+        /// Grown in steps: UTIL_EST_FASTUP with b8c96361402a (v5.5), [`UTIL_AVG_UNCHANGED`] in the upper bit with
+        /// 68d7a190682a (v5.13). The variant is both.
         EnqueuedAndEwma = "enqueued-and-ewma", since "v5.13", commit "68d7a190682a",
             "the larger of the last sample and a moving average, both taken when the task has left its queue";
         /// Grown in steps: one number (11137d384996) that stays while the task has to wait (50181c0cff31, both v6.8), taken
@@ -44,30 +52,44 @@ pub struct UtilEst {
     pub ewma: u32,
 }
 
+impl UtilEstimate {
+    /// UTIL_AVG_UNCHANGED.
+    #[inline]
+    fn unchanged(self) -> u32 {
+        match self {
+            UtilEstimate::EnqueuedAndSlowEwma => UTIL_AVG_UNCHANGED_LOWEST,
+            _ => UTIL_AVG_UNCHANGED,
+        }
+    }
+}
+
 impl UtilEst {
     /// fair.c: _task_util_est().
     #[inline]
-    pub fn _task_util_est(self) -> u64 {
-        u64::from(self.ewma.max(self.enqueued & !UTIL_AVG_UNCHANGED))
+    pub fn _task_util_est(self, form: UtilEstimate) -> u64 {
+        u64::from(match form {
+            UtilEstimate::EnqueuedAndSlowEwma => self.ewma.max(self.enqueued) | UTIL_AVG_UNCHANGED_LOWEST,
+            _ => self.ewma.max(self.enqueued & !UTIL_AVG_UNCHANGED),
+        })
     }
 
     /// fair.c: util_est_enqueue(). Adds a task's estimate to the queue's.
     #[inline]
-    pub fn util_est_enqueue(&mut self, task: UtilEst) {
-        self.enqueued = self.enqueued.wrapping_add(task._task_util_est() as u32);
+    pub fn util_est_enqueue(&mut self, form: UtilEstimate, task: UtilEst) {
+        self.enqueued = self.enqueued.wrapping_add(task._task_util_est(form) as u32);
     }
 
     /// fair.c: util_est_dequeue().
     #[inline]
-    pub fn util_est_dequeue(&mut self, task: UtilEst) {
-        self.enqueued = self.enqueued.saturating_sub(task._task_util_est() as u32);
+    pub fn util_est_dequeue(&mut self, form: UtilEstimate, task: UtilEst) {
+        self.enqueued = self.enqueued.saturating_sub(task._task_util_est(form) as u32);
     }
 }
 
 /// pelt.h: cfs_se_util_change(). Time was added to `util_avg`, so the next sleep gives a new sample.
 #[inline]
-pub fn cfs_se_util_change(avg: &mut SchedAvg) {
-    avg.util_est.enqueued &= !UTIL_AVG_UNCHANGED;
+pub fn cfs_se_util_change(form: UtilEstimate, avg: &mut SchedAvg) {
+    avg.util_est.enqueued &= !form.unchanged();
 }
 
 /// fair.c: util_est_update(), for a task that goes to sleep. `capacity` is that of its CPU when nothing else runs
@@ -75,14 +97,24 @@ pub fn cfs_se_util_change(avg: &mut SchedAvg) {
 ///
 /// Differs: the caller has checked the feature UTIL_EST, and whether the task sleeps.
 pub fn util_est_update(form: UtilEstimate, avg: &mut SchedAvg, capacity: u64, fastup: bool) {
-    if avg.util_est.enqueued & UTIL_AVG_UNCHANGED != 0 {
+    if avg.util_est.enqueued & form.unchanged() != 0 {
         return;
     }
     match form {
         UtilEstimate::Absent => {}
+        UtilEstimate::EnqueuedAndSlowEwma => util_est_update_slow(avg, capacity),
         UtilEstimate::EnqueuedAndEwma => util_est_update_enqueued(avg, capacity, fastup),
         UtilEstimate::Ewma => util_est_update_ewma(avg, capacity),
         UtilEstimate::EwmaAnyCpu | UtilEstimate::EwmaInUpdate => util_est_update_ewma(avg, u64::MAX),
+    }
+}
+
+fn util_est_update_slow(avg: &mut SchedAvg, capacity: u64) {
+    let enqueued = avg.util_avg as u32 | UTIL_AVG_UNCHANGED_LOWEST;
+    let ewma = avg.util_est.ewma;
+    let ewma_diff = i64::from(enqueued) - i64::from(ewma);
+    if !within_margin(ewma_diff) && avg.util_avg <= capacity {
+        avg.util_est = UtilEst { enqueued, ewma: moved(ewma, ewma_diff) };
     }
 }
 
@@ -157,7 +189,7 @@ mod tests {
         let down = updated(form, UtilEst { enqueued: 400, ewma: 400 }, 201, 201);
         // 400 - 199 / 4 = 350.25
         assert_eq!(down, UtilEst { enqueued: 201 | FLAG, ewma: 350 });
-        assert_eq!(down._task_util_est(), 350);
+        assert_eq!(down._task_util_est(form), 350);
 
         let form = UtilEstimate::Ewma;
         assert_eq!(updated(form, UtilEst::default(), 400, 400).enqueued, 400 | FLAG);
@@ -181,9 +213,33 @@ mod tests {
             let before = UtilEst { enqueued: 100 | FLAG, ewma: 0 };
             assert_eq!(updated(form, before, 700, 700), before);
             let mut avg = SchedAvg { util_est: before, ..SchedAvg::default() };
-            cfs_se_util_change(&mut avg);
+            cfs_se_util_change(form, &mut avg);
             assert_eq!(avg.util_est.enqueued, 100);
         }
+    }
+
+    #[test]
+    fn in_v5_4_estimates_are_odd_and_climb_slowly() {
+        let form = UtilEstimate::EnqueuedAndSlowEwma;
+        assert_eq!(UtilEst::default()._task_util_est(form), 1);
+        // 0 + 401 / 4, then 100 + (401 - 100) / 4.
+        let first = updated(form, UtilEst::default(), 400, 400);
+        assert_eq!((first, first._task_util_est(form)), (UtilEst { enqueued: 401, ewma: 100 }, 401));
+        assert_eq!(updated(form, first, 800, 800), first, "the sample was taken");
+        let mut avg = SchedAvg { util_est: first, ..SchedAvg::default() };
+        cfs_se_util_change(form, &mut avg);
+        let second = updated(form, avg.util_est, 400, 400);
+        assert_eq!(second, UtilEst { enqueued: 401, ewma: 175 });
+        // Nine more than the average is no news, and the last sample stays.
+        let near = UtilEst { enqueued: 600, ewma: 400 };
+        assert_eq!(updated(form, near, 409, 409), near);
+        assert_eq!(updated(form, near, 410, 410), UtilEst { enqueued: 411, ewma: 402 });
+        let mut queue = UtilEst::default();
+        queue.util_est_enqueue(form, second);
+        queue.util_est_enqueue(form, UtilEst::default());
+        assert_eq!(queue.enqueued, 402);
+        queue.util_est_dequeue(form, second);
+        assert_eq!(queue.enqueued, 1);
     }
 
     #[test]
@@ -195,7 +251,7 @@ mod tests {
 
     #[test]
     fn a_cpu_without_idle_time_tells_nothing() {
-        for form in [UtilEstimate::EnqueuedAndEwma, UtilEstimate::Ewma] {
+        for form in [UtilEstimate::EnqueuedAndSlowEwma, UtilEstimate::EnqueuedAndEwma, UtilEstimate::Ewma] {
             let before = UtilEst { enqueued: 900, ewma: 900 };
             let mut avg = SchedAvg { util_avg: 600, runnable_avg: 600, util_est: before, ..SchedAvg::default() };
             util_est_update(form, &mut avg, 512, true);
@@ -225,12 +281,12 @@ mod tests {
     #[test]
     fn a_queue_adds_up_its_tasks() {
         let task = UtilEst { enqueued: 300 | FLAG, ewma: 200 };
-        let mut queue = UtilEst::default();
-        queue.util_est_enqueue(task);
-        queue.util_est_enqueue(task);
-        queue.util_est_dequeue(task);
+        let (form, mut queue) = (UtilEstimate::EnqueuedAndEwma, UtilEst::default());
+        queue.util_est_enqueue(form, task);
+        queue.util_est_enqueue(form, task);
+        queue.util_est_dequeue(form, task);
         assert_eq!(queue.enqueued, 300);
-        queue.util_est_dequeue(UtilEst { enqueued: 0, ewma: 500 });
+        queue.util_est_dequeue(form, UtilEst { enqueued: 0, ewma: 500 });
         assert_eq!(queue.enqueued, 0);
     }
 }

@@ -18,6 +18,15 @@ fn states_follow_from_the_counts() {
 }
 
 #[test]
+fn until_v5_10_one_queued_task_of_a_group_does_not_wait_whoever_runs() {
+    let of = |waiting, running| states_by_queued(&[waiting, running]);
+    let [nonidle, cpu] = [PSI_NONIDLE, PSI_CPU_SOME].map(|state| 1 << state);
+    assert_eq!([of(0, 0), of(0, 1), of(0, 2)], [0, nonidle, nonidle | cpu]);
+    let io = [PSI_IO_SOME, PSI_IO_FULL].map(|state| 1 << state);
+    assert_eq!([of(1, 0), of(1, 1), of(1, 2)], [nonidle | io[0] | io[1], nonidle | io[0], nonidle | io[0] | cpu]);
+}
+
+#[test]
 fn averages_are_the_load_averages_fixed_point() {
     // A minute in which half of each period is stalled: 30 steps towards 50%.
     let mut avg = [0; 3];
@@ -44,17 +53,19 @@ fn averages_are_the_load_averages_fixed_point() {
 }
 
 #[test]
-fn v5_10_accounts_for_a_sleep_and_for_the_switch_after_it_apart() {
+fn v5_10_accounts_for_a_sleep_and_for_the_switch_after_it_apart_v5_4_for_the_sleep_alone() {
     use crate::core::TaskInit;
     use crate::cpu_topology::CpuTopology;
     use crate::layout::Region;
     use crate::scheduler::Scheduler;
     use crate::testing::{machine_of, task_in};
-    use crate::versions::{V5_10, V5_15, V6_1, V6_6};
+    use crate::versions::{V5_4, V5_10, V5_15, V6_1, V6_6};
     use units::CpuMask;
 
     // Two tasks on CPU 0, in no cgroup: one falls asleep, and the other runs.
-    for (kernel, changes, shows_full) in [(V5_10, 2, false), (V5_15, 1, true), (V6_1, 1, true), (V6_6, 1, true)] {
+    let kernels = [(V5_4, 1, false), (V5_10, 2, false), (V5_15, 1, true), (V6_1, 1, true), (V6_6, 1, true)];
+    for (kernel, changes, shows_full) in kernels {
+        let runs = kernel.psi != Psi::ByQueued;
         let mut s = machine_of(kernel, CpuTopology::symmetric(1, 1, 1, 1, 1));
         let cpu = CpuId(0);
         for _ in 0..2 {
@@ -65,13 +76,13 @@ fn v5_10_accounts_for_a_sleep_and_for_the_switch_after_it_apart() {
         }
         let first = Scheduler::schedule(&mut s, cpu, true);
         s.arch.now += 1_000_000;
-        assert_eq!(s.psi_counts(ROOT_TASK_GROUP, cpu), Some((0, 2, true)));
+        assert_eq!(s.psi_counts(ROOT_TASK_GROUP, cpu), Some((0, 2, runs)));
         s.set_current_state(cpu, TaskState::Interruptible);
         s.arch.touched.clear();
         assert_ne!(Scheduler::schedule(&mut s, cpu, false), first);
         let of_group = |line: &&crate::layout::Line| line.region == Region::Statistics && line.index >= 1;
         assert_eq!(s.arch.touched.iter().filter(of_group).count(), changes, "{}", kernel.name);
-        assert_eq!(s.psi_counts(ROOT_TASK_GROUP, cpu), Some((0, 1, true)), "{}", kernel.name);
+        assert_eq!(s.psi_counts(ROOT_TASK_GROUP, cpu), Some((0, 1, runs)), "{}", kernel.name);
         assert_eq!([PsiRes::Cpu, PsiRes::Io].map(|res| s.psi_shows_full(res)), [shows_full, true]);
     }
 }

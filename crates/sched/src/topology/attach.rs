@@ -236,7 +236,7 @@ impl Domains {
         let asym = self.lowest_flag_domain(
             cpu,
             match self.rules.asym_capacity {
-                AsymCapacity::FromOneLevel => SdFlags::SD_ASYM_CPUCAPACITY,
+                AsymCapacity::OneLevel | AsymCapacity::FromOneLevel => SdFlags::SD_ASYM_CPUCAPACITY,
                 AsymCapacity::Unseen | AsymCapacity::Classified => SdFlags::SD_ASYM_CPUCAPACITY_FULL,
             },
         );

@@ -69,7 +69,7 @@ impl DomainSetup {
 ///
 /// `cpu_map` are the CPUs to balance between: active and not isolated. The others get no domain.
 ///
-/// Differs: kernels before v5.6 did not check that the masks of a level are equal or disjoint, and built nonsense from
+/// Differs: kernels before v5.6, but for 5.4.y, did not check that the masks of a level are equal or disjoint, and built nonsense from
 /// others; here no version builds anything from them. Objects that end up unused are left out, so ids are dense and a
 /// CPU's domains are neighbours.
 ///
@@ -87,7 +87,7 @@ pub fn build_sched_domains(
     if cpu_map.is_empty() || !builder.topology_span_sane() {
         return builder.finish(|_| None);
     }
-    if rules.asym_capacity == AsymCapacity::FromOneLevel {
+    if matches!(rules.asym_capacity, AsymCapacity::OneLevel | AsymCapacity::FromOneLevel) {
         builder.asym_level = builder.asym_cpu_capacity_level();
     }
     builder.set_up_domains();
@@ -128,7 +128,7 @@ pub(super) struct Builder<'a> {
     pub data: Vec<SdData>,
     /// The CPUs of each capacity, if not all are equal (`asym_cap_list`).
     asym_cap_list: Vec<CpuMask>,
-    /// The level from which on domains are asymmetric, where that is decided for all of a level at once.
+    /// The level that is asymmetric, or from which on domains are, where that is decided for all of a level at once.
     asym_level: Option<usize>,
     /// `cpu_map & mask`, for each mask requested so far.
     span_of: BTreeMap<MaskId, MaskId>,
@@ -310,11 +310,10 @@ impl<'a> Builder<'a> {
             (sd.newidle_call, sd.newidle_success, sd.newidle_ratio) = (512, 256, 512);
         }
         sd.flags |= self.asym_cpu_capacity_flags(level, span);
-        let unequal = sd.flags.has(SdFlags::SD_ASYM_CPUCAPACITY) && self.rules.asym_siblings == AsymSiblings::Cleared;
-        if let (true, Some(child)) = (unequal, child) {
-            self.domains[child].flags -= SdFlags::SD_PREFER_SIBLING;
-        }
         let distance = self.domains.numa.sched_domains_numa_distance.get(tl.numa_level).copied();
+        if sd.flags.has(SdFlags::SD_ASYM_CPUCAPACITY) {
+            self.tune_unequal(&mut sd);
+        }
         self.tune(&mut sd, distance.unwrap_or(0));
         let of_levels = self.rules.shared == DomainShared::CacheLevels;
         if of_levels && self.rules.busy_cpus == BusyCpus::InDomainShared && sd.flags.has(SdFlags::SD_SHARE_LLC) {
@@ -330,15 +329,31 @@ impl<'a> Builder<'a> {
         SdId(self.domains.sds.len() as u32 - 1)
     }
 
+    /// The part of sd_init() for a domain whose CPUs differ in capacity.
+    fn tune_unequal(&mut self, sd: &mut SchedDomain) {
+        if let (AsymSiblings::Cleared, Some(child)) = (self.rules.asym_siblings, sd.child) {
+            self.domains[child].flags -= SdFlags::SD_PREFER_SIBLING;
+        }
+        if self.rules.asym_capacity == AsymCapacity::OneLevel {
+            sd.flags |= SdFlags::SD_BALANCE_WAKE;
+            let mut below = sd.child;
+            while let Some(lower) = below {
+                self.domains[lower].flags |= SdFlags::SD_BALANCE_WAKE;
+                below = self.domains[lower].child;
+            }
+        }
+    }
+
     /// The second half of sd_init(): derives behaviour from topological properties.
     fn tune(&self, sd: &mut SchedDomain, numa_distance: u32) {
         sd.flags |=
             SdFlags::SD_BALANCE_NEWIDLE | SdFlags::SD_BALANCE_EXEC | SdFlags::SD_BALANCE_FORK | SdFlags::SD_WAKE_AFFINE;
         let siblings_in_llc = match self.rules.tuning {
             LevelTuning::SiblingsSmtAndPackage => false,
-            LevelTuning::SiblingsBelowNuma | LevelTuning::Tighter => true,
+            LevelTuning::SiblingsBelowNuma | LevelTuning::WithoutIndices | LevelTuning::Tighter => true,
         };
         let old = self.rules.tuning != LevelTuning::Tighter;
+        let indices = old && self.rules.tuning != LevelTuning::WithoutIndices;
         (sd.busy_factor, sd.imbalance_pct) = if old { (32, 125) } else { (16, 117) };
         if old {
             sd.flags |= SdFlags::SD_LOAD_BALANCE;
@@ -347,15 +362,15 @@ impl<'a> Builder<'a> {
             sd.flags |= SdFlags::SD_PREFER_SIBLING;
             sd.imbalance_pct = 110;
             // About 15% more than one thread alone.
-            sd.smt_gain = if old { 1178 } else { 0 };
+            sd.smt_gain = if indices { 1178 } else { 0 };
         } else if sd.flags.has(SdFlags::SD_SHARE_LLC) {
             sd.flags |= if siblings_in_llc { SdFlags::SD_PREFER_SIBLING } else { SdFlags::NONE };
             sd.imbalance_pct = 117;
             sd.cache_nice_tries = 1;
-            sd.busy_idx = if old { 2 } else { 0 };
+            sd.busy_idx = if indices { 2 } else { 0 };
         } else if sd.flags.has(SdFlags::SD_NUMA) {
             sd.cache_nice_tries = 2;
-            (sd.busy_idx, sd.idle_idx) = if old { (3, 2) } else { (0, 0) };
+            (sd.busy_idx, sd.idle_idx) = if indices { (3, 2) } else { (0, 0) };
             sd.flags |= SdFlags::SD_SERIALIZE;
             let reclaim_distance = match self.rules.reclaim_distance {
                 ReclaimDistance::Constant => RECLAIM_DISTANCE,
@@ -367,7 +382,7 @@ impl<'a> Builder<'a> {
         } else {
             sd.flags |= SdFlags::SD_PREFER_SIBLING;
             sd.cache_nice_tries = 1;
-            (sd.busy_idx, sd.idle_idx) = if old { (2, 1) } else { (0, 0) };
+            (sd.busy_idx, sd.idle_idx) = if indices { (2, 1) } else { (0, 0) };
         }
     }
 
@@ -383,10 +398,11 @@ impl<'a> Builder<'a> {
     fn asym_cpu_capacity_flags(&self, level: usize, span: MaskId) -> SdFlags {
         match self.rules.asym_capacity {
             AsymCapacity::Unseen => SdFlags::NONE,
+            AsymCapacity::OneLevel if self.asym_level == Some(level) => SdFlags::SD_ASYM_CPUCAPACITY,
             AsymCapacity::FromOneLevel if self.asym_level.is_some_and(|lowest| level >= lowest) => {
                 SdFlags::SD_ASYM_CPUCAPACITY
             }
-            AsymCapacity::FromOneLevel => SdFlags::NONE,
+            AsymCapacity::OneLevel | AsymCapacity::FromOneLevel => SdFlags::NONE,
             AsymCapacity::Classified => self.asym_cpu_capacity_classify(span),
         }
     }

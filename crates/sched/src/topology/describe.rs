@@ -30,7 +30,7 @@ impl Domains {
             " interval={}-{}ms busy_factor={} imbalance_pct={} cache_nice_tries={}",
             sd.min_interval, sd.max_interval, sd.busy_factor, sd.imbalance_pct, sd.cache_nice_tries
         ));
-        if self.rules.tuning != LevelTuning::Tighter {
+        if matches!(self.rules.tuning, LevelTuning::SiblingsSmtAndPackage | LevelTuning::SiblingsBelowNuma) {
             line(format_args!(" busy_idx={} idle_idx={} smt_gain={}", sd.busy_idx, sd.idle_idx, sd.smt_gain));
         }
         if self.rules.imb_numa_nr == ImbNumaNr::ByLlcs {

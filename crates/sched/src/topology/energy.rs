@@ -12,7 +12,7 @@ behaviour! {
         Absent = "absent", since "v2.6.32", commit "", "not at all";
         WholeDomains = "whole-domains", since "v5.0", commit "732cd75b8c92",
             "a table of costs by frequency, which the busiest CPU's utilization, clamped, asks for at five quarters; all domains are summed \
-             up, and a task leaves only for a sixteenth less than that (as in 5.10.262)";
+             up, and a task leaves only for a sixteenth less than that (as in 5.4.286 and 5.10.262)";
         CandidateDomains = "candidate-domains", since "v5.13", commit "8d4c97c105ca",
             "the same table, with headroom within the capacity; only domains with a candidate are looked at and summed up, and the task adds its \
              estimated utilization to what is there; it leaves for a sixteenth of their sum (as in 5.15.135)";

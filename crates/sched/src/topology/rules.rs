@@ -70,7 +70,7 @@ behaviour! {
     pub enum NumaDistances = "domains.numa_distances" {
         FromNode0 = "from-node-0", since "v3.6", commit "",
             "the distances from node 0, CPU-less nodes included; all rows with the parameter sched_debug";
-        BetweenNodes = "between-nodes", since "v5.12", commit "620a6dc40754", "all distances between nodes (in 5.10.y, too)";
+        BetweenNodes = "between-nodes", since "v5.12", commit "620a6dc40754", "all distances between nodes (in 5.4.y and 5.10.y, too)";
         BetweenCpuNodes = "between-cpu-nodes", since "v5.18", commit "0fb3978b0aac", "those between nodes that have CPUs";
     }
 }
@@ -102,9 +102,9 @@ behaviour! {
             "busy_factor 32, imbalance_pct 125; SD_PREFER_SIBLING in SMT and DIE; load indices";
         SiblingsBelowNuma = "siblings-below-numa", since "v4.15", commit "",
             "SD_PREFER_SIBLING in MC too (after v4.5, by v4.15)";
+        WithoutIndices = "without-indices", since "v5.3", commit "0e1fef63d92d", "the same, but no load indices";
         Tighter = "tighter", since "v5.10", commit "2208cdaa56c9",
-            "busy_factor 16 (6e7499135db7), imbalance_pct 117; no load indices (0e1fef63d92d), \
-             no SD_LOAD_BALANCE (36c5bdc43870)";
+            "busy_factor 16 (6e7499135db7), imbalance_pct 117; no load indices, no SD_LOAD_BALANCE (36c5bdc43870)";
     }
 }
 
@@ -188,8 +188,11 @@ behaviour! {
     /// Whether unequal capacities are looked for.
     pub enum AsymCapacity = "domains.asym_capacity" {
         Unseen = "unseen", since "v2.6.7", commit "", "no (from v4.10 an architecture may flag a level; none does)";
-        FromOneLevel = "from-one-level", since "v4.20", commit "",
-            "SD_ASYM_CPUCAPACITY from the lowest level on where every CPU sees the biggest one";
+        OneLevel = "one-level", since "v4.20", commit "",
+            "SD_ASYM_CPUCAPACITY at the lowest level where every CPU sees the biggest one, not above; there and below SD_BALANCE_WAKE, for \
+             wakeups that look for the idlest CPU (as in 5.4.286)";
+        FromOneLevel = "from-one-level", since "v5.10", commit "",
+            "SD_ASYM_CPUCAPACITY from that level on; no SD_BALANCE_WAKE (after v5.4, by v5.10)";
         Classified = "classified", since "v5.14", commit "c744dc4ab58d",
             "SD_ASYM_CPUCAPACITY and _FULL of each domain by its CPUs' capacities";
     }
@@ -340,20 +343,27 @@ impl DomainRules {
 
     pub const V4_16: DomainRules = DomainRules::V4_15;
 
+    /// As in the long-term release 5.4.286, which is newer in `numa_distances` and `relax_domain_level` than v5.4 itself.
+    pub const V5_4: DomainRules = DomainRules {
+        numa_distances: NumaDistances::BetweenNodes,
+        numa_type: NumaType::OneRemoteDistanceAgain,
+        reclaim_distance: ReclaimDistance::OfMachine,
+        tuning: LevelTuning::WithoutIndices,
+        smt_capacity: SmtCapacity::Full,
+        asym_capacity: AsymCapacity::OneLevel,
+        relax_domain_level: RelaxDomainLevel::SwitchesOff,
+        ..DomainRules::V4_16
+    };
+
     /// As in 5.10.262, which is newer in `numa_distances` and `relax_domain_level` than v5.10 itself.
     pub const V5_10: DomainRules = DomainRules {
         flag_numbering: FlagNumbering::ListedWithoutFull,
-        numa_distances: NumaDistances::BetweenNodes,
         tuning: LevelTuning::Tighter,
         asym_capacity: AsymCapacity::FromOneLevel,
         imb_numa_nr: ImbNumaNr::Pair,
-        relax_domain_level: RelaxDomainLevel::SwitchesOff,
-        numa_type: NumaType::OneRemoteDistanceAgain,
-        reclaim_distance: ReclaimDistance::OfMachine,
-        smt_capacity: SmtCapacity::Full,
         degeneration: Degeneration::NeedsGroups,
         overlap_capacity: OverlapCapacity::OfCpus,
-        ..DomainRules::V4_16
+        ..DomainRules::V5_4
     };
 
     /// As in 5.15.135, which is older in `relax_domain_level` than 5.10.262.

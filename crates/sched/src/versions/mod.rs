@@ -5,6 +5,7 @@ mod v4_16;
 mod v4_5;
 mod v5_10;
 mod v5_15;
+mod v5_4;
 mod v6_1;
 mod v6_12;
 mod v6_18;
@@ -15,6 +16,7 @@ mod v7_3;
 pub use v4_5::V4_5_RC1;
 pub use v4_15::V4_15;
 pub use v4_16::V4_16;
+pub use v5_4::V5_4;
 pub use v5_10::V5_10;
 pub use v5_15::V5_15;
 pub use v6_1::V6_1;
@@ -157,7 +159,7 @@ impl Kernel {
 }
 
 /// All kernels, the oldest first.
-pub const KERNELS: &[Kernel] = &[V4_5_RC1, V4_15, V4_16, V5_10, V5_15, V6_1, V6_6, V6_12, V6_18, V7_2, V7_3];
+pub const KERNELS: &[Kernel] = &[V4_5_RC1, V4_15, V4_16, V5_4, V5_10, V5_15, V6_1, V6_6, V6_12, V6_18, V7_2, V7_3];
 
 /// The kernel of that name, if it exists.
 pub fn kernel(name: &str) -> Option<&'static Kernel> {
@@ -260,17 +262,17 @@ behaviours! {
     }
     load: LoadRules {
         group_shares, leaf_list, migration_detach, util_est, new_task_attach, new_task_util, migrate_lag, tg_load_avg, sum_floor, offline, blocked_news, other_classes,
-        frequency, lost_idle,
+        clock, frequency, lost_idle,
     }
     wake: WakeRules {
         record_wakee, wake_cap, sync_exit, wake_affine, idle_waker, idle_previous, cpu_load, equal_weight, affine_count,
-        idle_sibling, scan_budget, cluster_scan, asym_idle, sched_idle_cpu, kthread_stacking, energy, recent_used_cpu,
-        isolated_waker, core_threads, previous_sibling, idlest_group, idlest_stats, idlest_measure, spare_capacity, disallowed_local_group, slow_path_start, slow_path_util, single_cpu_group, empty_scan,
+        idle_sibling, scan_budget, cluster_scan, asym_idle, sched_idle_cpu, kthread_stacking, energy, energy_smt, recent_used_cpu,
+        isolated_waker, core_threads, previous_sibling, idlest_group, idlest_stats, idlest_measure, idlest_node, spare_capacity, disallowed_local_group, slow_path_start, slow_path_util, single_cpu_group, empty_scan,
     }
     balance: BalanceRules {
-        mechanism, detach_order, newidle_detach, all_pinned, active_balance, prefer_sibling, asym_packing,
+        mechanism, detach_order, newidle_detach, all_pinned, active_balance, prefer_sibling, asym_packing, packing_pull, nothing_to_move,
         higher_capacity, force_balance, above_capacity, tickless_load, decayed_queues, sibling_imbalance,
-        prefer_sibling_of, smt_balance, misfit_status, misfit_load, asym_compare, sole_task, reduced_capacity, empty_queues, busiest_util, detach_bound, util_bound,
+        prefer_sibling_of, smt_balance, misfits, misfit_status, misfit_load, asym_compare, sole_task, reduced_capacity, empty_queues, busiest_util, detach_bound, util_bound,
         active_balance_reason,
         active_balance_force, active_balance_interval, sibling_hot, hot_statistics, dst_group, imbalance_flag,
         misfit_failures, one_pinned, detach_limit, per_cpu_kthreads, should_we_balance, newidle_bail, newidle_gate, newidle_cost,
@@ -308,7 +310,7 @@ mod tests {
         let names: Vec<_> = KERNELS.iter().map(|k| k.name).collect();
         assert_eq!(
             names,
-            ["v4.5-rc1", "v4.15", "v4.16", "v5.10", "v5.15", "v6.1", "v6.6", "v6.12", "v6.18", "v7.2", "v7.3"]
+            ["v4.5-rc1", "v4.15", "v4.16", "v5.4", "v5.10", "v5.15", "v6.1", "v6.6", "v6.12", "v6.18", "v7.2", "v7.3"]
         );
         assert_eq!(kernel("v4.16"), Some(&V4_16));
         assert_eq!(kernel("v4.5"), None);

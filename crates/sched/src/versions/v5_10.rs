@@ -3,10 +3,9 @@
 //!
 //! It is the long-term release 5.10.262, which has many changes of later versions; rules that are newer than v5.10 say so.
 
-use super::{CoreRules, Kernel, V4_16};
+use super::{CoreRules, Kernel, V5_4};
 use crate::autogroup::AutogroupRules;
-use crate::core::class::PickOrder;
-use crate::core::{AffinityDest, CpuAllowed, UtilClamp, WakeCurrent, WakeList, WakeQueue};
+use crate::core::{AffinityDest, UtilClamp, WakeList, WakeQueue};
 use crate::cpufreq::CpufreqRules;
 use crate::deadline::DlRules;
 use crate::fair::balance::BalanceRules;
@@ -18,7 +17,6 @@ use crate::fair::wake::WakeRules;
 use crate::features::{Feature, Features};
 use crate::isolation::IsolationRules;
 use crate::layout::Structures;
-use crate::load_weight::LoadResolution;
 use crate::pelt::Pelt;
 use crate::psi::Psi;
 use crate::rt::RtRules;
@@ -31,18 +29,14 @@ pub const V5_10: Kernel = Kernel {
     core: CoreRules {
         wake_list: WakeList::CallSingle,
         wake_queue: WakeQueue::OrDescheduling,
-        wake_current: WakeCurrent::Shortcut,
         uclamp: UtilClamp::BeforeEnqueue,
         idle_weight: IdleWeight::Reweight,
         nice_resched: NiceResched::PrioChanged,
         alone_changed: AloneChanged::Nothing,
-        pick_order: PickOrder::BalanceFirst,
         policy_change: PolicyChange::InPlaceAny,
-        cpu_allowed: CpuAllowed::Active,
         affinity_dest: AffinityDest::Distributed,
-        ..V4_16.core
+        ..V5_4.core
     },
-    load_resolution: LoadResolution::FineFloor,
     pelt: Pelt::RunnableAvg,
     cpufreq: CpufreqRules::V5_10,
     domains: DomainRules::V5_10,
@@ -61,7 +55,7 @@ pub const V5_10: Kernel = Kernel {
     feature_table: FEATURES,
     structures: Structures::V5_10,
     tunables: sysctl::V5_10,
-    ..V4_16
+    ..V5_4
 };
 
 /// kernel/sched/features.h of 5.10.262: ALT_PERIOD and BASE_SLICE are of v5.13, and RT_PUSH_IPI was on in v5.10 itself.

@@ -3,6 +3,7 @@
 use machine::hardware::Hardware;
 use sched::core::Sched;
 use sched::core::cgroup::Hierarchy;
+use sched::psi::Psi;
 use sched::sched::{OnRq, ROOT_TASK_GROUP, TaskId, TaskState, TgId};
 use units::CpuId;
 
@@ -26,7 +27,7 @@ pub fn pressure<const COSTS: bool>(sched: &Sched<Hardware<COSTS>>) {
                 };
                 waiting += u32::from(asleep && task.in_iowait);
                 queued += u32::from(task.on_rq == OnRq::Queued && !sched.se[task.se].sched_delayed);
-                runs |= sched.rq[cpu].curr == Some(p);
+                runs |= sched.rq[cpu].curr == Some(p) && sched.kernel.psi != Psi::ByQueued;
             }
             // Pressure is a thing of cgroup v2: where groups are v1's, as in the kernels without it, all tasks count as the system's.
             if sched.cgroup_hierarchy == Hierarchy::Legacy && group != ROOT_TASK_GROUP {

@@ -148,7 +148,7 @@ impl Net {
         if tp.fin_sent {
             self.tcp_send_ack(sched, cpu, sk);
         } else {
-            tp.icsk_ack.pingpong = true;
+            tp.icsk_ack.pingpong = self.rules.pingpong.threshold();
         }
         self.sock_def_wakeup(sched, cpu, sk);
     }
@@ -262,8 +262,9 @@ impl Net {
     /// young; otherwise later.
     fn __tcp_ack_snd_check<S: Scheduler>(&mut self, sched: &mut S, cpu: CpuId, sk: u32) {
         let tp = &mut self.tcp[sk as usize];
+        let interactive = tp.icsk_ack.pingpong >= self.rules.pingpong.threshold();
         let much = tp.rcv_nxt - tp.rcv_wup > u64::from(tp.icsk_ack.rcv_mss) && tp.__tcp_select_window() >= tp.rcv_wnd;
-        if much || tp.icsk_ack.quick > 0 && !tp.icsk_ack.pingpong {
+        if much || tp.icsk_ack.quick > 0 && !interactive {
             self.tcp_send_ack(sched, cpu, sk);
         } else {
             self.tcp_send_delayed_ack(sched, cpu, sk);

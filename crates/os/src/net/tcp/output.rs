@@ -2,9 +2,9 @@
 
 use super::space::tcp_time_stamp;
 use super::{LOOPBACK_MSS, Skb, SockLine, TCP_ATO_MIN, TCP_MSS_DEFAULT, TcpPacket, TcpSock};
-use crate::net::rules::{Payload, QuickAck};
+use crate::net::rules::{Payload, Pingpong, QuickAck};
 use crate::net::{Net, Packet};
-use crate::{charge, paths, within};
+use crate::{charge, jiffies, paths, within};
 use sched::arch::Arch;
 use sched::sched::WakeFlags;
 use sched::scheduler::Scheduler;
@@ -224,8 +224,13 @@ impl Net {
             ack.quick = ack.quick.saturating_sub(u32::from(counts));
             (ack.scheduled, ack.pushed, ack.pushed2, ack.timeout) = (false, false, false, None);
             // tcp_event_data_sent(): an answer to what has just come.
-            if packet.len > 0 && now.0.saturating_sub(ack.lrcvtime.0) < ack.ato.0 {
-                ack.pingpong = true;
+            if packet.len > 0 {
+                let first = self.rules.pingpong != Pingpong::ThreeAnswers
+                    || jiffies(ack.lsndtime, self.tick_period) < jiffies(ack.lrcvtime, self.tick_period);
+                if first && now.0.saturating_sub(ack.lrcvtime.0) < ack.ato.0 {
+                    ack.pingpong = ack.pingpong.saturating_add(1);
+                }
+                ack.lsndtime = now;
             }
             let route = tp.line(SockLine::Route);
             self.ip_queue_xmit(sched, cpu, route, Packet::Tcp(packet));
@@ -269,8 +274,8 @@ impl Net {
         if !ack.scheduled {
             return;
         }
-        if ack.pingpong {
-            ack.pingpong = false;
+        if ack.pingpong >= self.rules.pingpong.threshold() {
+            ack.pingpong = 0;
             ack.ato = TCP_ATO_MIN;
         } else {
             ack.ato = units::Ns(ack.ato.0 << 1).min(units::Ns::from_ms(200));

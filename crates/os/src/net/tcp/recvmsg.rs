@@ -218,9 +218,10 @@ impl Net {
         let tp = &mut self.tcp[sk as usize];
         sched.arch_mut().read(cpu, tp.line(SockLine::Ack));
         let ack = tp.icsk_ack;
+        let interactive = ack.pingpong >= self.rules.pingpong.threshold();
         let mut time_to_ack = ack.scheduled
             && (tp.rcv_nxt - tp.rcv_wup > u64::from(ack.rcv_mss)
-                || copied > 0 && (ack.pushed2 || ack.pushed && !ack.pingpong) && tp.sk_rmem_alloc == 0);
+                || copied > 0 && (ack.pushed2 || ack.pushed && !interactive) && tp.sk_rmem_alloc == 0);
         if copied > 0 && !time_to_ack && !tp.fin_received {
             let rcv_window_now = tp.tcp_receive_window();
             if 2 * rcv_window_now <= tp.window_clamp {

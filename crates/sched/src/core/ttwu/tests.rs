@@ -6,7 +6,7 @@ use crate::cpu_topology::CpuTopology;
 use crate::layout::{RqLine, TaskLine};
 use crate::scheduler::Scheduler;
 use crate::testing::{Hand, machine_of, take_offline, task_in};
-use crate::versions::{Kernel, V4_5_RC1, V4_16, V5_10, V6_1, V6_6, V6_12, V6_18, V7_2};
+use crate::versions::{Kernel, V4_5_RC1, V4_16, V5_4, V5_10, V6_1, V6_6, V6_12, V6_18, V7_2};
 use units::CpuMask;
 
 /// Two sockets of two CPUs each, a second after boot.
@@ -45,7 +45,7 @@ impl Sched<Hand> {
 
 #[test]
 fn queued_wakeups_are_finished_newest_first_until_v5_8_and_oldest_first_since() {
-    for (kernel, oldest_first) in [(V4_16, false), (V6_1, true), (V6_6, true), (V6_12, true)] {
+    for (kernel, oldest_first) in [(V4_16, false), (V5_4, false), (V6_1, true), (V6_6, true), (V6_12, true)] {
         let mut s = machine(kernel);
         let tasks = [s.asleep(2), s.asleep(2), s.asleep(2)];
         s.arch.events.clear();
@@ -66,7 +66,7 @@ fn queued_wakeups_are_finished_newest_first_until_v5_8_and_oldest_first_since() 
 
 #[test]
 fn idle_cpus_finish_their_wakeups_themselves_since_v6_0() {
-    for (kernel, queued) in [(V4_16, false), (V5_10, false), (V6_1, true), (V6_6, true), (V6_12, true)] {
+    for (kernel, queued) in [(V4_16, false), (V5_4, false), (V5_10, false), (V6_1, true), (V6_6, true), (V6_12, true)] {
         let mut s = machine(kernel);
         let p = s.asleep(1);
         s.running(0);
@@ -110,7 +110,7 @@ fn stoppers_of_other_caches_wake_through_their_cpu_until_v6_6() {
 
 #[test]
 fn a_task_still_being_switched_away_from_is_left_to_its_cpu() {
-    for (kernel, left) in [(V4_16, false), (V5_10, true), (V6_1, true)] {
+    for (kernel, left) in [(V4_16, false), (V5_4, false), (V5_10, true), (V6_1, true)] {
         let mut s = machine(kernel);
         s.running(0);
         let p = s.asleep(1);

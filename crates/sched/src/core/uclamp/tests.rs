@@ -9,7 +9,7 @@ use crate::layout::RqLine;
 use crate::scheduler::Scheduler;
 use crate::sysctl::Sysctl;
 use crate::testing::{Hand, MS, machine, policy_of, task_in};
-use crate::versions::{CoreRules, Kernel, V4_16, V6_1, V6_12, V6_18, V7_2};
+use crate::versions::{CoreRules, Kernel, V4_16, V5_4, V5_10, V6_1, V6_12, V6_18, V7_2};
 use units::CpuMask;
 
 const CPU0: CpuId = CpuId(0);
@@ -87,7 +87,14 @@ fn an_idle_queue_keeps_the_last_upper_clamp() {
 
 #[test]
 fn utilization_is_clamped_by_the_queue_and_by_who_comes() {
-    let mut s = machine(V6_1, 2);
+    // In v5.4 the last clamps of an idle queue count, too; here nobody was there, and nothing is clamped from above.
+    for (kernel, on_idle) in [(V5_4, [300, 400, 700]), (V5_10, [300, 400, 500]), (V6_1, [300, 400, 500])] {
+        utilization_is_clamped(kernel, on_idle);
+    }
+}
+
+fn utilization_is_clamped(kernel: Kernel, on_idle: [u64; 3]) {
+    let mut s = machine(kernel, 2);
     assert_eq!(s.uclamp_rq_util_with(CPU0, 700, None), 700, "nobody asked");
     let p = s.queued(ROOT_TASK_GROUP);
     s.clamp(p, 200, 600);
@@ -95,7 +102,8 @@ fn utilization_is_clamped_by_the_queue_and_by_who_comes() {
     let q = s.queued(ROOT_TASK_GROUP);
     s.clamp(q, 300, 500);
     // Both are on CPU 0. CPU 1 has no task, so only the task that would be added counts there.
-    assert_eq!([100, 400, 700].map(|util| s.uclamp_rq_util_with(CpuId(1), util, Some(q))), [300, 400, 500]);
+    let found = [100, 400, 700].map(|util| s.uclamp_rq_util_with(CpuId(1), util, Some(q)));
+    assert_eq!(found, on_idle, "{}", kernel.name);
     assert_eq!([100, 400, 700].map(|util| s.uclamp_rq_util_with(CPU0, util, Some(q))), [300, 400, 600]);
 }
 

@@ -105,8 +105,8 @@ fn real_time_tasks_go_fast_and_deadline_tasks_until_v4_15() {
 }
 
 #[test]
-fn a_rate_limit_holds_but_not_for_deadline_tasks_that_need_more_from_v6_1_on() {
-    for (kernel, waits) in [(V4_16, true), (V6_1, false), (V6_6, false), (V6_12, false)] {
+fn a_rate_limit_holds_but_not_for_deadline_tasks_that_need_more_from_v5_4_on() {
+    for (kernel, waits) in [(V4_16, true), (V5_4, false), (V6_1, false), (V6_6, false), (V6_12, false)] {
         let mut cpu = governed(kernel, MAX, 10_000);
         cpu.uses(300);
         assert_eq!(cpu.told(0, UpdateFlags::NONE).len(), 1, "{}", kernel.name);
@@ -120,7 +120,7 @@ fn a_rate_limit_holds_but_not_for_deadline_tasks_that_need_more_from_v6_1_on() {
 
 #[test]
 fn a_cpu_that_has_not_idled_does_not_slow_down() {
-    for kernel in [V4_15, V4_16, V6_1, V6_6, V6_12] {
+    for kernel in [V4_15, V4_16, V5_4, V6_1, V6_6, V6_12] {
         let mut cpu = governed(kernel, MAX, 0);
         cpu.sched.count_idle_call(CPU0);
         cpu.uses(700);
@@ -133,8 +133,8 @@ fn a_cpu_that_has_not_idled_does_not_slow_down() {
 }
 
 #[test]
-fn a_busy_cpu_slows_down_where_limits_changed_since_v6_1() {
-    for (kernel, slows) in [(V5_10, false), (V5_15, false), (V6_1, true)] {
+fn a_busy_cpu_slows_down_where_limits_changed_in_v5_4_and_since_v6_1() {
+    for (kernel, slows) in [(V5_4, true), (V5_10, false), (V5_15, false), (V6_1, true)] {
         let mut cpu = governed(kernel, MAX, 0);
         cpu.sched.count_idle_call(CPU0);
         cpu.uses(700);

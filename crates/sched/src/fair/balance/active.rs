@@ -2,7 +2,7 @@
 
 use super::{
     ActiveBalanceFailures, ActiveBalanceForce, ActiveBalanceReason, LbEnv, Mechanism, MigrationType, OnePinned,
-    Outcome, PackingOrder,
+    Outcome, PackingOrder, PackingPull,
 };
 use crate::arch::Arch;
 use crate::core::Sched;
@@ -42,7 +42,7 @@ impl<A: Arch> Sched<A> {
                 return true;
             }
         }
-        matches!(env.migration_type, MigrationType::Misfit | MigrationType::LlcTask)
+        env.src_misfit || matches!(env.migration_type, MigrationType::Misfit | MigrationType::LlcTask)
     }
 
     /// fair.c: asym_active_balance(). Whether SD_ASYM_PACKING wants the task on the pulling CPU.
@@ -52,7 +52,9 @@ impl<A: Arch> Sched<A> {
         }
         match (self.kernel.balance.mechanism, self.kernel.balance.asym_packing) {
             (Mechanism::ByLoad, _) => {
-                env.idle == CpuIdleType::NewlyIdle && self.sched_asym_prefer(env.dst_cpu, env.src_cpu)
+                let pushes =
+                    env.idle == CpuIdleType::NewlyIdle || self.kernel.balance.packing_pull == PackingPull::AnyIdle;
+                pushes && self.sched_asym_prefer(env.dst_cpu, env.src_cpu)
             }
             (Mechanism::ByGroupType, PackingOrder::IdleCores) => {
                 self.sched_use_asym_prio(env.sd, env.dst_cpu)

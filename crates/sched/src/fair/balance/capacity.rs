@@ -105,10 +105,18 @@ impl<A: Arch> Sched<A> {
         self.capacity_of(cpu) * u64::from(self.domains[sd].imbalance_pct) < self.capacity_orig_of(cpu) * 100
     }
 
-    /// fair.c: group_smaller_cpu_capacity(). Whether the CPUs of `sg` are noticeably smaller than those of `reference`.
-    pub(super) fn group_smaller_cpu_capacity(&self, sg: SgId, reference: SgId) -> bool {
+    /// fair.c: group_smaller_min_cpu_capacity(). Whether the CPUs of `sg` are noticeably smaller than those of `reference`,
+    /// by the smallest of each.
+    #[doc(alias = "group_smaller_cpu_capacity")]
+    pub(super) fn group_smaller_min_cpu_capacity(&self, sg: SgId, reference: SgId) -> bool {
         let min_capacity = |sg: SgId| self.domains[self.domains[sg].sgc].min_capacity;
         min_capacity(sg) * CAPACITY_MARGIN < min_capacity(reference) * SCALE
+    }
+
+    /// fair.c: group_smaller_max_cpu_capacity(). The same by the biggest CPU of each.
+    pub(super) fn group_smaller_max_cpu_capacity(&self, sg: SgId, reference: SgId) -> bool {
+        let max_capacity = |sg: SgId| self.domains[self.domains[sg].sgc].max_capacity;
+        max_capacity(sg) * CAPACITY_MARGIN < max_capacity(reference) * SCALE
     }
 }
 

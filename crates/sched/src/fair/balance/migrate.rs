@@ -296,6 +296,7 @@ impl<A: Arch> Sched<A> {
         let failures = self.domains[env.sd].nr_balance_failed;
         let (load, bound) = match self.kernel.balance.detach_bound {
             DetachBound::Half => (load as i64, load as i64 / 2),
+            DetachBound::HalfOfSome => (load.max(1) as i64, load as i64 / 2),
             DetachBound::Relaxed => {
                 let load = load.max(1) as i64;
                 (load, shr_bound(load, failures))

@@ -100,6 +100,10 @@ pub(super) struct LbFlags {
     pub active_lb_llc: bool,
     /// LBF_LLC_PINNED: a task should stay in its LLC (v7.2).
     pub llc_pinned: bool,
+    /// LBF_NOHZ_STATS: the load of CPUs without ticks is aged as they are looked at ([`NohzBalance::FlagsAndOwn`]).
+    pub nohz_stats: bool,
+    /// LBF_NOHZ_AGAIN: some of it is left.
+    pub nohz_again: bool,
     /// `p->sched_task_hot` of the task just looked at: it is hot, but may move all the same.
     pub hot: bool,
 }
@@ -134,6 +138,8 @@ pub(super) struct LbEnv {
     pub idle: CpuIdleType,
     pub imbalance: i64,
     pub migration_type: MigrationType,
+    /// Whether the busiest group is pulled from for a misfit task: `src_grp_type`, under [`Mechanism::ByLoad`].
+    pub src_misfit: bool,
     pub fbq_type: FbqType,
     /// The CPUs to consider.
     pub cpus: CpuMask,
@@ -159,6 +165,7 @@ impl LbEnv {
             idle,
             imbalance: 0,
             migration_type: MigrationType::Load,
+            src_misfit: false,
             fbq_type: FbqType::All,
             cpus: CpuMask::default(),
             flags: LbFlags::default(),

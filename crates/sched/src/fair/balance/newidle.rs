@@ -2,6 +2,7 @@
 
 use super::{
     NewidleAverages, NewidleBail, NewidleCost, NewidleDecay, NewidleDue, NewidleGate, NewidleOdds, NewidleStop,
+    NohzBalance,
 };
 use crate::access::Path;
 use crate::arch::Arch;
@@ -50,6 +51,9 @@ impl<A: Arch> Sched<A> {
         if !searches {
             if let Some(sd) = self.rq[this_cpu].sd {
                 self.update_next_balance(sd, &mut next_balance);
+            }
+            if self.kernel.balance.nohz == NohzBalance::FlagsAndOwn {
+                self.age_for_others_newly_idle(this_cpu);
             }
         } else {
             let aged = self.age_before_newidle(this_cpu);

@@ -79,7 +79,7 @@ impl<A: Arch> Sched<A> {
         }
         if update_next_balance {
             self.rq[cpu].next_balance = next_balance;
-            let tells = self.kernel.balance.nohz == NohzBalance::OneKick && idle == CpuIdleType::Idle;
+            let tells = self.kernel.balance.nohz != NohzBalance::Flags && idle == CpuIdleType::Idle;
             if tells && self.nohz.next_balance > next_balance {
                 self.write_nohz_balance();
                 self.nohz.next_balance = next_balance;
@@ -155,7 +155,7 @@ impl<A: Arch> Sched<A> {
         if self.nohz_idle_balance(idle) {
             return;
         }
-        if self.kernel.balance.nohz == NohzBalance::Flags {
+        if self.kernel.balance.nohz != NohzBalance::OneKick {
             self.update_blocked_averages(this_cpu);
         }
         self.rebalance_domains(this_cpu, idle);
@@ -181,7 +181,7 @@ impl<A: Arch> Sched<A> {
                     self.kick_ilb_once();
                 }
             }
-            NohzBalance::Flags => self.nohz_balancer_kick(cpu),
+            NohzBalance::FlagsAndOwn | NohzBalance::Flags => self.nohz_balancer_kick(cpu),
         }
         due
     }

@@ -20,6 +20,8 @@ pub struct BalanceRules {
     pub active_balance: ActiveBalanceFailures,
     pub prefer_sibling: PreferSibling,
     pub asym_packing: PackingOrder,
+    pub packing_pull: PackingPull,
+    pub nothing_to_move: NothingToMove,
     pub higher_capacity: HigherCapacity,
     pub force_balance: ForceBalance,
     pub above_capacity: LoadAboveCapacity,
@@ -28,6 +30,7 @@ pub struct BalanceRules {
     pub sibling_imbalance: SiblingImbalance,
     pub prefer_sibling_of: PreferSiblingOf,
     pub smt_balance: SmtBalance,
+    pub misfits: Misfits,
     pub misfit_status: MisfitStatus,
     pub misfit_load: MisfitLoad,
     pub asym_compare: AsymCompare,
@@ -84,6 +87,8 @@ impl BalanceRules {
         active_balance: ActiveBalanceFailures::Kept,
         prefer_sibling: PreferSibling::MoreThanOne,
         asym_packing: PackingOrder::LowestCpu,
+        packing_pull: PackingPull::NewlyIdle,
+        nothing_to_move: NothingToMove::Failure,
         higher_capacity: HigherCapacity::Pulled,
         force_balance: ForceBalance::NewlyIdle,
         above_capacity: LoadAboveCapacity::Capacity,
@@ -93,6 +98,7 @@ impl BalanceRules {
         sibling_imbalance: SiblingImbalance::Tasks,
         prefer_sibling_of: PreferSiblingOf::Child,
         smt_balance: SmtBalance::Absent,
+        misfits: Misfits::Unseen,
         misfit_status: MisfitStatus::WhereHelpful,
         misfit_load: MisfitLoad::Any,
         asym_compare: AsymCompare::LocalGroup,
@@ -157,25 +163,34 @@ impl BalanceRules {
     /// v4.16 balances as v4.15 does.
     pub const V4_16: BalanceRules = BalanceRules::V4_15;
 
-    /// As in 5.10.262, which is newer in `dst_group`, `per_cpu_kthreads`, `util_bound`, `kicked_resched` and who ages the load of idle CPUs
-    /// than v5.10 itself.
-    pub const V5_10: BalanceRules = BalanceRules {
+    /// As in 5.4.286, which is newer in `detach_bound`, `dst_group` and `per_cpu_kthreads` than v5.4 itself.
+    pub const V5_4: BalanceRules = BalanceRules {
+        packing_pull: PackingPull::AnyIdle,
+        nothing_to_move: NothingToMove::Balanced,
+        misfits: Misfits::Pulled,
+        detach_bound: DetachBound::HalfOfSome,
         active_balance_interval: ActiveBalanceInterval::DoubledUnlessVoluntary,
         dst_group: DstGroup::BalanceMask,
-        per_cpu_kthreads: PerCpuKthreads::Disregarded,
-        nohz: NohzBalance::Flags,
-        mechanism: Mechanism::ByGroupType,
-        detach_bound: DetachBound::Relaxed,
-        util_bound: UtilBound::Relaxed,
-        kicked_resched: KickedResched::StopsIfBusy,
-        sibling_hot: SiblingHot::Cold,
         imbalance_flag: ImbalanceFlag::KeptIfPinned,
+        per_cpu_kthreads: PerCpuKthreads::Disregarded,
         newidle_interval: NewidleInterval::Kept,
-        busy_interval: BusyInterval::OneJiffyLess,
-        idle_policy_cpu: IdlePolicyCpu::Idle,
+        nohz: NohzBalance::FlagsAndOwn,
         new_ilb: NewIlb::FirstIdle,
         tickless_load: TicklessLoad::Absent,
         ..BalanceRules::V4_16
+    };
+
+    /// As in 5.10.262, which is newer in `dst_group`, `per_cpu_kthreads`, `util_bound`, `kicked_resched` and `nohz` than v5.10 itself.
+    pub const V5_10: BalanceRules = BalanceRules {
+        mechanism: Mechanism::ByGroupType,
+        detach_bound: DetachBound::Relaxed,
+        util_bound: UtilBound::Relaxed,
+        sibling_hot: SiblingHot::Cold,
+        busy_interval: BusyInterval::OneJiffyLess,
+        idle_policy_cpu: IdlePolicyCpu::Idle,
+        nohz: NohzBalance::Flags,
+        kicked_resched: KickedResched::StopsIfBusy,
+        ..BalanceRules::V5_4
     };
 
     /// As in 5.15.135, which is older than 5.10.262 in `dst_group`, `util_bound` and `kicked_resched`.

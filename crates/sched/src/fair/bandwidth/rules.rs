@@ -87,6 +87,8 @@ behaviour! {
     /// The averages of the levels above a queue that is throttled, or no longer is, where their entities stay queued.
     pub enum ThrottleLevels = "bandwidth.throttle_levels" {
         CountsOnly = "counts-only", since "v3.2", commit "", "as they are: only the numbers of runnable tasks follow";
+        ThrottledLevel = "throttled-level", since "v5.4.y", commit "",
+            "as they are, but those of a throttled queue with whatever comes and goes below it (as in 5.4.286)";
         Averages = "averages", since "v5.7", commit "6212437f0f60", "brought up to date";
     }
 }
@@ -216,17 +218,23 @@ impl BandwidthRules {
         ..BandwidthRules::V4_5
     };
 
-    pub const V5_10: BandwidthRules = BandwidthRules {
+    /// As in 5.4.286, which is newer in `throttle_asks`, `throttle_levels` and `move_running` than v5.4 itself.
+    pub const V5_4: BandwidthRules = BandwidthRules {
         expiry: RuntimeExpiry::Never,
-        distribute: Distribute::Pool,
         throttle_asks: ThrottleAsks::OnceMore,
-        throttle_levels: ThrottleLevels::Averages,
+        throttle_levels: ThrottleLevels::ThrottledLevel,
         throttled_accounting: ThrottledAccounting::Nothing,
         slack_timer: SlackTimer::Once,
         period_overrun: PeriodOverrun::ScaleUp,
         throttled_leaf: ThrottledLeaf::UnlistedWhileEmpty,
         move_running: MoveRunning::Reschedules,
         ..BandwidthRules::V4_15
+    };
+
+    pub const V5_10: BandwidthRules = BandwidthRules {
+        distribute: Distribute::Pool,
+        throttle_levels: ThrottleLevels::Averages,
+        ..BandwidthRules::V5_4
     };
 
     /// As in 5.15.135.

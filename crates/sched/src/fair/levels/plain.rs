@@ -11,7 +11,7 @@ use crate::fair::cfs::is_long_sleep;
 use crate::fair::group::calc_group_weights;
 use crate::fair::load::{
     Arithmetic, Released, Step, UpdateLoad, accrue_as, dequeue_runnable_load_avg, enqueue_runnable_load_avg,
-    reweight_averages,
+    reweight_averages, running_clock,
 };
 use crate::fair::rules::{LongSleeper, MinVruntimeCurr};
 use crate::features::Feature;
@@ -273,11 +273,7 @@ impl<A: Arch> Sched<A> {
     fn common(&self, known: Arithmetic, first: SeId) -> Common {
         let cpu = self.cfs_rq[self.se[first].cfs_rq].rq;
         let rq = &self.rq[cpu];
-        let clock = match known.pelt {
-            Pelt::ByPeriod | Pelt::Accumulate => rq.clock_task,
-            Pelt::RunnableAvg => rq.clock_pelt.rq_clock_pelt(),
-        };
-        Common { cpu, clock_task: rq.clock_task, now: clock.max(1) }
+        Common { cpu, clock_task: rq.clock_task, now: running_clock(known.clock, rq).max(1) }
     }
 
     #[inline(always)]

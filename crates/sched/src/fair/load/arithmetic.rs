@@ -1,5 +1,6 @@
 //! What a kernel computes averages and weights with, as constants where that of a released kernel is known.
 
+use super::LoadClock;
 use crate::arch::Arch;
 use crate::core::Sched;
 use crate::fair::group::GroupShares;
@@ -10,10 +11,11 @@ use crate::sched::{SchedEntity, TaskId};
 use crate::versions::Kernel;
 
 /// The behaviours that every computation with loads, and the step at every level, consults again and again: the averages'
-/// arithmetic, how sums are kept, the scale of weights, how a group's entity is weighed, how the next entity is picked.
+/// arithmetic and clock, how sums are kept, the scale of weights, how a group's entity is weighed, how the next entity is picked.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Arithmetic {
     pub pelt: Pelt,
+    pub clock: LoadClock,
     pub floor: SumFloor,
     pub resolution: LoadResolution,
     pub shares: GroupShares,
@@ -23,6 +25,7 @@ pub(crate) struct Arithmetic {
 impl Arithmetic {
     pub const V4_5: Arithmetic = Arithmetic {
         pelt: Pelt::ByPeriod,
+        clock: LoadClock::Task,
         floor: SumFloor::Recomputed,
         resolution: LoadResolution::Shown,
         shares: GroupShares::QueueWeight,
@@ -34,12 +37,10 @@ impl Arithmetic {
         shares: GroupShares::LoadAverage,
         ..Arithmetic::V4_5
     };
-    pub const V5_10: Arithmetic = Arithmetic {
-        pelt: Pelt::RunnableAvg,
-        resolution: LoadResolution::FineFloor,
-        shares: GroupShares::LoadAverageAlone,
-        ..Arithmetic::V4_15
-    };
+    pub const V5_4: Arithmetic =
+        Arithmetic { clock: LoadClock::Pelt, resolution: LoadResolution::FineFloor, ..Arithmetic::V4_15 };
+    pub const V5_10: Arithmetic =
+        Arithmetic { pelt: Pelt::RunnableAvg, shares: GroupShares::LoadAverageAlone, ..Arithmetic::V5_4 };
     pub const V5_15: Arithmetic = Arithmetic { floor: SumFloor::RecomputedAlways, ..Arithmetic::V5_10 };
     pub const V6_1: Arithmetic = Arithmetic { floor: SumFloor::Cut, ..Arithmetic::V5_10 };
     pub const V6_6: Arithmetic = Arithmetic { pick: Pick::Eevdf, ..Arithmetic::V6_1 };
@@ -52,6 +53,7 @@ impl Arithmetic {
     pub fn of(kernel: &Kernel) -> Arithmetic {
         Arithmetic {
             pelt: kernel.pelt,
+            clock: kernel.load.clock,
             floor: kernel.load.sum_floor,
             resolution: kernel.load_resolution,
             shares: kernel.load.group_shares,
@@ -87,6 +89,7 @@ impl Step {
 pub(crate) enum Released {
     V4_5,
     V4_15,
+    V5_4,
     V5_10,
     V5_15,
     V6_1,
@@ -102,6 +105,7 @@ impl Released {
         match Arithmetic::of(kernel) {
             Arithmetic::V4_5 => Released::V4_5,
             Arithmetic::V4_15 => Released::V4_15,
+            Arithmetic::V5_4 => Released::V5_4,
             Arithmetic::V5_10 => Released::V5_10,
             Arithmetic::V5_15 => Released::V5_15,
             Arithmetic::V6_1 => Released::V6_1,
@@ -130,6 +134,10 @@ macro_rules! with_arithmetic {
             }
             Released::V5_10 => {
                 let $arithmetic = Arithmetic::V5_10;
+                $body
+            }
+            Released::V5_4 => {
+                let $arithmetic = Arithmetic::V5_4;
                 $body
             }
             Released::V5_15 => {

@@ -14,21 +14,21 @@ use fentry::fentry;
 use units::CpuId;
 
 impl<A: Arch> Sched<A> {
-    /// fair.c: attach_entity_load_avg().
-    pub(crate) fn attach_entity_load_avg(&mut self, cfs: CfsRqId, se: SeId) {
+    /// fair.c: attach_entity_load_avg(). `place`: [`ChangePlace::Moved`] or [`ChangePlace::Arrived`].
+    pub(crate) fn attach_entity_load_avg(&mut self, cfs: CfsRqId, se: SeId, place: ChangePlace) {
         self.path(Path::attach_entity_load_avg);
         let age = self.sched_feat(Feature::ATTACH_AGE_LOAD);
-        let (load, scale) = (self.load_of(se), self.scale(self.cfs_rq[cfs].rq));
+        let (load, scale) = (self.load_of(se), self.scale_of_time(self.cfs_rq[cfs].rq));
         let (cfs_rq, avg) = (&mut self.cfs_rq[cfs], &mut self.se[se].avg);
         pelt::attach_entity_load_avg(self.kernel.pelt, self.kernel.load.sum_floor, scale, age, cfs_rq, avg, load);
-        self.cfs_rq_util_change(cfs, ChangePlace::Moved);
+        self.cfs_rq_util_change(cfs, place);
         self.trace_pelt_cfs_tp(cfs);
     }
 
     /// fair.c: detach_entity_load_avg().
     pub(crate) fn detach_entity_load_avg(&mut self, cfs: CfsRqId, se: SeId) {
         self.path(Path::detach_entity_load_avg);
-        let (load, scale) = (self.load_of(se), self.scale(self.cfs_rq[cfs].rq));
+        let (load, scale) = (self.load_of(se), self.scale_of_time(self.cfs_rq[cfs].rq));
         let (cfs_rq, avg) = (&mut self.cfs_rq[cfs], &mut self.se[se].avg);
         pelt::detach_entity_load_avg(self.kernel.pelt, self.kernel.load.sum_floor, scale, cfs_rq, avg, load);
         self.cfs_rq_util_change(cfs, ChangePlace::Moved);
@@ -39,12 +39,12 @@ impl<A: Arch> Sched<A> {
     pub(crate) fn attach_entity_cfs_rq(&mut self, se: SeId) {
         let cfs = self.se[se].cfs_rq;
         if self.kernel.pelt == Pelt::ByPeriod {
-            self.attach_entity_load_avg(cfs, se);
+            self.attach_entity_load_avg(cfs, se, ChangePlace::Moved);
             return;
         }
         let skip_age_load = !self.sched_feat(Feature::ATTACH_AGE_LOAD);
         self.update_load_avg(cfs, se, UpdateLoad { skip_age_load, ..UpdateLoad::NONE });
-        self.attach_entity_load_avg(cfs, se);
+        self.attach_entity_load_avg(cfs, se, ChangePlace::Moved);
         self.update_tg_load_avg(cfs);
         self.propagate_entity_cfs_rq(se);
     }
@@ -123,7 +123,7 @@ impl<A: Arch> Sched<A> {
         self.read_cfs_avg(cfs);
         self.write_se_avg(se);
         let now = self.cfs_rq[cfs].avg.last_update_time;
-        let (load, scale) = (self.load_of(se), self.scale(self.cfs_rq[cfs].rq));
+        let (load, scale) = (self.load_of(se), self.scale_of_time(self.cfs_rq[cfs].rq));
         pelt::sync_entity_load_avg(self.kernel.pelt, scale, now, &mut self.se[se].avg, load);
     }
 
@@ -142,7 +142,7 @@ impl<A: Arch> Sched<A> {
         self.read_cfs_avg(cfs);
         self.write_se_avg(se);
         self.atomic_cfs_removed(cfs);
-        let (load, scale) = (self.load_of(se), self.scale(self.cfs_rq[cfs].rq));
+        let (load, scale) = (self.load_of(se), self.scale_of_time(self.cfs_rq[cfs].rq));
         let (cfs_rq, avg) = (&mut self.cfs_rq[cfs], &mut self.se[se].avg);
         let now = cfs_rq.avg.last_update_time;
         pelt::remove_entity_load_avg(self.kernel.pelt, scale, now, &mut cfs_rq.removed, avg, load);
@@ -155,7 +155,7 @@ impl<A: Arch> Sched<A> {
             return;
         }
         let (then, now) = (self.cfs_rq[prev].avg.last_update_time, self.cfs_rq[next].avg.last_update_time);
-        let (load, scale) = (self.load_of(se), self.scale(self.cfs_rq[prev].rq));
+        let (load, scale) = (self.load_of(se), self.scale_of_time(self.cfs_rq[prev].rq));
         let avg = &mut self.se[se].avg;
         pelt::__update_load_avg_blocked_se(self.kernel.pelt, then, scale, avg, load);
         avg.last_update_time = now;

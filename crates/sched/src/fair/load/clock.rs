@@ -1,11 +1,11 @@
 //! The clock by which load averages age: it advances with the CPU's speed, and stands still while a queue is throttled.
 
-use super::{FrequencyInvariance, LostIdle, MigrateLag};
+use super::{FrequencyInvariance, LoadClock, LostIdle, MigrateLag};
 use crate::access::Path;
 use crate::arch::Arch;
 use crate::core::{Boot, Sched};
 use crate::cpu_topology::SCHED_CAPACITY_SCALE;
-use crate::pelt::{self, Pelt, Scale, load_avg_is_decayed};
+use crate::pelt::{self, Scale, load_avg_is_decayed};
 use crate::sched::*;
 use units::{CpuId, unlikely};
 
@@ -18,43 +18,52 @@ pub(crate) fn is_full_scale(boot: &Boot, scales_frequency: bool) -> bool {
 
 /// The clock of a CPU that the averages of its queues follow, in ns.
 #[inline]
-fn running_clock(pelt: Pelt, rq: &Rq) -> u64 {
-    match pelt {
-        Pelt::ByPeriod | Pelt::Accumulate => rq.clock_task,
-        Pelt::RunnableAvg => rq.clock_pelt.rq_clock_pelt(),
+pub(crate) fn running_clock(clock: LoadClock, rq: &Rq) -> u64 {
+    match clock {
+        LoadClock::Task => rq.clock_task,
+        LoadClock::Pelt => rq.clock_pelt.rq_clock_pelt(),
     }
 }
 
 /// The clock of a queue's averages, in ns.
 #[inline]
-pub(super) fn queue_clock(pelt: Pelt, rq: &Rq, cfs_rq: &CfsRq) -> u64 {
-    let clock = match pelt {
+pub(super) fn queue_clock(clock: LoadClock, rq: &Rq, cfs_rq: &CfsRq) -> u64 {
+    let clock = match clock {
         _ if cfs_rq.pelt_clock_throttled => cfs_rq.throttled_clock_pelt,
-        _ => running_clock(pelt, rq),
+        _ => running_clock(clock, rq),
     };
     clock.wrapping_sub(cfs_rq.throttled_clock_pelt_time).max(1)
 }
 
 impl<A: Arch> Sched<A> {
-    /// pelt.h: cfs_rq_clock_pelt(). In ns; the queue's `clock_task` before [`Pelt::RunnableAvg`].
+    /// pelt.h: cfs_rq_clock_pelt(). In ns; the queue's `clock_task` before [`LoadClock::Pelt`].
     /// Differs: never 0, which the averages read as *not attached*. A real clock has run for a while before the first
     /// task; a simulated one is at 0 when the first tasks come.
     #[inline]
     #[doc(alias = "cfs_rq_clock_task")]
     pub(crate) fn cfs_rq_clock_pelt(&self, cfs: CfsRqId) -> u64 {
         let cfs_rq = &self.cfs_rq[cfs];
-        queue_clock(self.kernel.pelt, &self.rq[cfs_rq.rq], cfs_rq)
+        queue_clock(self.kernel.load.clock, &self.rq[cfs_rq.rq], cfs_rq)
     }
 
-    /// pelt.h: rq_clock_pelt(). In ns; the CPU's `clock_task` before [`Pelt::RunnableAvg`].
+    /// pelt.h: rq_clock_pelt(). In ns; the CPU's `clock_task` before [`LoadClock::Pelt`].
     pub(crate) fn rq_clock_pelt(&self, cpu: CpuId) -> u64 {
-        running_clock(self.kernel.pelt, &self.rq[cpu])
+        running_clock(self.kernel.load.clock, &self.rq[cpu])
     }
 
-    /// How fast a CPU works, as the averages see it.
+    /// How fast a CPU works, as far as the architecture tells.
     #[inline]
     pub(crate) fn scale(&self, cpu: CpuId) -> Scale {
         if self.full_scale { Scale::FULL } else { self.scale_of_part(cpu) }
+    }
+
+    /// How much of a unit of time on a CPU averages take in: all of it, where their clock is as slow as the CPU.
+    #[inline]
+    pub(super) fn scale_of_time(&self, cpu: CpuId) -> Scale {
+        match self.kernel.load.clock {
+            LoadClock::Task => self.scale(cpu),
+            LoadClock::Pelt => Scale::FULL,
+        }
     }
 
     /// The scale of a CPU that does not have full capacity at full speed.
@@ -82,7 +91,7 @@ impl<A: Arch> Sched<A> {
         self.read_rq_clock(cpu);
         let sched_clock = self.clock_of(cpu);
         let now = self.rq[cpu].clock_pelt.guess(throttled, last_update_time, sched_clock);
-        let (load, scale) = (self.load_of(se), self.scale(cpu));
+        let (load, scale) = (self.load_of(se), self.scale_of_time(cpu));
         pelt::__update_load_avg_blocked_se(self.kernel.pelt, now, scale, &mut self.se[se].avg, load);
     }
 
@@ -105,7 +114,7 @@ impl<A: Arch> Sched<A> {
     /// pelt.h: update_idle_rq_clock_pelt(). The CPU goes idle: its clock catches up with real time.
     #[inline]
     pub(crate) fn update_idle_rq_clock_pelt(&mut self, cpu: CpuId) {
-        if self.kernel.pelt == Pelt::RunnableAvg {
+        if self.kernel.load.clock == LoadClock::Pelt {
             let cfs = self.cfs_rq[self.rq[cpu].cfs].avg.util_sum;
             let rq = &mut self.rq[cpu];
             let (rt, dl) = (rq.avg_rt.util_sum, rq.avg_dl.util_sum);

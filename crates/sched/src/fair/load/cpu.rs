@@ -100,6 +100,6 @@ impl<A: Arch> Sched<A> {
     /// fair.c: cpu_util_without(). What fair tasks use of the CPU without this one.
     #[doc(alias = "cpu_util_wake")]
     pub fn cpu_util_without(&self, cpu: CpuId, p: TaskId) -> u64 {
-        self.cpu_util(cpu, Some(p).filter(|&p| self.contributes(cpu, p)), None, false)
+        if self.contributes(cpu, p) { self.cpu_util(cpu, Some(p), None, false) } else { self.cpu_util_cfs(cpu) }
     }
 }

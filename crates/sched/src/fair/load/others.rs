@@ -27,7 +27,7 @@ impl<A: Arch> Sched<A> {
         }
         let now = self.rq_clock_pelt(cpu);
         self.write_rq_avg_rt(cpu);
-        let aged = pelt::update_rt_rq_load_avg(now, &mut self.rq[cpu].avg_rt, running);
+        let aged = pelt::update_rt_rq_load_avg(self.kernel.pelt, now, &mut self.rq[cpu].avg_rt, running);
         if aged {
             self.trace_pelt_rt_tp(cpu);
         }
@@ -41,7 +41,7 @@ impl<A: Arch> Sched<A> {
         }
         let now = self.rq_clock_pelt(cpu);
         self.write_rq_avg_dl(cpu);
-        let aged = pelt::update_dl_rq_load_avg(now, &mut self.rq[cpu].avg_dl, running);
+        let aged = pelt::update_dl_rq_load_avg(self.kernel.pelt, now, &mut self.rq[cpu].avg_dl, running);
         if aged {
             self.trace_pelt_dl_tp(cpu);
         }

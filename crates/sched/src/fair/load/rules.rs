@@ -74,6 +74,18 @@ behaviour! {
 }
 
 behaviour! {
+    /// Which clock load averages age by, and where a CPU's capacity and frequency come in.
+    pub enum LoadClock = "load.clock" {
+        Task = "clock-task", since "v4.3", commit "9d89c257dfb9",
+            "the CPU's clock for tasks (clock_task): capacity and frequency scale what each span of time adds";
+        /// A new task expects half of what is left of its CPU's capacity, no longer half of what is left of a whole CPU (after v4.16, by
+        /// v5.4). The variant is both.
+        Pelt = "clock-pelt", since "v5.1", commit "23127296889f",
+            "one of its own (clock_pelt), which is as slow as the CPU and catches up when it idles: a unit of it adds the same everywhere";
+    }
+}
+
+behaviour! {
     /// Whether the architecture tells how fast a CPU runs (`arch_scale_freq_capacity()`, on x86).
     pub enum FrequencyInvariance = "load.frequency" {
         Unknown = "unknown", since "v2.6.23", commit "", "no: every CPU counts as running at full speed";
@@ -84,9 +96,7 @@ behaviour! {
 }
 
 behaviour! {
-    /// When the clock of load tracking notes that a CPU goes idle, and how much idle time was lost to slowness ([`Pelt::RunnableAvg`]).
-    ///
-    /// [`Pelt::RunnableAvg`]: crate::pelt::Pelt::RunnableAvg
+    /// When the clock of load tracking notes that a CPU goes idle, and how much idle time was lost to slowness ([`LoadClock::Pelt`]).
     pub enum LostIdle = "load.lost_idle" {
         AfterFair = "after-fair", since "v5.4", commit "",
             "when the fair class had nothing left to run, not when a task of a higher class leaves an empty CPU";
@@ -121,6 +131,7 @@ pub struct LoadRules {
     pub offline: OfflineLoad,
     pub blocked_news: BlockedNews,
     pub other_classes: OtherClasses,
+    pub clock: LoadClock,
     pub frequency: FrequencyInvariance,
     pub lost_idle: LostIdle,
 }
@@ -140,6 +151,7 @@ impl LoadRules {
         offline: OfflineLoad::Kept,
         blocked_news: BlockedNews::Untold,
         other_classes: OtherClasses::RtAvg,
+        clock: LoadClock::Task,
         frequency: FrequencyInvariance::Unknown,
         lost_idle: LostIdle::AfterFair,
     };
@@ -153,16 +165,23 @@ impl LoadRules {
         ..LoadRules::V4_5
     };
 
+    /// As in 5.4.286, which is newer in `leaf_list` and `blocked_news` than v5.4 itself.
+    pub const V5_4: LoadRules = LoadRules {
+        leaf_list: LeafList::Propagated,
+        util_est: UtilEstimate::EnqueuedAndSlowEwma,
+        blocked_news: BlockedNews::Told,
+        other_classes: OtherClasses::Pelt,
+        clock: LoadClock::Pelt,
+        ..LoadRules::V4_15
+    };
+
     /// As in 5.10.262, which is newer in `leaf_list`, `util_est`, `sum_floor`, `blocked_news` and `lost_idle` than v5.10 itself.
     pub const V5_10: LoadRules = LoadRules {
-        leaf_list: LeafList::Propagated,
         util_est: UtilEstimate::EnqueuedAndEwma,
-        blocked_news: BlockedNews::Told,
         group_shares: GroupShares::LoadAverageAlone,
-        other_classes: OtherClasses::Pelt,
         frequency: FrequencyInvariance::ToldByIntel,
         lost_idle: LostIdle::Always,
-        ..LoadRules::V4_15
+        ..LoadRules::V5_4
     };
 
     /// As in 5.15.135.

@@ -22,7 +22,7 @@ impl<A: Arch> Sched<A> {
     /// fair.c: _task_util_est(). 1024 = a whole CPU.
     #[inline]
     pub fn _task_util_est(&self, p: TaskId) -> u64 {
-        self.se[self.task[p].se].avg.util_est._task_util_est()
+        self.se[self.task[p].se].avg.util_est._task_util_est(self.kernel.load.util_est)
     }
 
     /// fair.c: task_util_est(). The task's expected utilization: at least its current one.
@@ -35,18 +35,24 @@ impl<A: Arch> Sched<A> {
     #[inline]
     pub(crate) fn util_est_enqueue(&mut self, cpu: CpuId, p: TaskId) {
         if self.estimates_util() {
-            let task = self.se[self.task[p].se].avg.util_est;
-            self.cfs_rq[self.rq[cpu].cfs].avg.util_est.util_est_enqueue(task);
+            let (form, task) = (self.kernel.load.util_est, self.se[self.task[p].se].avg.util_est);
+            self.cfs_rq[self.rq[cpu].cfs].avg.util_est.util_est_enqueue(form, task);
             self.trace_sched_util_est_cfs_tp(cpu);
         }
     }
 
-    /// fair.c: util_est_dequeue().
+    /// fair.c: util_est_dequeue(), for a task about to leave its queue: not in v5.4.
     #[inline]
-    pub(crate) fn util_est_dequeue(&mut self, cpu: CpuId, p: TaskId) {
+    pub(crate) fn util_est_dequeue_before(&mut self, cpu: CpuId, p: TaskId) {
+        if self.kernel.load.util_est != UtilEstimate::EnqueuedAndSlowEwma {
+            self.util_est_dequeue(cpu, p);
+        }
+    }
+
+    fn util_est_dequeue(&mut self, cpu: CpuId, p: TaskId) {
         if self.estimates_util() {
-            let task = self.se[self.task[p].se].avg.util_est;
-            self.cfs_rq[self.rq[cpu].cfs].avg.util_est.util_est_dequeue(task);
+            let (form, task) = (self.kernel.load.util_est, self.se[self.task[p].se].avg.util_est);
+            self.cfs_rq[self.rq[cpu].cfs].avg.util_est.util_est_dequeue(form, task);
             self.trace_sched_util_est_cfs_tp(cpu);
         }
     }
@@ -59,10 +65,16 @@ impl<A: Arch> Sched<A> {
         }
     }
 
-    /// fair.c: util_est_update(), for a task that has left its queue: until v6.11.
+    /// fair.c: util_est_update(), for a task that has left its queue: until v6.11. In v5.4 it is part of util_est_dequeue(), which
+    /// comes only now.
     #[inline]
     pub(crate) fn util_est_update_after(&mut self, cpu: CpuId, p: TaskId, task_sleep: bool) {
-        if task_sleep && self.kernel.load.util_est == UtilEstimate::EnqueuedAndEwma {
+        match self.kernel.load.util_est {
+            UtilEstimate::EnqueuedAndSlowEwma => self.util_est_dequeue(cpu, p),
+            UtilEstimate::EnqueuedAndEwma => {}
+            _ => return,
+        }
+        if task_sleep {
             self.util_est_update(cpu, p);
         }
     }

@@ -87,7 +87,7 @@ impl<A: Arch> Sched<A> {
     }
 
     /// fair.c: kick_ilb(). Makes an idle CPU do what the flags say for all others.
-    fn kick_ilb(&mut self, flags: NohzFlags) {
+    pub(super) fn kick_ilb(&mut self, flags: NohzFlags) {
         if flags.has(NohzFlags::NOHZ_BALANCE_KICK) {
             self.nohz.next_balance = self.jiffies() + 1;
             self.write_nohz_balance();
@@ -102,9 +102,14 @@ impl<A: Arch> Sched<A> {
         self.atomic_nohz_flags(ilb_cpu);
         let before = self.rq[ilb_cpu].nohz_flags;
         self.rq[ilb_cpu].nohz_flags = before.with(flags);
-        // The CPU that sets the first flag sends the call.
+        // The CPU that sets the first flag sends the call, or, before v5.8, the interrupt.
         if !before.has(NohzFlags::NOHZ_KICK_MASK) {
-            self.smp_call_function_single_async(ilb_cpu);
+            match self.kernel.balance.nohz {
+                NohzBalance::Flags => self.smp_call_function_single_async(ilb_cpu),
+                NohzBalance::OneKick | NohzBalance::FlagsAndOwn => {
+                    self.arch.send_ipi(self.this_cpu, ilb_cpu, Ipi::Reschedule);
+                }
+            }
         }
     }
 
@@ -117,7 +122,7 @@ impl<A: Arch> Sched<A> {
             return false;
         }
         match self.kernel.balance.nohz {
-            NohzBalance::OneKick => {
+            NohzBalance::OneKick | NohzBalance::FlagsAndOwn => {
                 if self.idle_cpu(cpu) && !self.rq[cpu].need_resched {
                     self.rq[cpu].idle_balance = true;
                     self.trace_sched_softirq();

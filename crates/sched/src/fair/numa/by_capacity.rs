@@ -32,7 +32,7 @@ fn load_too_imbalanced(src_load: i64, dst_load: i64, env: &TaskNumaEnv) -> bool 
 }
 
 impl<A: Arch> Sched<A> {
-    /// fair.c: update_numa_stats(), until v5.6.
+    /// fair.c: update_numa_stats(), until v4.18.
     #[fentry(update_numa_stats)]
     #[doc(alias = "update_numa_stats")]
     pub(super) fn update_numa_stats_by_capacity(&mut self, nid: u16) -> NumaStats {

@@ -12,7 +12,7 @@ use fentry::fentry;
 use units::CpuId;
 
 /// fair.c: SMALLIMP. A swap is worth at most 1998; a 64th of that does not justify a migration.
-const SMALLIMP: i64 = 30;
+pub(super) const SMALLIMP: i64 = 30;
 
 /// fair.c: numa_classify().
 pub(super) fn numa_classify(imbalance_pct: u64, stats: &NumaStats) -> NumaType {
@@ -30,7 +30,7 @@ pub(super) fn numa_classify(imbalance_pct: u64, stats: &NumaStats) -> NumaType {
 
 /// fair.c: load_too_imbalanced(). Whether the loads of both nodes, relative to their capacities, would differ by more
 /// than now.
-fn load_too_imbalanced(src_load: i64, dst_load: i64, env: &TaskNumaEnv) -> bool {
+pub(super) fn load_too_imbalanced(src_load: i64, dst_load: i64, env: &TaskNumaEnv) -> bool {
     let (src, dst) = (&env.src_stats, &env.dst_stats);
     let apart = |src_load: i64, dst_load: i64| {
         (dst_load * src.compute_capacity as i64 - src_load * dst.compute_capacity as i64).abs()
@@ -202,8 +202,8 @@ impl<A: Arch> Sched<A> {
         self.assign_and_stop(env, Some(cur), imp, maymove)
     }
 
-    /// What swapping is worth to both tasks.
-    fn swap_imp_by_node_type(&self, env: &TaskNumaEnv, cur: TaskId, imp: i64, taskimp: i64) -> i64 {
+    /// What swapping is worth to both tasks (v4.19).
+    pub(super) fn swap_imp_by_node_type(&self, env: &TaskNumaEnv, cur: TaskId, imp: i64, taskimp: i64) -> i64 {
         let group = self.numa.task[env.p].numa_group;
         let cur_group = self.numa.task(cur).and_then(|task| task.numa_group);
         let task_gain = self.task_weight(cur, env.src_nid, env.dist) - self.task_weight(cur, env.dst_nid, env.dist);

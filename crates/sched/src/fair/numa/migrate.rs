@@ -117,6 +117,10 @@ impl<A: Arch> Sched<A> {
                     self.task_numa_find_cpu_by_capacity(env, taskimp, groupimp);
                 }
             }
+            Destination::ByLoad => {
+                env.dst_stats = self.update_numa_stats_by_load(env.dst_nid);
+                self.task_numa_find_cpu_by_load(env, taskimp, groupimp);
+            }
             Destination::ByNodeType => {
                 env.dst_stats = self.update_numa_stats_by_node_type(env, env.dst_nid, true);
                 self.task_numa_find_cpu_by_node_type(env, taskimp, groupimp);
@@ -154,6 +158,7 @@ impl<A: Arch> Sched<A> {
         };
         env.src_stats = match self.kernel.numa.destination {
             Destination::ByCapacity => self.update_numa_stats_by_capacity(src_nid),
+            Destination::ByLoad => self.update_numa_stats_by_load(src_nid),
             Destination::ByNodeType => self.update_numa_stats_by_node_type(&env, src_nid, false),
         };
         let mut weights = self.weights(p, src_nid, env.dist);

@@ -81,6 +81,9 @@ behaviour! {
         ByCapacity = "by-capacity", since "v3.13", commit "",
             "to nodes of less load; to an idle CPU or for another task, as the sum of both weighs, if the loads of the \
              nodes stay within imbalance_pct";
+        ByLoad = "by-load", since "v5.4", commit "",
+            "to an idle CPU where the loads of the nodes would not differ more than they do; else for another task, and never \
+             for little (after v4.16, by v5.4)";
         ByNodeType = "by-node-type", since "v5.7", commit "ff7db0bf24db",
             "to an idle CPU at once while the node has spare capacity (numa_type) and the load balancer would let it; \
              else for another task, and never for little";
@@ -235,8 +238,9 @@ impl NumaRules {
         ..NumaRules::V4_5
     };
 
-    pub const V5_10: NumaRules = NumaRules {
-        destination: Destination::ByNodeType,
+    /// As in 5.4.286.
+    pub const V5_4: NumaRules = NumaRules {
+        destination: Destination::ByLoad,
         scan_reset: ScanReset::NodeChange,
         early_migration: EarlyMigration::AtOnce,
         placement: Placement::WhenDue,
@@ -244,10 +248,12 @@ impl NumaRules {
         second_choice: SecondChoice::AnyNode,
         nearby_nodes: NearbyNodes::Nearer,
         locality: Locality::WeightsUnlessIdle,
-        new_threads: NewThreads::Preferred,
         first_scan: FirstScan::Staggered,
         ..NumaRules::V4_15
     };
+
+    pub const V5_10: NumaRules =
+        NumaRules { destination: Destination::ByNodeType, new_threads: NewThreads::Preferred, ..NumaRules::V5_4 };
 
     /// v5.15, as 5.15.135, balances as 5.10.262 does.
     pub const V5_15: NumaRules = NumaRules::V5_10;

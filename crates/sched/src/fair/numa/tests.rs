@@ -10,7 +10,7 @@ use crate::core::{Boot, TaskInit};
 use crate::sched::ROOT_TASK_GROUP;
 use crate::testing::Hand;
 use crate::topology::CpuIdleType;
-use crate::versions::{Kernel, V4_5_RC1, V4_15, V5_10, V6_1, V6_6, V6_12, V6_18, V7_2, V7_3};
+use crate::versions::{Kernel, V4_5_RC1, V4_15, V5_4, V5_10, V6_1, V6_6, V6_12, V6_18, V7_2, V7_3};
 
 /// Page tables in which every page is present; records what is unmapped.
 #[derive(Default)]
@@ -320,7 +320,8 @@ fn a_machine_of_one_node_has_nothing_to_balance() {
 
 #[test]
 fn a_new_thread_prefers_what_its_creator_prefers_and_is_scanned_later() {
-    for (kernel, stamp, retry) in [(V4_15, 0, 77), (V5_10, 60_000 + 8_000_000, 77), (V6_1, 60_000 + 8_000_000, 0)] {
+    let later = 60_000 + 8_000_000;
+    for (kernel, stamp, retry) in [(V4_15, 0, 77), (V5_4, later, 77), (V5_10, later, 77), (V6_1, later, 0)] {
         let (mut sched, p) = machine(kernel, TWO);
         sched.numa_map(1, 256 * MB, 0);
         sched.numa.task[p].numa_preferred_nid = Some(1);
@@ -360,6 +361,65 @@ fn a_task_as_near_to_its_memory_on_both_nodes_may_be_hot() {
     }
 }
 
+/// The search of a task on CPU 0 for a place on the second node, where the nodes have these loads.
+fn to_the_other_node(p: TaskId, [src, dst]: [u64; 2]) -> TaskNumaEnv {
+    let stats =
+        |load| NumaStats { load, node_type: NumaType::FullyBusy, compute_capacity: 2048, ..NumaStats::default() };
+    TaskNumaEnv {
+        p,
+        src_cpu: CpuId(0),
+        src_nid: 0,
+        dst_cpu: CpuId(0),
+        dst_nid: 1,
+        imb_numa_nr: 0,
+        src_stats: stats(src),
+        dst_stats: stats(dst),
+        imbalance_pct: 112,
+        dist: 20,
+        best_task: None,
+        best_imp: 0,
+        best_cpu: None,
+    }
+}
+
+#[test]
+fn in_v5_4_a_task_moves_where_loads_do_not_come_apart_and_changes_places_for_much() {
+    // One CPU of the other node idles, on the other one a task runs.
+    let setup = || {
+        let (mut sched, p) = machine(V5_4, TWO);
+        let other = thread(&mut sched, CpuId(2));
+        for task in [p, other] {
+            sched.task[task].cpus_allowed = CpuMask::all(4).into();
+        }
+        sched.numa_map(1, 256 * MB, 0);
+        sched.on_cpu(CpuId(0));
+        sched.task_numa_fault(fault(0, CpuPid::UNSET));
+        (sched, p, other)
+    };
+    let search = |loads: [u64; 2], imp: i64, reserved: Option<u16>| {
+        let (mut sched, p, other) = setup();
+        if let Some(cpu) = reserved {
+            sched.numa.rq[CpuId(cpu)].numa_migrate_on = true;
+        }
+        let mut env = to_the_other_node(p, loads);
+        sched.task_numa_find_cpu_by_load(&mut env, imp, imp);
+        let reserved = (0..4).map(CpuId).filter(|&cpu| sched.numa.rq[cpu].numa_migrate_on).collect::<Vec<_>>();
+        (env.best_cpu, env.best_task.map(|task| task == other), reserved)
+    };
+    let (idle, busy) = (CpuId(3), CpuId(2));
+    assert_eq!(search([4096, 0], 0, None), (Some(idle), None, vec![idle]), "any gain is enough");
+    assert_eq!(
+        search([0, 4096], 500, None),
+        (Some(busy), Some(true), vec![busy]),
+        "of equal loads, the nodes stay as they are"
+    );
+    assert_eq!(search([0, 4096], 29, None), (None, None, vec![]), "too little");
+    assert_eq!(search([0, 4096], 30, None), (Some(busy), Some(true), vec![busy]));
+    assert_eq!(search([0, 4096], 500, Some(2)), (None, None, vec![busy]), "somebody is on the way there");
+    let swapped = (Some(busy), Some(true), vec![busy, idle]);
+    assert_eq!(search([4096, 0], 500, Some(3)), swapped, "and so to the idle CPU, but the other one is left");
+}
+
 #[test]
 fn nobody_changes_places_with_a_kernel_thread() {
     for (kernel, swaps) in [(V6_12, true), (V6_18, false), (V7_2, false)] {
@@ -372,22 +432,7 @@ fn nobody_changes_places_with_a_kernel_thread() {
         sched.task[p].cpus_allowed = CpuMask::all(4).into();
         sched.numa_map(1, 256 * MB, 0);
         sched.task_numa_fault(fault(0, CpuPid::UNSET));
-        let stats = NumaStats { node_type: NumaType::FullyBusy, compute_capacity: 2048, ..NumaStats::default() };
-        let mut env = TaskNumaEnv {
-            p,
-            src_cpu: CpuId(0),
-            src_nid: 0,
-            dst_cpu: CpuId(0),
-            dst_nid: 1,
-            imb_numa_nr: 0,
-            src_stats: NumaStats { load: 4096, ..stats },
-            dst_stats: stats,
-            imbalance_pct: 112,
-            dist: 20,
-            best_task: None,
-            best_imp: 0,
-            best_cpu: None,
-        };
+        let mut env = to_the_other_node(p, [4096, 0]);
         sched.task_numa_find_cpu_by_node_type(&mut env, 500, 500);
         assert!(env.best_cpu.is_some(), "{}", kernel.name);
         assert_eq!(env.best_task.is_some(), swaps, "{}", kernel.name);

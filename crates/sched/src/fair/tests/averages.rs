@@ -2,7 +2,6 @@
 
 use super::*;
 use crate::layout::{TaskGroupField, TgLoadAvgLine};
-use crate::versions::V5_10;
 
 #[test]
 fn a_new_task_is_heavy_and_in_old_kernels_a_full_cpu() {
@@ -219,6 +218,47 @@ fn what_a_sleeper_is_estimated_to_use_contains_what_it_ran_last_only_later() {
 }
 
 #[test]
+fn in_v5_4_a_sleeper_counts_in_the_estimate_until_it_is_gone() {
+    let mut s = machine(V5_4, 1);
+    let p = s.task(CPU0, 0);
+    let root = s.rq[CPU0].cfs;
+    assert_eq!(s.cfs_rq[root].avg.util_est.enqueued, 1, "nothing is known of a new task");
+    s.reschedule(CPU0);
+    s.pass(20 * MS);
+    s.tick(CPU0);
+    let used = s.se_of(p).avg.util_avg;
+    assert!(used > 600, "{used}");
+    s.sleep(CPU0);
+    let estimate = s.se_of(p).avg.util_est;
+    assert_eq!(u64::from(estimate.enqueued), s.se_of(p).avg.util_avg | 1);
+    assert_eq!(estimate.ewma, estimate.enqueued / 4, "the average starts at zero");
+    assert_eq!(s.cfs_rq[root].avg.util_est.enqueued, 0);
+    s.wake_from(CPU0, p);
+    assert_eq!(s.cfs_rq[root].avg.util_est.enqueued, estimate.enqueued);
+}
+
+#[test]
+fn what_a_slow_cpu_does_all_the_time_counts_in_full_where_the_clock_is_as_slow() {
+    for (kernel, util) in [(V4_16, 500..=512), (V5_4, 920..=1024), (V5_10, 920..=1024)] {
+        let mut topology = CpuTopology::symmetric(1, 1, 1, 1, 1);
+        topology.capacity[CPU0] = 512;
+        let mut s = Sched::new(Hand::at(1_000 * MS), Boot::new(kernel, topology, 1000));
+        let p = s.task(CPU0, 0);
+        // A new task expects half of what is left: of a whole CPU, or of this one.
+        assert_eq!(s.se_of(p).avg.util_avg, if kernel == V4_16 { 512 } else { 256 }, "{}", kernel.name);
+        s.reschedule(CPU0);
+        for _ in 0..250 {
+            s.pass(MS);
+            s.tick(CPU0);
+        }
+        assert!(util.contains(&s.se_of(p).avg.util_avg), "{} {}", kernel.name, s.se_of(p).avg.util_avg);
+        // Half of the 250 ms, until it idles.
+        let lag = s.rq[CPU0].clock_task.wrapping_sub(s.rq_clock_pelt(CPU0)) / MS;
+        assert_eq!(lag, if kernel == V4_16 { 0 } else { 125 }, "{}", kernel.name);
+    }
+}
+
+#[test]
 fn a_delayed_sleeper_that_leaves_the_class_leaves_its_estimate_only_once_later() {
     for (value, rest) in [("ewma", 0), ("ewma-in-update", 300)] {
         let mut s = v7_2_with("load.util_est", value);
@@ -262,7 +302,9 @@ fn a_group_is_told_once_a_millisecond_of_a_clock_or_of_the_queues() {
 
 #[test]
 fn what_an_empty_cpu_has_lost_is_noted_when_a_real_time_task_leaves_it_since_v6_18() {
-    for (kernel, noted) in [(V5_10, true), (V5_15, false), (V6_1, true), (V6_6, false), (V6_12, true), (V6_18, true)] {
+    for (kernel, noted) in
+        [(V5_4, false), (V5_10, true), (V5_15, false), (V6_1, true), (V6_6, false), (V6_12, true), (V6_18, true)]
+    {
         for fifo in [true, false] {
             let mut s = machine(kernel, 1);
             let p = s.runner(CPU0);

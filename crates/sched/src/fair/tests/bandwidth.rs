@@ -9,7 +9,7 @@ use crate::fair::bandwidth::{BandwidthRules, RUNTIME_INF, Throttle};
 use crate::rt::bandwidth::RtBandwidth;
 use crate::versions::{V4_16, V6_1, V6_6, V6_12, V6_18, V7_2};
 
-const ALL: [Kernel; 8] = [V4_5_RC1, V4_15, V5_15, V6_1, V6_6, V6_12, V6_18, V7_2];
+const ALL: [Kernel; 9] = [V4_5_RC1, V4_15, V5_4, V5_15, V6_1, V6_6, V6_12, V6_18, V7_2];
 
 /// All kernels, each with each way of throttling.
 pub(super) fn mixed() -> Vec<Kernel> {
@@ -286,6 +286,26 @@ fn a_burst_is_saved_up_and_counted() {
     s.run_ms(1, 110);
     let cfs_b = &s.tg[tg].cfs_bandwidth;
     assert!(cfs_b.nr_burst >= 1 && cfs_b.burst_time >= 15 * MS, "{cfs_b:?}");
+}
+
+#[test]
+fn what_comes_below_a_throttled_queue_is_its_news_at_once_since_v5_4() {
+    for (kernel, at_once) in [(V4_16, false), (V5_4, true), (V5_10, true)] {
+        let mut s = machine(kernel, 1);
+        let outer = s.limited(ROOT_TASK_GROUP, "a", 20);
+        let inner = s.sched_create_group(outer, "b", 1024);
+        s.task_in(inner, CPU0, 0);
+        s.reschedule(CPU0);
+        let queue = s.tg[outer].cfs_rq[0];
+        while !s.cfs_rq_throttled(queue) {
+            s.run_ms(1, 1);
+        }
+        s.cfs_rq[queue].propagate = false;
+        s.task_in(inner, CPU0, 0);
+        assert_eq!(s.cfs_rq[queue].propagate, at_once, "{}", kernel.name);
+        assert_ne!(s.cfs_rq[s.tg[inner].cfs_rq[0]].propagate, at_once, "{}", kernel.name);
+        assert_eq!(s.cfs_rq[queue].h_nr_running, 2, "{}", kernel.name);
+    }
 }
 
 #[test]

@@ -1,6 +1,8 @@
 //! Virtual time, placement, slices, lists.
 
 use super::*;
+use crate::access::Path;
+use crate::cpufreq::{CpufreqRules, UpdateUtil};
 use crate::fair::load::Step;
 use crate::features::Feature;
 
@@ -278,6 +280,42 @@ fn a_task_that_changes_cpus_keeps_its_place_relative_to_the_queue() {
         assert_eq!((s.task[moves].cpu, s.cfs_rq[CfsRqId(1)].nr_running), (CPU1, 2));
         assert_eq!(s.lead(moves), 0, "{}", kernel.name);
     }
+}
+
+#[test]
+fn a_task_that_the_stopper_moves_stays_cache_hot_in_v5_4() {
+    for (kernel, hot) in [(V4_16, false), (V5_4, true), (V5_10, false)] {
+        let mut s = machine(kernel, 2);
+        let moves = s.runner(CPU0);
+        s.task(CPU0, 0);
+        while s.rq[CPU0].curr == Some(moves) {
+            s.ticks(CPU0, 1);
+        }
+        s.task[moves].cpus_allowed = CpuMask::all(2).into();
+        s.move_queued_task(moves, CPU1);
+        assert_eq!(s.se_of(moves).exec_start != 0, hot, "{}", kernel.name);
+    }
+}
+
+#[test]
+fn a_task_that_comes_into_a_group_from_another_cpu_is_told_of_twice_in_v5_4() {
+    let told = |update_util: UpdateUtil| {
+        let mut s = machine(Kernel { cpufreq: CpufreqRules { update_util, ..V5_4.cpufreq }, ..V5_4 }, 2);
+        s.cpufreq_add_update_util_hook();
+        let group = s.sched_create_group(ROOT_TASK_GROUP, "g", 1024);
+        let p = s.task_in(group, CPU0, 0);
+        s.reschedule(CPU0);
+        s.ticks(CPU0, 5);
+        s.sleep(CPU0);
+        s.pass(MS);
+        let calls = |s: &Sched<Hand>| s.arch.paths.iter().filter(|&&path| path == Path::cpufreq_update_util).count();
+        let before = calls(&s);
+        s.task[p].cpus_allowed = CpuMask::single(CPU1).into();
+        s.wake_from(CPU1, p);
+        assert_eq!(s.task[p].cpu, CPU1);
+        calls(&s) - before
+    };
+    assert_eq!(told(UpdateUtil::Arrivals), told(UpdateUtil::Queued) + 1);
 }
 
 #[test]

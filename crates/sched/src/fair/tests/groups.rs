@@ -292,7 +292,7 @@ fn a_groups_sum_hears_of_more_than_a_64th_and_from_v6_7_on_once_in_a_millisecond
 
 #[test]
 fn a_queue_stays_listed_for_a_child_before_it_since_v5_14() {
-    for (kernel, decayed) in [(V5_10, true), (V5_15, false), (V6_1, false)] {
+    for (kernel, decayed) in [(V5_4, true), (V5_10, true), (V5_15, false), (V6_1, false)] {
         let mut s = machine(kernel, 1);
         let parent = s.sched_create_group(ROOT_TASK_GROUP, "parent", 1024);
         let child = s.sched_create_group(parent, "child", 1024);

@@ -5,8 +5,9 @@
 //! The head of a file says how it was recorded and what its columns mean.
 
 use super::*;
+use crate::fair::load::LoadClock;
 use crate::features::Feature;
-use crate::pelt::{Pelt, SchedAvg};
+use crate::pelt::{Pelt, SchedAvg, UtilEstimate};
 use crate::versions::{V6_1, V6_12};
 use std::collections::BTreeMap;
 use std::fmt::Write;
@@ -210,12 +211,16 @@ impl Replay {
             let leaves: Vec<String> = leaves.collect();
             let leaves = if leaves.is_empty() { "-".to_owned() } else { leaves.join(" ") };
             self.show(format!("l{}", cpu.index()), leaves);
-            if self.s.kernel.pelt == Pelt::RunnableAvg {
+            if self.s.kernel.load.clock == LoadClock::Pelt {
                 let clock = &rq.clock_pelt;
-                let clocks = [clock.clock_pelt, clock.lost_idle_time, clock.clock_idle, clock.clock_pelt_idle];
+                let clocks = match self.s.kernel.pelt {
+                    // The kernel lets the clock catch up later, but before it is read.
+                    Pelt::Accumulate => vec![rq.clock_task, clock.lost_idle_time],
+                    _ => vec![clock.clock_pelt, clock.lost_idle_time, clock.clock_idle, clock.clock_pelt_idle],
+                };
                 let others = [&rq.avg_rt, &rq.avg_dl, &rq.avg_irq];
                 let others = others.map(|a| format!("{} {} {}", a.last_update_time, a.util_sum, a.util_avg)).join(" ");
-                let clocks = clocks.map(|clock| clock.to_string()).join(" ");
+                let clocks = clocks.iter().map(u64::to_string).collect::<Vec<_>>().join(" ");
                 self.show(format!("r{}", cpu.index()), format!("{clocks} {others}"));
             } else {
                 self.show(format!("r{}", cpu.index()), format!("{} {}", rq.clock_task, rq.rt_avg));
@@ -241,10 +246,10 @@ impl Replay {
             Pelt::ByPeriod => {
                 format!("{time} {} {} {contrib} {} {}", a.load_sum, a.util_sum, a.load_avg, a.util_avg)
             }
-            pelt => {
+            Pelt::Accumulate | Pelt::RunnableAvg => {
                 let sums = format!("{} {} {}", a.load_sum, a.runnable_sum, a.util_sum);
                 let mut text = format!("{time} {sums} {contrib} {} {} {}", a.load_avg, a.runnable_avg, a.util_avg);
-                if pelt == Pelt::RunnableAvg {
+                if self.s.kernel.load.util_est != UtilEstimate::Absent {
                     write!(text, " {} {}", a.util_est.enqueued, a.util_est.ewma).unwrap();
                 }
                 text
@@ -329,6 +334,14 @@ fn lives_accumulate() {
         replay(kernel, recording!("v4.15-lives"), 200);
         replay(kernel, recording!("v4.15-parts"), 200);
     }
+}
+
+#[test]
+fn lives_accumulate_by_a_scaled_clock() {
+    let mut kernel = V5_4;
+    kernel.set("load.frequency", "told").expect("there is such a behaviour");
+    replay(kernel, recording!("v5.4-lives"), 200);
+    replay(kernel, recording!("v5.4-parts"), 200);
 }
 
 #[test]

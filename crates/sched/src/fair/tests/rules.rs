@@ -103,7 +103,7 @@ fn a_migrating_task_is_hot_until_it_is_queued_where_that_is_said() {
 
 #[test]
 fn one_that_goes_on_running_stays_a_buddy_where_only_set_next_entity_clears() {
-    for (kernel, stays) in [(V4_16, false), (V5_10, false), (V5_15, true), (V6_1, true)] {
+    for (kernel, stays) in [(V4_16, false), (V5_4, false), (V5_10, false), (V5_15, true), (V6_1, true)] {
         let mut s = machine(kernel, 1);
         let runs = s.runner(CPU0);
         s.task(CPU0, 0);

@@ -6,7 +6,7 @@ use crate::fair::rules::WrittenTunables;
 use crate::scheduler::Scheduler;
 use crate::testing::{machine as booted, take_offline};
 
-const ALL: [Kernel; 9] = [V4_5_RC1, V4_15, V4_16, V5_15, V6_1, V6_6, V6_12, V6_18, V7_2];
+const ALL: [Kernel; 10] = [V4_5_RC1, V4_15, V4_16, V5_4, V5_15, V6_1, V6_6, V6_12, V6_18, V7_2];
 
 /// How many times larger the tunables are than on one CPU.
 fn factor(s: &Sched<Hand>) -> u64 {
@@ -120,7 +120,7 @@ fn what_was_written_grows_and_shrinks_until_v5_12_and_is_lost_later() {
         // 10 ms on four CPUs are 3,333,333 ns on one.
         let (gone, back) = match kernel.name {
             "v4.5-rc1" => (9_999_999, 9_999_999),
-            "v4.15" | "v4.16" => (6_666_666, 9_999_999),
+            "v4.15" | "v4.16" | "v5.4" => (6_666_666, 9_999_999),
             "v5.15" | "v6.1" => (12_000_000, 18_000_000),
             "v6.6" => (1_500_000, 2_250_000),
             _ => (2_100_000, 2_100_000),

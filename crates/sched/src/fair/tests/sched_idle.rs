@@ -73,7 +73,7 @@ fn an_idle_tasks_slice_is_shorter_beside_others_only() {
 
 #[test]
 fn an_idle_sleeper_is_credited_half_the_shortest_slice() {
-    for (kernel, credit) in [(V4_16, 3 * MS), (V5_15, 3 * MS), (V6_1, 375_000)] {
+    for (kernel, credit) in [(V4_16, 3 * MS), (V5_4, 3 * MS), (V5_15, 3 * MS), (V6_1, 375_000)] {
         let mut s = machine(kernel, 1);
         let idle = s.runner(CPU0);
         s.set_policy(idle, Policy::Idle);

@@ -19,6 +19,9 @@ behaviour! {
         Absent = "absent", since "v2.6.32", commit "", "never: until v4.8, and again (v5.7: 000619680c37)";
         TaskTooLarge = "task-too-large", since "v4.9", commit "3273163c6775",
             "if CPUs differ by more than an eighth, and the task's utilization exceeds 80% of the smaller one's capacity";
+        EstimateTooLarge = "estimate-too-large", since "v5.4", commit "",
+            "the same with the task's estimated utilization, which has to stay below 80%; only where domains know that capacities differ \
+             (after v4.16, by v5.4)";
     }
 }
 
@@ -64,9 +67,9 @@ behaviour! {
     /// Which load of a CPU wakeups compare: `wake_affine_weight()` and `find_idlest_group_cpu()`.
     pub enum CpuLoad = "wake.cpu_load" {
         Runnable = "runnable", since "v4.3", commit "",
-            "of the tasks that want to run, guessed low or high from cpu_load[] (source_load, target_load)";
+            "of the tasks that want to run, guessed low or high from cpu_load[] (source_load, target_load) while there is that";
         Average = "average", since "v5.5", commit "11f10e5420f6",
-            "of all tasks that belong to the CPU, sleepers included (cpu_load; no guesses from v5.3: 1c1b8a7b03ef)";
+            "of all tasks that belong to the CPU, sleepers included (cpu_load())";
     }
 }
 
@@ -95,9 +98,11 @@ behaviour! {
         /// `has_idle_cores`, which starts the first search, is kept in `sched_domain_shared`: see `sd_busy_cpus`.
         CoreCpuSmt = "core-cpu-smt", since "v4.9", commit "10e2f1acd010",
             "an idle core, else an idle CPU as far as searching pays (SIS_PROP, v4.13: 1ad3aaf3fcd2), else a sibling";
+        CoreCpuSmtOfDomain = "domain-core-cpu-smt", since "v5.4.y", commit "",
+            "the same, but only the CPUs that the task may use count as looked at, and a sibling must be in the cache's domain (after 5.4.6, by \
+             5.4.286)";
         CoreCpuSmtOfAllowed = "allowed-core-cpu-smt", since "v5.10", commit "",
-            "the same, but only the CPUs that the task may use count as looked at, a sibling must be in the cache's domain, and a core's \
-             threads are looked at up to the first busy one (after v4.16, by v5.10)";
+            "the same, and a core's threads are looked at up to the first busy one (after v5.4, by v5.10)";
         OneScan = "one-scan", since "v5.12", commit "9fe1f127b913",
             "an idle core or, in the same scan, an idle CPU from the one after the target on (v5.15: 56498cfb045d); while no \
              idle core is known the previous CPU's siblings first (v5.13: c722f35b513f)";
@@ -148,7 +153,10 @@ behaviour! {
     /// Whether a CPU that runs nothing but SCHED_IDLE tasks serves a woken or new task as an idle one does.
     pub enum SchedIdleCpu = "wake.sched_idle_cpu" {
         Busy = "busy", since "v2.6.32", commit "", "no";
-        AsIdle = "as-idle", since "v5.6", commit "17346452b25b", "yes (as a last resort from v5.4: 3c29e651e16d)";
+        LastResort = "last-resort", since "v5.4", commit "3c29e651e16d",
+            "yes, if it is the first that is looked at, the previous or a recently used one; of others if none idles, and a search for an idle \
+             one has been cut short";
+        AsIdle = "as-idle", since "v5.6", commit "17346452b25b", "yes";
         AsIdleForOthers = "as-idle-for-others", since "v7.2", commit "",
             "yes, unless the task is SCHED_IDLE too (after v6.18, by v7.2)";
     }
@@ -221,6 +229,23 @@ behaviour! {
             "load of the tasks that want to run; half of imbalance_pct in favour of where the task is forked";
         RunnableThenBlocked = "runnable-then-blocked", since "v4.10", commit "6b94780e45c1",
             "that load if it differs by more than imbalance_pct of a nice-0 task, else load with that of sleepers";
+    }
+}
+
+behaviour! {
+    /// When a task leaves its node for one of less load, under [`IdlestGroup::ByLoad`].
+    pub enum IdlestNode = "wake.idlest_node" {
+        AsGroup = "as-group", since "v3.6", commit "", "as it leaves any other group";
+        ByMargin = "by-margin", since "v4.17", commit "",
+            "if the load of the tasks that want to run is less there by imbalance_pct of a nice-0 task, at least";
+    }
+}
+
+behaviour! {
+    /// Whether placement reckons with energy on machines whose cores have several threads.
+    pub enum EnergySmt = "wake.energy_smt" {
+        Reckoned = "reckoned", since "v5.0", commit "", "yes";
+        Refused = "refused", since "v5.10", commit "", "no (after v5.4, by v5.10)";
     }
 }
 
@@ -300,6 +325,7 @@ pub struct WakeRules {
     pub sched_idle_cpu: SchedIdleCpu,
     pub kthread_stacking: KthreadStacking,
     pub energy: EnergyAware,
+    pub energy_smt: EnergySmt,
     pub recent_used_cpu: RecentUsedCpu,
     pub isolated_waker: IsolatedWaker,
     pub core_threads: CoreThreads,
@@ -307,6 +333,7 @@ pub struct WakeRules {
     pub idlest_stats: IdlestStats,
     pub idlest_group: IdlestGroup,
     pub idlest_measure: IdlestMeasure,
+    pub idlest_node: IdlestNode,
     pub spare_capacity: SpareCapacity,
     pub disallowed_local_group: DisallowedLocalGroup,
     pub slow_path_start: SlowPathStart,
@@ -334,6 +361,7 @@ impl WakeRules {
         sched_idle_cpu: SchedIdleCpu::Busy,
         kthread_stacking: KthreadStacking::Absent,
         energy: EnergyAware::Absent,
+        energy_smt: EnergySmt::Reckoned,
         recent_used_cpu: RecentUsedCpu::Absent,
         isolated_waker: IsolatedWaker::Stays,
         core_threads: CoreThreads::Allowed,
@@ -341,6 +369,7 @@ impl WakeRules {
         idlest_stats: IdlestStats::AllCpus,
         idlest_group: IdlestGroup::ByLoad,
         idlest_measure: IdlestMeasure::RunnableLoad,
+        idlest_node: IdlestNode::AsGroup,
         spare_capacity: SpareCapacity::Ignored,
         disallowed_local_group: DisallowedLocalGroup::Empty,
         slow_path_start: SlowPathStart::PreviousCpu,
@@ -370,20 +399,30 @@ impl WakeRules {
         ..WakeRules::V4_15
     };
 
+    /// As in the long-term release 5.4.286, which is newer in `idle_sibling` than v5.4 itself.
+    pub const V5_4: WakeRules = WakeRules {
+        wake_cap: WakeCap::EstimateTooLarge,
+        sync_exit: SyncExit::Ignored,
+        equal_weight: EqualWeight::Stays,
+        idle_sibling: IdleSibling::CoreCpuSmtOfDomain,
+        sched_idle_cpu: SchedIdleCpu::LastResort,
+        energy: EnergyAware::WholeDomains,
+        idlest_node: IdlestNode::ByMargin,
+        ..WakeRules::V4_16
+    };
+
     /// As in the long-term release 5.10.262, which is newer in `idlest_stats` and in what `kthread_stacking` asks than v5.10 itself.
     pub const V5_10: WakeRules = WakeRules {
         wake_cap: WakeCap::Absent,
         asym_idle: AsymIdle::ByCapacity,
         kthread_stacking: KthreadStacking::SameCpu,
         idle_sibling: IdleSibling::CoreCpuSmtOfAllowed,
-        sync_exit: SyncExit::Ignored,
         cpu_load: CpuLoad::Average,
-        equal_weight: EqualWeight::Stays,
         sched_idle_cpu: SchedIdleCpu::AsIdle,
-        energy: EnergyAware::WholeDomains,
+        energy_smt: EnergySmt::Refused,
         idlest_group: IdlestGroup::ByType,
         idlest_stats: IdlestStats::AllowedCpus,
-        ..WakeRules::V4_16
+        ..WakeRules::V5_4
     };
 
     /// As in the long-term release 5.15.135, which is newer in `affine_count` than v5.15 itself.

@@ -136,6 +136,7 @@ fn nodes_of_memory_only_count_in_old_kernels() {
     let levels = |rules: &DomainRules| machine.build(rules).numa.sched_domains_numa_distance;
     assert_eq!(levels(&DomainRules::V4_5), [20, 28]);
     assert_eq!(levels(&DomainRules::V4_15), [10, 20, 28]);
+    assert_eq!(levels(&DomainRules::V5_4), [10, 20, 28]);
     assert_eq!(levels(&DomainRules::V5_10), [10, 20, 28]);
     assert_eq!(levels(&DomainRules::V6_1), [10, 20]);
     // The level of 28 spans the same CPUs and is removed; yet the machine counts as a mesh.
@@ -149,7 +150,7 @@ fn old_kernels_read_the_row_of_node_0_unless_told_to_debug() {
     let mut machine = Machine::nested(3, 1, 1, 2, 1).with_distances(|a, b| if a.min(b) == 0 { 20 } else { 30 });
     let levels = |machine: &Machine, rules: &DomainRules| machine.build(rules).numa.sched_domains_numa_distance;
     assert_eq!(levels(&machine, &DomainRules::V4_5), [20]);
-    for rules in [DomainRules::V5_10, DomainRules::V6_1] {
+    for rules in [DomainRules::V5_4, DomainRules::V5_10, DomainRules::V6_1] {
         assert_eq!(levels(&machine, &rules), [10, 20, 30]);
     }
     machine.sched_debug = true;

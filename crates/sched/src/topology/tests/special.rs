@@ -6,10 +6,11 @@ use crate::cpu_topology::CpuTopology;
 use crate::topology::*;
 use units::{CpuId, CpuMask, PerCpu};
 
-const ALL_RULES: [DomainRules; 10] = [
+const ALL_RULES: [DomainRules; 11] = [
     DomainRules::V4_5,
     DomainRules::V4_15,
     DomainRules::V4_16,
+    DomainRules::V5_4,
     DomainRules::V5_10,
     DomainRules::V5_15,
     DomainRules::V6_1,
@@ -166,6 +167,39 @@ fn v5_10_flags_whole_levels_for_unequal_capacities() {
     machine.cpus.truncate(2);
     machine.cpus[1].capacity = 400;
     assert_eq!(flagged(&machine, 0), [true]);
+}
+
+#[test]
+fn v5_4_flags_one_level_of_unequal_capacities_and_lets_wakeups_balance_up_to_it() {
+    // Each node has both kinds.
+    let mut machine = Machine::nested(2, 1, 1, 2, 1);
+    for (cpu, capacity) in machine.cpus.iter_mut().zip([1024, 400, 1024, 400]) {
+        cpu.capacity = capacity;
+    }
+    let flags = |rules: &DomainRules, flag| {
+        let domains = machine.build(rules);
+        let first = domains.sd[CpuId(1)];
+        assert_eq!(domains.sd_asym_cpucapacity[CpuId(1)], first);
+        domains.for_each_domain(CpuId(1)).map(|sd| domains[sd].flags.has(flag)).collect::<Vec<_>>()
+    };
+    let (asym, wake) = (SdFlags::SD_ASYM_CPUCAPACITY, SdFlags::SD_BALANCE_WAKE);
+    assert_eq!([flags(&DomainRules::V5_4, asym), flags(&DomainRules::V5_4, wake)], [[true, false], [true, false]]);
+    assert_eq!([flags(&DomainRules::V5_10, asym), flags(&DomainRules::V5_10, wake)], [[true, true], [false, false]]);
+}
+
+#[test]
+fn v5_4_has_the_old_margins_without_load_indices() {
+    let tuned = |rules: &DomainRules| {
+        let domains = Machine::nested(2, 1, 1, 2, 2).build(rules);
+        let numbers = |sd: SdId| {
+            let sd = &domains[sd];
+            (sd.busy_factor, sd.imbalance_pct, sd.busy_idx, sd.flags.has(SdFlags::SD_LOAD_BALANCE))
+        };
+        domains.for_each_domain(CpuId(0)).map(numbers).collect::<Vec<_>>()
+    };
+    assert_eq!(tuned(&DomainRules::V4_16), [(32, 110, 0, true), (32, 117, 2, true), (32, 125, 3, true)]);
+    assert_eq!(tuned(&DomainRules::V5_4), [(32, 110, 0, true), (32, 117, 0, true), (32, 125, 0, true)]);
+    assert_eq!(tuned(&DomainRules::V5_10), [(16, 110, 0, false), (16, 117, 0, false), (16, 117, 0, false)]);
 }
 
 #[test]

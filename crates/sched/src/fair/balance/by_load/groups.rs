@@ -3,7 +3,7 @@
 use crate::arch::Arch;
 use crate::core::Sched;
 use crate::cpu_topology::SCHED_CAPACITY_SCALE;
-use crate::fair::balance::{HigherCapacity, LbEnv, PackingOrder, PreferSibling};
+use crate::fair::balance::{HigherCapacity, LbEnv, Misfits, NohzBalance, PackingOrder, PreferSibling};
 use crate::topology::{CpuIdleType, SdFlags, SgId};
 use fentry::fentry;
 use units::CpuId;
@@ -13,6 +13,8 @@ use units::CpuId;
 pub(in crate::fair::balance) enum GroupType {
     #[default]
     Other,
+    /// A task is too big for its CPU ([`Misfits::Pulled`]).
+    MisfitTask,
     /// Affinity kept the level below from being balanced.
     Imbalanced,
     Overloaded,
@@ -33,6 +35,17 @@ pub(in crate::fair::balance) struct SgLbStats {
     pub group_weight: u32,
     pub group_type: GroupType,
     pub group_no_capacity: bool,
+    /// Load of the biggest misfit task; 0 if there is none.
+    pub group_misfit_task_load: u64,
+}
+
+/// What update_sd_lb_stats() learns of the whole domain (`sg_status`).
+#[derive(Clone, Copy, Default)]
+struct SgStatus {
+    /// SG_OVERLOAD: a CPU has more than one task, or a misfit one.
+    overload: bool,
+    /// SG_OVERUTILIZED: the tasks of a CPU do not fit on it.
+    overutilized: bool,
 }
 
 /// fair.c: struct sd_lb_stats.
@@ -75,27 +88,34 @@ impl<A: Arch> Sched<A> {
             GroupType::Overloaded
         } else if self.sg_imbalanced(group) {
             GroupType::Imbalanced
+        } else if sgs.group_misfit_task_load > 0 {
+            GroupType::MisfitTask
         } else {
             GroupType::Other
         }
     }
 
-    /// fair.c: update_sg_lb_stats(). Sums up the CPUs of a group; sets `overload` if one has more than one task.
+    /// fair.c: update_sg_lb_stats(). Sums up the CPUs of a group.
     #[fentry(update_sg_lb_stats)]
     fn update_sg_lb_stats_by_load(
         &mut self,
-        env: &LbEnv,
+        env: &mut LbEnv,
         group: SgId,
         load_idx: u32,
         local_group: bool,
-        overload: &mut bool,
+        status: &mut SgStatus,
     ) -> SgLbStats {
         let mut sgs = SgLbStats::default();
+        let unequal = self.domains[env.sd].flags.has(SdFlags::SD_ASYM_CPUCAPACITY);
+        let misfits = unequal && self.kernel.balance.misfits == Misfits::Pulled;
         let mut from = 0;
         while let Some(cpu) = self.domains.sched_group_span(group).next_from(from) {
             from = cpu.index() + 1;
             if !env.cpus.contains(cpu) {
                 continue;
+            }
+            if env.flags.nohz_stats {
+                env.flags.nohz_again |= self.update_nohz_stats(cpu, false);
             }
             self.read_cpu_statistics(cpu);
             // This favours the CPUs of the local group.
@@ -105,9 +125,15 @@ impl<A: Arch> Sched<A> {
             sgs.sum_nr_running += self.cfs_h_nr_running(cpu);
             sgs.sum_weighted_load += self.weighted_cpuload(cpu);
             let nr_running = self.rq[cpu].nr_running;
-            *overload |= nr_running > 1;
+            status.overload |= nr_running > 1;
+            status.overutilized |= self.cpu_overutilized(cpu);
             if nr_running == 0 && self.idle_cpu(cpu) {
                 sgs.idle_cpus += 1;
+            }
+            let misfit = self.rq[cpu].misfit_task_load;
+            if misfits && sgs.group_misfit_task_load < misfit {
+                sgs.group_misfit_task_load = misfit;
+                status.overload = true;
             }
         }
         let sgc = self.domains[group].sgc;
@@ -135,9 +161,18 @@ impl<A: Arch> Sched<A> {
         self.read_rq_capacity(cpu);
     }
 
-    /// fair.c: update_sd_pick_busiest(). Whether `sg` is busier than the busiest so far.
+    /// fair.c: update_sd_pick_busiest(). Whether `sg` is busier than the busiest so far. The local group is always the first
+    /// one that is looked at.
     fn update_sd_pick_busiest_by_load(&self, env: &LbEnv, sds: &SdLbStats, sg: SgId, sgs: &SgLbStats) -> bool {
         let busiest = &sds.busiest_stat;
+        let misfit = sgs.group_type == GroupType::MisfitTask;
+        if misfit {
+            let imbalance_pct = self.domains[env.sd].imbalance_pct;
+            let bigger_here = sds.local.is_some_and(|local| self.group_smaller_max_cpu_capacity(sg, local));
+            if !bigger_here || !group_has_capacity_by_load(imbalance_pct, &sds.local_stat) {
+                return false;
+            }
+        }
         if sgs.group_type != busiest.group_type {
             return sgs.group_type > busiest.group_type;
         }
@@ -149,8 +184,11 @@ impl<A: Arch> Sched<A> {
         if flags.has(SdFlags::SD_ASYM_CPUCAPACITY)
             && self.kernel.balance.higher_capacity == HigherCapacity::LeftAlone
             && one_task_each
-            && sds.local.is_some_and(|local| self.group_smaller_cpu_capacity(local, sg))
+            && sds.local.is_some_and(|local| self.group_smaller_min_cpu_capacity(local, sg))
         {
+            return false;
+        }
+        if misfit && sgs.group_misfit_task_load < busiest.group_misfit_task_load {
             return false;
         }
         if !flags.has(SdFlags::SD_ASYM_PACKING) {
@@ -186,13 +224,14 @@ impl<A: Arch> Sched<A> {
 
     /// fair.c: update_sd_lb_stats().
     #[fentry(update_sd_lb_stats)]
-    pub(in crate::fair::balance) fn update_sd_lb_stats_by_load(&mut self, env: &LbEnv) -> SdLbStats {
+    pub(in crate::fair::balance) fn update_sd_lb_stats_by_load(&mut self, env: &mut LbEnv) -> SdLbStats {
         let mut sds = SdLbStats::default();
         let sd = &self.domains[env.sd];
         let (first, imbalance_pct, is_root) = (sd.groups, sd.imbalance_pct, sd.parent.is_none());
         let prefer_sibling = sd.child.is_some_and(|child| self.domains[child].flags.has(SdFlags::SD_PREFER_SIBLING));
         let load_idx = self.get_sd_load_idx(env);
-        let mut overload = false;
+        let mut status = SgStatus::default();
+        self.ages_what_it_looks_at(env);
         let mut sg = first;
         loop {
             let local_group = self.domains.sched_group_span(sg).contains(env.dst_cpu);
@@ -203,7 +242,7 @@ impl<A: Arch> Sched<A> {
                     self.renew_group_capacity(env.sd, env.dst_cpu);
                 }
             }
-            let mut sgs = self.update_sg_lb_stats_by_load(env, sg, load_idx, local_group, &mut overload);
+            let mut sgs = self.update_sg_lb_stats_by_load(env, sg, load_idx, local_group, &mut status);
             if local_group {
                 sds.local_stat = sgs;
             } else {
@@ -225,10 +264,29 @@ impl<A: Arch> Sched<A> {
                 break;
             }
         }
+        self.put_off_aging(env);
         if is_root {
-            self.set_overload(env.dst_cpu, overload);
+            self.set_overload(env.dst_cpu, status.overload);
+        }
+        if is_root || status.overutilized {
+            self.set_rd_overutilized(env.dst_cpu, status.overutilized);
         }
         sds
+    }
+
+    /// The beginning of update_sd_lb_stats(): whether this newly idle CPU ages the load of those without ticks on the way.
+    fn ages_what_it_looks_at(&mut self, env: &mut LbEnv) {
+        if self.kernel.balance.nohz == NohzBalance::FlagsAndOwn && env.idle == CpuIdleType::NewlyIdle {
+            self.read_nohz_balance();
+            env.flags.nohz_stats |= self.nohz.has_blocked;
+        }
+    }
+
+    /// The end of update_sd_lb_stats(): if all CPUs without ticks were seen, their load need not be aged again soon.
+    fn put_off_aging(&mut self, env: &LbEnv) {
+        if env.flags.nohz_again && self.nohz.idle_cpus_mask.is_subset(self.domains.sched_domain_span(env.sd)) {
+            self.put_off_next_blocked();
+        }
     }
 
     /// Whether a group has tasks that its siblings should run.
@@ -239,10 +297,12 @@ impl<A: Arch> Sched<A> {
         }
     }
 
-    /// fair.c: find_busiest_queue(). The queue of the group with the most load per capacity.
+    /// fair.c: find_busiest_queue(). The queue of the group with the most load per capacity, or with the biggest misfit task.
     #[fentry(find_busiest_queue)]
     pub(in crate::fair::balance) fn find_busiest_queue_by_load(&mut self, env: &LbEnv, group: SgId) -> Option<CpuId> {
         let (mut busiest, mut busiest_load, mut busiest_capacity) = (None, 0, 1);
+        let unequal = self.domains[env.sd].flags.has(SdFlags::SD_ASYM_CPUCAPACITY);
+        let stays_if_alone = unequal && self.kernel.balance.misfits == Misfits::Pulled;
         let mut from = 0;
         while let Some(cpu) = self.domains.sched_group_span(group).next_from(from) {
             from = cpu.index() + 1;
@@ -250,9 +310,19 @@ impl<A: Arch> Sched<A> {
                 continue;
             }
             self.read_rq_load(cpu);
+            if env.src_misfit {
+                let misfit = self.rq[cpu].misfit_task_load;
+                if misfit > busiest_load {
+                    (busiest, busiest_load) = (Some(cpu), misfit);
+                }
+                continue;
+            }
             self.read_rq_runnable(cpu);
             self.read_rq_capacity(cpu);
             let capacity = self.capacity_of(cpu);
+            if stays_if_alone && self.rq[cpu].nr_running == 1 && self.capacity_of(env.dst_cpu) < capacity {
+                continue;
+            }
             let wl = self.weighted_cpuload(cpu);
             let indivisible = self.rq[cpu].nr_running == 1 && wl > env.imbalance as u64;
             if indivisible && !self.check_cpu_capacity(cpu, env.sd) {

@@ -4,7 +4,7 @@ use super::groups::{GroupType, SdLbStats, group_has_capacity_by_load};
 use crate::arch::Arch;
 use crate::core::Sched;
 use crate::cpu_topology::SCHED_CAPACITY_SCALE;
-use crate::fair::balance::{ForceBalance, LbEnv, LoadAboveCapacity, PackingOrder};
+use crate::fair::balance::{ForceBalance, LbEnv, LoadAboveCapacity, NothingToMove, PackingOrder, PackingPull};
 use crate::topology::{CpuIdleType, SdFlags, SgId};
 use fentry::fentry;
 
@@ -29,9 +29,13 @@ impl<A: Arch> Sched<A> {
         if stays {
             return false;
         }
-        // DIV_ROUND_CLOSEST().
-        let load = sds.busiest_stat.avg_load * sds.busiest_stat.group_capacity;
-        env.imbalance = ((load + SCALE / 2) / SCALE) as i64;
+        let busiest = &sds.busiest_stat;
+        let load = match self.kernel.balance.packing_pull {
+            // DIV_ROUND_CLOSEST().
+            PackingPull::NewlyIdle => (busiest.avg_load * busiest.group_capacity + SCALE / 2) / SCALE,
+            PackingPull::AnyIdle => busiest.group_load,
+        };
+        env.imbalance = load as i64;
         true
     }
 
@@ -40,6 +44,10 @@ impl<A: Arch> Sched<A> {
     pub(in crate::fair::balance) fn find_busiest_group_by_load(&mut self, env: &mut LbEnv) -> Option<SgId> {
         let mut sds = self.update_sd_lb_stats_by_load(env);
         self.classify_busiest(env, sds.busiest, sds.busiest_stat.sum_nr_running);
+        if !self.is_rd_overutilized(env.dst_cpu) && !self.root_domain(env.dst_cpu).pd.is_empty() {
+            env.imbalance = 0;
+            return None;
+        }
         if self.check_asym_packing(env, &sds) {
             return sds.busiest;
         }
@@ -52,8 +60,10 @@ impl<A: Arch> Sched<A> {
             env.imbalance = 0;
             return None;
         }
+        env.src_misfit = sds.busiest_stat.group_type == GroupType::MisfitTask;
         self.calculate_imbalance_by_load(env, &mut sds);
-        sds.busiest
+        let nothing = env.imbalance == 0 && self.kernel.balance.nothing_to_move == NothingToMove::Balanced;
+        sds.busiest.filter(|_| !nothing)
     }
 
     /// find_busiest_group() between its two `goto`s: whether to compute an imbalance at all.
@@ -69,6 +79,9 @@ impl<A: Arch> Sched<A> {
             ForceBalance::AnyIdle => env.idle != CpuIdleType::NotIdle,
         };
         if force && group_has_capacity_by_load(imbalance_pct, local) && busiest.group_no_capacity {
+            return true;
+        }
+        if busiest.group_type == GroupType::MisfitTask {
             return true;
         }
         if local.avg_load >= busiest.avg_load || local.avg_load >= sds.avg_load {
@@ -88,7 +101,8 @@ impl<A: Arch> Sched<A> {
             sds.busiest_stat.load_per_task = sds.busiest_stat.load_per_task.min(sds.avg_load);
         }
         let (local, busiest) = (&sds.local_stat, &sds.busiest_stat);
-        if busiest.avg_load <= sds.avg_load || local.avg_load >= sds.avg_load {
+        let misfit = busiest.group_type == GroupType::MisfitTask;
+        if !misfit && (busiest.avg_load <= sds.avg_load || local.avg_load >= sds.avg_load) {
             env.imbalance = 0;
             return self.fix_small_imbalance(env, sds);
         }
@@ -105,10 +119,14 @@ impl<A: Arch> Sched<A> {
             }
         }
         // The busiest group must not fall below the average, nor the local one rise above it.
-        let max_pull = (busiest.avg_load - sds.avg_load).min(load_above_capacity);
-        let from_busiest = max_pull * busiest.group_capacity;
-        let to_local = (sds.avg_load - local.avg_load) * local.group_capacity;
+        // For a misfit task's sake it may be so already: then these differences wrap.
+        let max_pull = busiest.avg_load.wrapping_sub(sds.avg_load).min(load_above_capacity);
+        let from_busiest = max_pull.wrapping_mul(busiest.group_capacity);
+        let to_local = sds.avg_load.wrapping_sub(local.avg_load).wrapping_mul(local.group_capacity);
         env.imbalance = (from_busiest.min(to_local) / SCALE) as i64;
+        if misfit {
+            env.imbalance = env.imbalance.max(busiest.group_misfit_task_load as i64);
+        }
         if (env.imbalance as u64) < busiest.load_per_task {
             self.fix_small_imbalance(env, sds);
         }

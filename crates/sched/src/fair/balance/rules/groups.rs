@@ -37,6 +37,16 @@ behaviour! {
 }
 
 behaviour! {
+    /// Whether a group is pulled from for the sake of a task that is too big for its CPU, where CPUs differ in capacity, under
+    /// [`Mechanism::ByLoad`].
+    pub enum Misfits = "balance.misfits" {
+        Unseen = "unseen", since "v2.6.7", commit "", "no";
+        Pulled = "pulled", since "v4.20", commit "cad68e552e77",
+            "yes, by CPUs that are bigger by a quarter and have room, whatever the averages say; and a task alone on a bigger CPU stays there";
+    }
+}
+
+behaviour! {
     /// Which misfit tasks have an idle CPU kicked on the tick, and which group of several with misfits is the busiest.
     pub enum MisfitStatus = "balance.misfit_status" {
         WhereHelpful = "where-helpful", since "v5.3", commit "",
@@ -128,6 +138,23 @@ behaviour! {
             "the same, with regard to the busy SMT siblings of both sides (asym_smt_can_pull_tasks())";
         IdleCores = "idle-cores", since "v6.5", commit "eefefa716c9f",
             "between cores only to those that idle with all threads, where lower ones may help as well";
+    }
+}
+
+behaviour! {
+    /// What moves to a better placed CPU (SD_ASYM_PACKING), and when the running task is pushed there, under [`Mechanism::ByLoad`].
+    pub enum PackingPull = "balance.packing_pull" {
+        NewlyIdle = "newly-idle", since "v4.10", commit "",
+            "the group's load as its average says, rounded; what runs is pushed to a CPU that is about to idle";
+        AnyIdle = "any-idle", since "v5.4", commit "", "the group's load; what runs is pushed to a CPU that idles, too (after v4.16, by v5.4)";
+    }
+}
+
+behaviour! {
+    /// What follows when a busiest group is found, but no load to move.
+    pub enum NothingToMove = "balance.nothing_to_move" {
+        Failure = "failure", since "v2.6.7", commit "", "balancing fails, and after some failures what runs is pushed all the same";
+        Balanced = "balanced", since "v5.4", commit "", "the domain is balanced (after v4.16, by v5.4)";
     }
 }
 

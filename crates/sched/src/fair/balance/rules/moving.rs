@@ -41,6 +41,7 @@ behaviour! {
     /// How much more load than the imbalance a task may have and still move.
     pub enum DetachBound = "balance.detach_bound" {
         Half = "half", since "v2.6.23", commit "", "half of it must fit; a load of 0 counts as 0";
+        HalfOfSome = "half-of-some", since "v5.8", commit "", "half of it must fit; a load of 0 counts as 1 (also in late releases of v5.4.y)";
         Relaxed = "relaxed", since "v5.10", commit "5a7f55590467",
             "the whole must fit, half of it after one failure, a quarter after two ...; a load of 0 counts as 1";
     }
@@ -102,7 +103,8 @@ behaviour! {
     pub enum DstGroup = "balance.dst_group" {
         Span = "span", since "v3.6", commit "", "every CPU of the group";
         BalanceMask = "balance-mask", since "v6.5", commit "0dd37d6dd33a",
-            "those that may balance for it, fewer where groups overlap; also in 6.1.42 and later of 6.1";
+            "those that may balance for it, fewer where groups overlap; also in late releases of v5.4.y and v5.10.y, and in 6.1.42 and later of \
+             6.1";
     }
 }
 

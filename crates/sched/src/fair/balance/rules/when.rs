@@ -93,9 +93,11 @@ behaviour! {
     /// How CPUs without ticks are balanced for.
     pub enum NohzBalance = "balance.nohz" {
         OneKick = "one-kick", since "v3.1", commit "", "a kicked CPU balances for all others, then for itself; blocked load ages with it";
-        Flags = "flags", since "v4.17", commit "a4064fb614f8",
-            "kicks say what to do: balance, or age blocked load (NOHZ_STATS_KICK); who is about to idle may age for the others (v5.13, \
-             and 5.10.y)";
+        FlagsAndOwn = "flags-and-own", since "v4.17", commit "a4064fb614f8",
+            "kicks say what to do: age blocked load and balance, or only age it (NOHZ_STATS_KICK), for all others, then for the kicked CPU itself; \
+             one that goes idle ages for them instead of a search for work, or in the groups that it searches (as in 5.4.286)";
+        Flags = "flags", since "v5.13", commit "",
+            "the same for the others alone; one that found no work may age for them on its way into the idle loop; also in late releases of v5.10.y";
     }
 }
 
@@ -123,7 +125,7 @@ behaviour! {
     pub enum NewIlb = "balance.new_ilb" {
         FirstOfMask = "first-of-mask", since "v3.1", commit "", "the first of the mask, or none if that one does not idle now";
         FirstIdle = "first-idle", since "v5.2", commit "9b019acb72e4",
-            "the first of the mask that idles now and is not the kicker (v5.11)";
+            "the first of the mask that idles now; since v5.11 not the kicker, which a tick's kick never finds there";
         IdleCoreFirst = "idle-core-first", since "v7.3", commit "",
             "the first of the mask whose core idles; else the first that idles";
     }

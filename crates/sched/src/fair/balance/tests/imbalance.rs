@@ -18,6 +18,7 @@ fn group(cpus: u64, tasks: u64) -> SgLbStats {
         group_weight: cpus as u32,
         group_type: GroupType::Other,
         group_no_capacity: false,
+        group_misfit_task_load: 0,
     }
 }
 
@@ -114,8 +115,8 @@ fn excess_tasks_of_siblings_count_against_the_local_group_since_v4_13() {
         let idle = CpuId(3);
         let sd = sched.domains[sched.lowest_domain(idle)].parent.expect("above the core");
         sched.on_cpu(idle);
-        let env = sched.env(idle, sd, CpuIdleType::Idle);
-        let sds = sched.update_sd_lb_stats_by_load(&env);
+        let mut env = sched.env(idle, sd, CpuIdleType::Idle);
+        let sds = sched.update_sd_lb_stats_by_load(&mut env);
         assert_eq!(sds.busiest_stat.sum_nr_running, 2);
         assert_eq!(sds.busiest_stat.group_type, moved, "{}", sched.kernel.name);
     }

@@ -3,6 +3,7 @@
 mod asym;
 mod imbalance;
 mod loads;
+mod misfits;
 mod moving;
 mod nohz;
 mod runnable;

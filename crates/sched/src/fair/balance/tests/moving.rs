@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::features::Feature;
+use crate::versions::V5_4;
 
 #[test]
 fn a_pile_of_hogs_spreads_over_idle_cpus() {
@@ -282,8 +283,8 @@ fn what_a_push_does_to_the_interval() {
         assert!(sched.rq.iter().any(|(_, rq)| rq.active_balance), "{} {lost}", sched.kernel.name);
         sched.domains[sd].balance_interval / sched.domains[sd].min_interval
     };
-    assert_eq!([V4_16, V5_10, V5_15, V6_1].map(|kernel| interval(kernel, false)), [2, 2, 1, 1]);
-    assert_eq!([V4_16, V5_10, V5_15, V6_1].map(|kernel| interval(kernel, true)), [2, 1, 1, 1]);
+    assert_eq!([V4_16, V5_4, V5_10, V5_15, V6_1].map(|kernel| interval(kernel, false)), [2, 2, 2, 1, 1]);
+    assert_eq!([V4_16, V5_4, V5_10, V5_15, V6_1].map(|kernel| interval(kernel, true)), [2, 1, 1, 1, 1]);
 }
 
 #[test]

@@ -3,7 +3,7 @@
 use super::*;
 use crate::fair::nohz::NohzFlags;
 use crate::layout::GlobalLine;
-use crate::versions::V7_3;
+use crate::versions::{V5_4, V7_3};
 
 const CPU2: CpuId = CpuId(2);
 
@@ -209,6 +209,79 @@ fn a_kicked_cpu_that_polls_balances_for_nobody_in_v5_15() {
         sched.rq[CPU1].nohz_idle_balance = NohzFlags::NOHZ_KICK_MASK;
         sched.nohz_idle_balance(CpuIdleType::Idle);
         assert_eq!(sched.nr_running()[2] == 1, balances, "{} polls: {polls}", kernel.name);
+    }
+}
+
+#[test]
+fn in_v5_4_a_kicked_cpu_ages_and_balances_for_others_then_for_itself() {
+    let mut sched = one_busy_cpu(V5_4, CpuTopology::symmetric(1, 1, 1, 4, 1));
+    sched.hogs(CPU0, 2);
+    sched.cool_down();
+    sched.nohz.next_balance = sched.jiffies();
+    sched.on_cpu(CPU0);
+    sched.nohz_balancer_kick(CPU0);
+    assert_eq!(sched.arch.interrupts, [(CPU0, CPU1)], "as any reschedule interrupt");
+    assert!(Scheduler::scheduler_ipi(&mut sched, CPU1), "the softirq is raised");
+    assert!(sched.rq[CPU1].nohz_flags.has(NohzFlags::NOHZ_BALANCE_KICK), "it asks what to do");
+    Scheduler::run_rebalance_domains(&mut sched, CPU1);
+    assert_eq!(sched.rq[CPU1].nohz_flags, NohzFlags::NONE);
+    // Four hogs: CPUs 2 and 3 come first, and what is left then is for the kicked one.
+    assert_eq!(sched.nr_running(), [1, 1, 1, 1]);
+    let now = sched.jiffies();
+    assert_eq!([1, 2, 3].map(|cpu| sched.rq[CpuId(cpu)].last_blocked_load_update_tick), [now; 3]);
+    assert_eq!(sched.nohz.next_blocked, now + 32);
+}
+
+#[test]
+fn in_v5_4_who_has_work_of_its_own_leaves_the_rest_for_later() {
+    let mut sched = one_busy_cpu(V5_4, CpuTopology::symmetric(1, 1, 1, 4, 1));
+    sched.on_cpu(CPU1);
+    sched.rq[CPU1].nohz_flags = NohzFlags::NOHZ_KICK_MASK;
+    sched.rq[CPU1].need_resched = true;
+    let next_blocked = sched.nohz.next_blocked;
+    assert!(sched.nohz_idle_balance(CpuIdleType::Idle));
+    assert_eq!(sched.nr_running(), [2, 0, 0, 0]);
+    assert_eq!((sched.nohz.has_blocked, sched.nohz.next_blocked), (true, next_blocked));
+    // A CPU that is busy by then does nothing at all.
+    sched.rq[CPU1].nohz_flags = NohzFlags::NOHZ_KICK_MASK;
+    assert!(!sched.nohz_idle_balance(CpuIdleType::NotIdle));
+    assert_eq!(sched.rq[CPU1].nohz_flags, NohzFlags::NONE);
+}
+
+#[test]
+fn who_is_about_to_idle_ages_for_others_at_once_in_v5_4_and_in_the_idle_loop_later() {
+    for (kernel, at_once) in [(V5_4, true), (V5_10, false)] {
+        let mut sched = flat(kernel, 3);
+        [CPU1, CPU2].into_iter().for_each(|cpu| sched.go_idle(cpu));
+        sched.pass_ms(100);
+        sched.on_cpu(CPU0);
+        sched.update_rq_clock(CPU0);
+        sched.rq[CPU0].avg_idle = 10_000_000;
+        assert!(sched.nohz.has_blocked && !sched.root_domain(CPU0).overload);
+        sched.rq_lock(CPU0);
+        assert_eq!(sched.idle_balance(CPU0), 0);
+        sched.rq_unlock(CPU0);
+        let now = sched.jiffies();
+        let aged = [CPU1, CPU2].map(|cpu| sched.rq[cpu].last_blocked_load_update_tick == now);
+        assert_eq!(aged, [at_once; 2], "{}", sched.kernel.name);
+        assert_eq!(sched.nohz.next_blocked == now + 32, at_once);
+        assert_eq!(sched.rq[CPU0].nohz_flags.has(NohzFlags::NOHZ_NEWILB_KICK), !at_once);
+    }
+}
+
+#[test]
+fn a_search_before_idling_ages_the_groups_that_it_sees_in_v5_4() {
+    for (kernel, ages) in [(V5_4, true), (V5_10, false)] {
+        let mut sched = flat(kernel, 3);
+        [CPU1, CPU2].into_iter().for_each(|cpu| sched.go_idle(cpu));
+        sched.pass_ms(100);
+        sched.rq[CPU1].has_blocked_load = true;
+        let before = sched.rq[CPU1].last_blocked_load_update_tick;
+        let sd = sched.lowest_domain(CPU0);
+        sched.balance(CPU0, sd, CpuIdleType::Idle);
+        assert_eq!(sched.rq[CPU1].last_blocked_load_update_tick, before, "not if it idles already");
+        sched.balance(CPU0, sd, CpuIdleType::NewlyIdle);
+        assert_eq!(sched.rq[CPU1].last_blocked_load_update_tick == sched.jiffies(), ages, "{}", sched.kernel.name);
     }
 }
 

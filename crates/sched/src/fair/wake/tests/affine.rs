@@ -206,6 +206,31 @@ fn a_task_too_large_for_the_smaller_cpu_is_not_pulled() {
 }
 
 #[test]
+fn v5_4_looks_for_room_where_the_estimate_is_too_large() {
+    // CPUs 4 to 7 have half the capacity. The waking CPU has no room, CPU 1 less than CPU 2.
+    let mut topology = CpuTopology::symmetric(1, 1, 1, 8, 1);
+    for little in 4..8 {
+        topology.capacity[cpu(little)] = 512;
+    }
+    let target = |kernel, estimate| {
+        let mut m = Machine::new(kernel, topology.clone());
+        m.busy(&[4, 0]);
+        (m.root_avg(0).util_avg, m.root_avg(1).util_avg) = (900, 200);
+        let p = m.sleeper(4);
+        m.avg(p).util_avg = 100;
+        m.avg(p).util_est.enqueued = estimate;
+        m.select(0, p, true)
+    };
+    assert_eq!(target(V5_4, 408), 1, "pulled to CPU 0, next idle CPU");
+    assert_eq!(target(V5_4, 410), 2);
+    assert_eq!(
+        [V4_16, V5_10].map(|kernel| target(kernel, 410)),
+        [1, 1],
+        "estimates are unknown, or there is another search"
+    );
+}
+
+#[test]
 fn threads_of_a_core_are_small_beside_a_core_without() {
     // Cores 0 and 1 have two threads each, CPUs 0 to 3, which count 589; CPUs 4 and 5 are whole cores. 589 * 1024 < 472
     // * 1280.

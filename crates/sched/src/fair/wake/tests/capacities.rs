@@ -76,6 +76,11 @@ fn what_fits_follows_utilization_capacity_and_clamps() {
     m.rq[cpu(0)].cpu_capacity = 200;
     assert_eq!(fits(&m, 200, 0, 1024, 0), Fits::No, "what others take is gone");
     assert_eq!(fits(&m, 100, 400, 1024, 0), Fits::Yes, "but not from what the clamp asks for");
+    let mut m = without_energy_model(V5_4);
+    let p = m.sleeper(0);
+    m.clamp(p, 0, 300);
+    assert_eq!(fits(&m, 319, 1024, 1024, 0), Fits::Yes, "v5.4: clamps are for frequencies");
+    assert_eq!(fits(&m, 700, 0, 300, 0), Fits::No, "v5.4");
 }
 
 #[test]
@@ -191,6 +196,17 @@ fn energy_is_reckoned_with_where_everything_is_there_for_it() {
 }
 
 #[test]
+fn v5_4_reckons_with_energy_where_cores_have_threads() {
+    let mut topology = big_little();
+    for on in 4..8 {
+        let core = mask(&[on & !1, on | 1]);
+        (topology.smt[cpu(on)], topology.cluster[cpu(on)]) = (core.clone(), core);
+    }
+    let enabled = |kernel| Machine::new(kernel, topology.clone()).sched_energy_enabled();
+    assert_eq!([V5_4, V5_10].map(enabled), [true, false]);
+}
+
+#[test]
 fn a_small_task_goes_where_it_costs_least() {
     for kernel in KERNELS {
         // 60 on a big CPU costs 900 mW * 60 / 1024 = 52.7; on a little one 200 mW * 60 / 400 = 30. By performance, a
@@ -227,8 +243,8 @@ fn v5_10_leaves_only_for_a_sixteenth_of_what_all_domains_use() {
     };
     // 60 on a little CPU cost 30. On a big one beside idle ones 52.7, as above; beside others that do 500 each, at 2000 MHz, 1200 mW *
     // 60 / 1024 = 70, and they use 1757. A sixteenth of both is 114: more than the 40 that a little CPU would save.
-    assert_eq!([V5_10, V5_15, V6_1].map(|kernel| chosen(kernel, 0)), [0, 0, 0]);
-    assert_eq!([V5_10, V5_15, V6_1].map(|kernel| chosen(kernel, 500)), [5, 5, 0]);
+    assert_eq!([V5_4, V5_10, V5_15, V6_1].map(|kernel| chosen(kernel, 0)), [0, 0, 0, 0]);
+    assert_eq!([V5_4, V5_10, V5_15, V6_1].map(|kernel| chosen(kernel, 500)), [5, 5, 5, 0]);
     // The previous CPU takes part in the search for the most spare capacity of its domain, so no other one there is asked. A sixteenth
     // counts only against a previous CPU that fits.
     let mut m = Machine::new(V5_10, big_little());

@@ -94,7 +94,7 @@ fn a_search_goes_on_for_as_long_as_it_pays() {
 }
 
 #[test]
-fn v5_10_counts_only_cpus_that_the_task_may_use() {
+fn v5_4_and_v5_10_count_only_cpus_that_the_task_may_use() {
     // Four tries. CPUs 0 to 3 and 8 to 11 share a cache, 8 is the other thread of CPU 0's core.
     let chosen = |kernel, allowed: &[usize]| {
         let mut m = two_sockets(kernel);
@@ -104,9 +104,9 @@ fn v5_10_counts_only_cpus_that_the_task_may_use() {
         m.allow(p, allowed);
         m.select(0, p, true)
     };
-    assert_eq!([V4_15, V5_10].map(|kernel| chosen(kernel, &[0, 10, 11])), [0, 10]);
+    assert_eq!([V4_15, V5_4, V5_10].map(|kernel| chosen(kernel, &[0, 10, 11])), [0, 10, 10]);
     // The fourth CPU that it may use is out of reach in both.
-    assert_eq!([V4_15, V5_10].map(|kernel| chosen(kernel, &[0, 1, 2, 3])), [1, 1]);
+    assert_eq!([V4_15, V5_4, V5_10].map(|kernel| chosen(kernel, &[0, 1, 2, 3])), [1, 1, 1]);
     let busy = |kernel| {
         let mut m = two_sockets(kernel);
         m.busy(&[0, 1, 9, 10]);
@@ -115,7 +115,7 @@ fn v5_10_counts_only_cpus_that_the_task_may_use() {
         m.allow(p, &[0, 1, 9, 10, 11]);
         m.select(0, p, true)
     };
-    assert_eq!([V4_15, V5_10].map(busy), [0, 0]);
+    assert_eq!([V4_15, V5_4, V5_10].map(busy), [0, 0, 0]);
 }
 
 #[test]
@@ -132,6 +132,7 @@ fn v5_10_leaves_a_core_at_its_first_busy_thread() {
         m.arch.now - before
     };
     assert!(looks(V5_10) < looks(V4_15), "{} and {}", looks(V5_10), looks(V4_15));
+    assert!(looks(V5_10) < looks(V5_4), "{} and {}", looks(V5_10), looks(V5_4));
 }
 
 #[test]

@@ -228,6 +228,45 @@ fn a_cpu_with_idle_policy_tasks_only_is_as_good_as_idle() {
 }
 
 #[test]
+fn a_cpu_with_idle_policy_tasks_only_is_a_last_resort_in_v5_4() {
+    // CPU 1 runs a SCHED_IDLE task.
+    let chosen = |kernel: Kernel, prev, busy: &[usize], avg_idle| {
+        let mut m = uma(kernel);
+        m.busy(&[0, 1]);
+        m.busy(busy);
+        let cfs = m.rq[cpu(1)].cfs;
+        (m.cfs_rq[cfs].h_nr_running, m.cfs_rq[cfs].idle_h_nr_running) = (1, 1);
+        m.rq[cpu(0)].avg_idle = avg_idle;
+        let p = m.sleeper(prev);
+        m.select(0, p, true)
+    };
+    let others = [2, 3, 4, 5, 6, 7];
+    assert_eq!(chosen(V5_4, 1, &[], 0), 1, "the previous CPU");
+    assert_eq!(chosen(V5_4, 0, &[], 0), 2, "an idle one is better");
+    assert_eq!(chosen(V5_4, 0, &others, 0), 1, "the search was cut short: four tries");
+    assert_eq!(chosen(V5_4, 0, &others, 1 << 40), 0, "a whole search in vain forgets it");
+    assert_eq!([chosen(V5_10, 0, &[], 0), chosen(V5_10, 0, &others, 1 << 40)], [1, 1]);
+    // A new task.
+    let child = |kernel: Kernel, busy: &[usize]| {
+        let mut m = uma(kernel);
+        m.busy(&[0, 1]);
+        m.busy(busy);
+        let cfs = m.rq[cpu(1)].cfs;
+        (m.cfs_rq[cfs].h_nr_running, m.cfs_rq[cfs].idle_h_nr_running) = (1, 1);
+        let sd = m.domains.sd[cpu(0)].expect("one cache");
+        let p = m.sleeper(0);
+        m.0.this_cpu = cpu(0);
+        let group = m.domains[sd].groups;
+        // A group of all, as no domain has it.
+        m.domains[group].group_weight = 8;
+        m.domains[group].cpumask = m.domains[sd].span;
+        m.find_idlest_group_cpu(group, p, cpu(0)).index()
+    };
+    assert_eq!([child(V5_4, &[2]), child(V5_10, &[2])], [3, 1]);
+    assert_eq!([child(V5_4, &others), child(with(V5_4, "wake.sched_idle_cpu", "busy"), &others)], [1, 0]);
+}
+
+#[test]
 fn a_scan_for_cores_does_not_remember_a_cpu_that_serves_others_only() {
     // Core 1 runs only SCHED_IDLE tasks; cores 0 and 2 are busy, and so is one thread of core 3.
     for (policy, expect) in [(Policy::Normal, 1), (Policy::Idle, 11)] {
