@@ -94,12 +94,12 @@ impl<A: Arch> Sched<A> {
         if self.wake_wide(p) {
             return false;
         }
-        let too_small = match self.kernel.wake.wake_cap {
+        let asks = match self.kernel.wake.wake_cap {
             WakeCap::Absent => false,
-            WakeCap::TaskTooLarge => self.wake_cap(p, cpu, prev_cpu),
-            WakeCap::EstimateTooLarge => self.domains.sched_asym_cpucapacity && self.wake_cap(p, cpu, prev_cpu),
+            WakeCap::TaskTooLarge => true,
+            WakeCap::EstimateTooLarge => self.domains.sched_asym_cpucapacity,
         };
-        if too_small {
+        if asks && self.wake_cap(p, cpu, prev_cpu) {
             return false;
         }
         self.read_task_policy(p);

@@ -49,6 +49,14 @@ impl<A: Arch> Sched<A> {
         }
     }
 
+    /// The same in v5.4, for a task that has left its queue.
+    #[cold]
+    #[inline(never)]
+    fn util_est_dequeue_after(&mut self, cpu: CpuId, p: TaskId) {
+        self.util_est_dequeue(cpu, p);
+    }
+
+    #[inline(always)]
     fn util_est_dequeue(&mut self, cpu: CpuId, p: TaskId) {
         if self.estimates_util() {
             let (form, task) = (self.kernel.load.util_est, self.se[self.task[p].se].avg.util_est);
@@ -70,7 +78,7 @@ impl<A: Arch> Sched<A> {
     #[inline]
     pub(crate) fn util_est_update_after(&mut self, cpu: CpuId, p: TaskId, task_sleep: bool) {
         match self.kernel.load.util_est {
-            UtilEstimate::EnqueuedAndSlowEwma => self.util_est_dequeue(cpu, p),
+            UtilEstimate::EnqueuedAndSlowEwma => self.util_est_dequeue_after(cpu, p),
             UtilEstimate::EnqueuedAndEwma => {}
             _ => return,
         }
