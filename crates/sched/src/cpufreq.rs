@@ -56,7 +56,7 @@ impl CpufreqRules {
         sugov_thread: SugovThread::Deadline,
         ..CpufreqRules::V4_15
     };
-    /// As in 5.4.286, which is newer in `update_util` and `sugov_remote` than v5.4 itself.
+    /// As in 5.4.286, which is newer in `sugov_remote` than v5.4 itself, and in `update_util` neither as v5.4 nor as v5.10.
     pub const V5_4: CpufreqRules = CpufreqRules {
         schedutil: Schedutil::AllClasses,
         update_util: UpdateUtil::Arrivals,
@@ -187,16 +187,13 @@ impl<A: Arch> Sched<A> {
     #[inline]
     pub(crate) fn other_class_util_change(&mut self, cpu: CpuId, how: UpdateUtil, flags: UpdateFlags) {
         if self.cpufreq.is_some() {
-            let queued = UpdateUtil::Queued;
-            let rule = match self.kernel.cpufreq.update_util {
-                UpdateUtil::Arrivals => queued,
-                rule => rule,
-            };
+            let rule = self.kernel.cpufreq.update_util;
+            let by_queue = matches!(rule, UpdateUtil::Queued | UpdateUtil::Arrivals);
             let told = match (how, flags.dl) {
                 (UpdateUtil::Runtime, true) => rule == UpdateUtil::Runtime,
                 (UpdateUtil::Runtime, false) => matches!(rule, UpdateUtil::Runtime | UpdateUtil::Bandwidth),
-                (UpdateUtil::Bandwidth, _) => matches!(rule, UpdateUtil::Bandwidth | UpdateUtil::Queued),
-                (UpdateUtil::Queued | UpdateUtil::Arrivals | UpdateUtil::Absent, _) => rule == queued,
+                (UpdateUtil::Bandwidth, _) => by_queue || rule == UpdateUtil::Bandwidth,
+                (UpdateUtil::Queued | UpdateUtil::Arrivals | UpdateUtil::Absent, _) => by_queue,
             };
             if told {
                 self.cpufreq_update_util(cpu, flags);

@@ -94,6 +94,15 @@ behaviour! {
     }
 }
 
+behaviour! {
+    /// Which masks isolcpus= and nohz_full= set.
+    pub enum BootMasks = "tick.boot_masks" {
+        Apart = "apart", since "v3.10", commit "", "one each; isolcpus= takes a list of CPUs alone";
+        One = "one", since "v4.15", commit "", "the same one, so that both must say the same; isolcpus= takes flags (after v4.5, by v4.15)";
+        ByPurpose = "by-purpose", since "v6.1", commit "", "one for each purpose (after v5.15, by v6.1)";
+    }
+}
+
 /// How isolated CPUs are treated in one kernel version.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct IsolationRules {
@@ -105,6 +114,7 @@ pub struct IsolationRules {
     pub any_housekeeper: AnyHousekeeper,
     pub kthreads: KthreadCpus,
     pub ilb: IlbCpus,
+    pub boot_masks: BootMasks,
 }
 
 impl IsolationRules {
@@ -117,12 +127,14 @@ impl IsolationRules {
         any_housekeeper: AnyHousekeeper::First,
         kthreads: KthreadCpus::All,
         ilb: IlbCpus::All,
+        boot_masks: BootMasks::Apart,
     };
 
     pub const V4_15: IsolationRules = IsolationRules {
         can_stop: CanStopTick::ByClasses,
         stopped: StoppedTick::IdleFirst,
         timer_target: TimerTarget::Busy,
+        boot_masks: BootMasks::One,
         ..IsolationRules::V4_5
     };
 
@@ -137,7 +149,7 @@ impl IsolationRules {
 
     pub const V5_15: IsolationRules = IsolationRules { idle_exit: IdleExit::StaysStopped, ..IsolationRules::V5_10 };
 
-    pub const V6_1: IsolationRules = IsolationRules::V5_15;
+    pub const V6_1: IsolationRules = IsolationRules { boot_masks: BootMasks::ByPurpose, ..IsolationRules::V5_15 };
 
     pub const V6_6: IsolationRules = IsolationRules { can_stop: CanStopTick::OrBandwidth, ..IsolationRules::V6_1 };
 

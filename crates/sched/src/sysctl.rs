@@ -171,31 +171,23 @@ pub const V4_10: TunableNames = &{
     names
 };
 
-/// kernel/sysctl.c of v5.4.
-pub const V5_4: TunableNames = &[
-    ("kernel.sched_latency_ns", Tunable::sched_latency),
-    ("kernel.sched_min_granularity_ns", Tunable::sched_min_granularity),
-    ("kernel.sched_wakeup_granularity_ns", Tunable::sched_wakeup_granularity),
-    ("kernel.sched_migration_cost_ns", Tunable::sched_migration_cost),
-    ("kernel.sched_nr_migrate", Tunable::sched_nr_migrate),
-    ("kernel.sched_child_runs_first", Tunable::sched_child_runs_first),
-    ("kernel.sched_cfs_bandwidth_slice_us", Tunable::sched_cfs_bandwidth_slice),
-    ("kernel.sched_energy_aware", Tunable::sched_energy_aware),
-    ("kernel.sched_itmt_enabled", Tunable::sched_itmt_enabled),
-    ("kernel.sched_util_clamp_min", Tunable::sched_uclamp_util_min),
-    ("kernel.sched_util_clamp_max", Tunable::sched_uclamp_util_max),
-    ("kernel.sched_autogroup_enabled", Tunable::sched_autogroup_enabled),
-    ("kernel.sched_rt_period_us", Tunable::sched_rt_period),
-    ("kernel.sched_rt_runtime_us", Tunable::sched_rt_runtime),
-    ("kernel.sched_rr_timeslice_ms", Tunable::sched_rr_timeslice),
-    ("kernel.sched_schedstats", Tunable::sched_schedstats),
-    ("kernel.latencytop", Tunable::latencytop),
-    ("kernel.numa_balancing", Tunable::numa_balancing),
-    ("kernel.numa_balancing_scan_delay_ms", Tunable::numa_balancing_scan_delay),
-    ("kernel.numa_balancing_scan_period_min_ms", Tunable::numa_balancing_scan_period_min),
-    ("kernel.numa_balancing_scan_period_max_ms", Tunable::numa_balancing_scan_period_max),
-    ("kernel.numa_balancing_scan_size_mb", Tunable::numa_balancing_scan_size),
-];
+/// kernel/sysctl.c of v5.4: v5.10's without limits of deadline tasks' periods and without a clamp of real-time tasks.
+pub const V5_4: TunableNames = &{
+    let mut names = [V5_10[0]; V5_10.len() - 3];
+    let (mut i, mut kept) = (0, 0);
+    while i < V5_10.len() {
+        let later = matches!(
+            V5_10[i].1,
+            Tunable::sched_uclamp_util_min_rt_default | Tunable::sched_dl_period_max | Tunable::sched_dl_period_min
+        );
+        if !later {
+            names[kept] = V5_10[i];
+            kept += 1;
+        }
+        i += 1;
+    }
+    names
+};
 
 /// kernel/sysctl.c of v5.10.
 pub const V5_10: TunableNames = &[

@@ -4,6 +4,7 @@ use super::arm::Arm;
 use super::draft::DraftArm;
 use crate::mistake::{Mistake, Written};
 use machine::topology::parse_list;
+use sched::isolation::BootMasks;
 use units::{CpuId, CpuMask};
 
 /// Reads both, and checks them together. Where a kernel prints a line and goes on without the parameter, here it is a
@@ -13,11 +14,9 @@ pub fn check(arm: &mut Arm, draft: &DraftArm, nr_cpus: usize) -> Result<(), Mist
         let setting = draft.settings.iter().find(|setting| setting.key.text == name);
         setting.and_then(|setting| setting.value.as_ref())
     };
-    // One mask serves both until some time after v5.15, when they were separated by purpose.
-    let since_4_15 = arm.kernel != "v4.5-rc1";
-    let one_mask = matches!(arm.kernel.as_str(), "v4.15" | "v4.16" | "v5.4" | "v5.10" | "v5.15");
+    let masks = arm.build.sched.isolation.boot_masks;
     if let Some(written) = value("isolcpus") {
-        arm.isolcpus = isolcpus(written, nr_cpus, since_4_15)?;
+        arm.isolcpus = isolcpus(written, nr_cpus, masks != BootMasks::Apart)?;
     }
     if let Some(written) = value("nohz_full") {
         arm.nohz_full = list(written, nr_cpus, "nohz_full")?;
@@ -25,7 +24,7 @@ pub fn check(arm: &mut Arm, draft: &DraftArm, nr_cpus: usize) -> Result<(), Mist
             let expected = "CPUs behind it: it boots and keeps the time, and the kernel clears it from the range";
             return Err(written.mistake("CPU 0 in nohz_full", expected));
         }
-        if one_mask && !arm.isolcpus.is_empty() && arm.isolcpus != arm.nohz_full {
+        if masks == BootMasks::One && !arm.isolcpus.is_empty() && arm.isolcpus != arm.nohz_full {
             let found = format!("nohz_full = {}, but isolcpus = {}", arm.nohz_full.list(), arm.isolcpus.list());
             return Err(
                 written.mistake(found, format!("the same CPUs: in {} nohz_full= must match isolcpus=", arm.kernel))

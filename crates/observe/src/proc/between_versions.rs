@@ -4,6 +4,7 @@ use super::{Formats, SchedDebug, TaskSched};
 use sched::arch::Arch;
 use sched::core::{Boot, Sched, TaskInit};
 use sched::cpu_topology::CpuTopology;
+use sched::pelt::UtilEst;
 use sched::sched::{ROOT_TASK_GROUP, TaskId};
 use sched::scheduler::Scheduler;
 use sched::sysctl::Sysctl;
@@ -53,6 +54,19 @@ fn counters_that_never_counted_are_gone() {
     let names: Vec<&str> = gone.iter().map(|line| line.split(' ').next().unwrap_or_default()).collect();
     assert_eq!(names, ["nr_migrations_cold", "nr_wakeups_passive", "nr_wakeups_idle"]);
     assert!(new.is_empty(), "{new:?}");
+}
+
+#[test]
+fn v5_4_shows_estimates_with_their_lowest_bit() {
+    let (mut sched, task) = machine();
+    let se = sched.task[task].se;
+    sched.se[se].avg.util_est = UtilEst { enqueued: 401, ewma: 100 };
+    let text = TaskSched { sched: &sched, task, threads: 1, formats: Formats::V5_4 }.to_string();
+    let shown = |name: &str| {
+        let line = text.lines().find(|line| line.starts_with(name)).expect("a line");
+        line.rsplit(' ').next().expect("a figure").to_string()
+    };
+    assert_eq!(["se.avg.util_est.enqueued", "se.avg.util_est.ewma"].map(shown), ["401", "100"]);
 }
 
 #[test]

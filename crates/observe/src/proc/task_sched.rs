@@ -129,13 +129,8 @@ impl<A: Arch> TaskSched<'_, A> {
         let enqueued = avg.util_est.enqueued & !UTIL_AVG_UNCHANGED;
         match self.formats {
             Formats::V4_5 | Formats::V4_15 => {}
-            Formats::V5_4 => {
-                // Shown with the flag, which is the lowest bit there.
-                let unchanged = avg.util_est.enqueued & UTIL_AVG_UNCHANGED != 0;
-                lines.count("se.avg.util_est.ewma", u64::from(avg.util_est.ewma));
-                lines.count("se.avg.util_est.enqueued", u64::from(enqueued & !1 | u32::from(unchanged)))
-            }
-            Formats::V5_10 | Formats::V5_15 | Formats::V6_1 | Formats::V6_6 => {
+            // v5.4's flag is the lowest bit of the estimate, and shown with it.
+            Formats::V5_4 | Formats::V5_10 | Formats::V5_15 | Formats::V6_1 | Formats::V6_6 => {
                 lines.count("se.avg.util_est.ewma", u64::from(avg.util_est.ewma));
                 lines.count("se.avg.util_est.enqueued", u64::from(enqueued))
             }

@@ -293,6 +293,7 @@ impl<A: Arch> Sched<A> {
         let (se, last_ran) = (self.task[p].se, self.se[self.task[p].se].exec_start);
         self.enqueue_task(new_cpu, p, QueueFlags { migrated: true, ..QueueFlags::default() });
         if self.kernel.entity.exec_start_reset == ExecStartReset::AtActivation {
+            // This kernel queues it without that flag, by which psi knows here that the task does not wake.
             self.se[se].exec_start = last_ran;
         }
         self.task[p].on_rq = OnRq::Queued;

@@ -286,7 +286,7 @@ behaviours! {
         equal_locality, swap_partners,
     }
     autogroup: AutogroupRules { default, exit }
-    isolation: IsolationRules { can_stop, residual, stopped, idle_exit, timer_target, any_housekeeper, kthreads, ilb }
+    isolation: IsolationRules { can_stop, residual, stopped, idle_exit, timer_target, any_housekeeper, kthreads, ilb, boot_masks }
     cgroup: CgroupRules { files, nice_time, quota_above }
     layout: LayoutRules { tg_load_avg, task_group_cache, percpu_areas }
     bandwidth: BandwidthRules {

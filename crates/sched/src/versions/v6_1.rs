@@ -11,6 +11,7 @@ use crate::fair::numa::NumaRules;
 use crate::fair::rules::EntityRules;
 use crate::fair::wake::WakeRules;
 use crate::features::{Feature, Features};
+use crate::isolation::IsolationRules;
 use crate::layout::Structures;
 use crate::profile::SleepProfile;
 use crate::psi::Psi;
@@ -31,6 +32,7 @@ pub const V6_1: Kernel = Kernel {
     numa: NumaRules::V6_1,
     bandwidth: BandwidthRules::V6_1,
     autogroup: AutogroupRules::V6_1,
+    isolation: IsolationRules::V6_1,
     rt: RtRules::V6_1,
     sleep_profile: SleepProfile::Absent,
     psi: Psi::PerGroupClock,

@@ -475,7 +475,7 @@ impl<A: Arch> Sched<A> {
     }
 
     /// fair.c: should_we_balance(). Among the CPUs of a group, the first idle one balances for all; if none is idle, the first.
-    /// Differs: v4.15 and v4.16 also check whether `dst_cpu` is one of the balanced CPUs, which matters while CPUs come and go.
+    /// Differs: v4.15 to v5.15 also check whether `dst_cpu` is one of the balanced CPUs, which matters while CPUs come and go.
     fn should_we_balance(&mut self, env: &LbEnv) -> bool {
         let rules = self.kernel.balance;
         let bails = rules.newidle_bail == NewidleBail::BeforeEachSearch;

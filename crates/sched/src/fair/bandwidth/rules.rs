@@ -218,7 +218,7 @@ impl BandwidthRules {
         ..BandwidthRules::V4_5
     };
 
-    /// As in 5.4.286, which is newer in `throttle_asks`, `throttle_levels` and `move_running` than v5.4 itself.
+    /// As in 5.4.286, which is newer in `throttle_asks` and `move_running` than v5.4 itself.
     pub const V5_4: BandwidthRules = BandwidthRules {
         expiry: RuntimeExpiry::Never,
         throttle_asks: ThrottleAsks::OnceMore,

@@ -1,4 +1,4 @@
-//! fair.c: the choice of a place on another node, until v4.18: by the loads of both nodes.
+//! fair.c: the choice of a place on another node, until v4.16: by the loads of both nodes.
 
 use super::NodeWalk;
 use super::migrate::{NumaStats, TaskNumaEnv};
@@ -32,7 +32,7 @@ fn load_too_imbalanced(src_load: i64, dst_load: i64, env: &TaskNumaEnv) -> bool 
 }
 
 impl<A: Arch> Sched<A> {
-    /// fair.c: update_numa_stats(), until v4.18.
+    /// fair.c: update_numa_stats(), until v4.16.
     #[fentry(update_numa_stats)]
     #[doc(alias = "update_numa_stats")]
     pub(super) fn update_numa_stats_by_capacity(&mut self, nid: u16) -> NumaStats {
@@ -54,7 +54,7 @@ impl<A: Arch> Sched<A> {
         stats
     }
 
-    /// fair.c: task_numa_find_cpu(), until v4.18.
+    /// fair.c: task_numa_find_cpu(), until v4.16.
     #[doc(alias = "task_numa_find_cpu")]
     pub(super) fn task_numa_find_cpu_by_capacity(&mut self, env: &mut TaskNumaEnv, taskimp: i64, groupimp: i64) {
         let mut walk = NodeWalk::of(env.dst_nid);
@@ -66,7 +66,7 @@ impl<A: Arch> Sched<A> {
         }
     }
 
-    /// fair.c: task_numa_compare(), until v4.18. Whether `env.dst_cpu` is a better place than the best so far, for
+    /// fair.c: task_numa_compare(), until v4.16. Whether `env.dst_cpu` is a better place than the best so far, for
     /// moving there alone or for swapping with the task that runs there. `taskimp`, `groupimp`: by how much the share
     /// of the task's own memory, or of its group's, is greater there, in thousandths.
     #[fentry(task_numa_compare)]
@@ -147,7 +147,7 @@ impl<A: Arch> Sched<A> {
     }
 }
 
-/// task_numa_assign(), until v4.19.
+/// task_numa_assign(), until v4.16.
 fn assign(env: &mut TaskNumaEnv, task: Option<TaskId>, imp: i64) {
     env.best_task = task;
     env.best_imp = imp;

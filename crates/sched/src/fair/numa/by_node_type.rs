@@ -202,7 +202,7 @@ impl<A: Arch> Sched<A> {
         self.assign_and_stop(env, Some(cur), imp, maymove)
     }
 
-    /// What swapping is worth to both tasks (v4.19).
+    /// What swapping is worth to both tasks. v5.4 has it too.
     pub(super) fn swap_imp_by_node_type(&self, env: &TaskNumaEnv, cur: TaskId, imp: i64, taskimp: i64) -> i64 {
         let group = self.numa.task[env.p].numa_group;
         let cur_group = self.numa.task(cur).and_then(|task| task.numa_group);

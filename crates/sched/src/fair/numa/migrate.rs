@@ -266,7 +266,7 @@ impl<A: Arch> Sched<A> {
     }
 }
 
-/// fair.c: numa_has_capacity() (until v4.18). Whether the node is less busy than the task's own.
+/// fair.c: numa_has_capacity() (until v4.16). Whether the node is less busy than the task's own.
 fn numa_has_capacity(env: &TaskNumaEnv) -> bool {
     let (src, dst) = (&env.src_stats, &env.dst_stats);
     if src.has_free_capacity && !dst.has_free_capacity {
