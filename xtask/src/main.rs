@@ -19,6 +19,7 @@ use std::process::ExitCode;
 const USAGE: &str = "usage: cargo xtask COMMAND
 
   test         every check and test there is: format, lints, tidy, map, unit and integration tests
+  check        the checks that take seconds: tidy, map, format; .githooks/pre-commit calls it before a commit
   tidy         arrows between rooms, sizes of files and functions, ARCHITECTURE.md against the tree, links between pages
   kernel-map   writes docs/kernel-map.md from the sources (with --check: fails if it would change)
   kernel-functions VERSION=TREE...
@@ -43,6 +44,7 @@ fn main() -> ExitCode {
     let words: Vec<&str> = arguments.iter().map(String::as_str).collect();
     let result = match words.as_slice() {
         ["test"] => test::run(&root()),
+        ["check"] => test::before_a_commit(&root()),
         ["tidy"] => tidy::run(&root()),
         ["kernel-map"] => kernel_map::write(&root()),
         ["kernel-map", "--check"] => kernel_map::check(&root()),
