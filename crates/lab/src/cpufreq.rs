@@ -4,7 +4,7 @@
 //! file's (`driver` in `[frequency]`). Without either, all CPUs run at the file's one frequency, `fixed`. The governor
 //! is the arm's (`cpufreq.governor=`), else the machine file's, if the driver has it, else the kernel's default:
 //! `powersave` under drivers with a policy of their own (`intel_pstate`, `amd-pstate-epp`), and under others `ondemand`
-//! in kernels of 4.x and `schedutil` from v6.1 on.
+//! until v5.4 and `schedutil` from v5.10 on.
 //!
 //! With the cost model off every CPU runs at 1 GHz, whatever the settings say.
 

@@ -409,7 +409,7 @@ impl Policy {
     /// cpufreq.c: cpufreq_set_policy(), with the driver's verify(): what the limits that are written to every policy
     /// become in a policy whose CPUs have this band.
     ///
-    /// Differs: kernels of 4.x refuse a lowest frequency above a policy's highest one. If no table entry lies within
+    /// Differs: kernels before v5.3 refuse a lowest frequency above a policy's highest one. If no table entry lies within
     /// the limits, v6.1 takes the next higher entry, not the next lower.
     #[doc(alias = "cpufreq_frequency_table_verify")]
     #[doc(alias = "cpufreq_verify_within_cpu_limits")]

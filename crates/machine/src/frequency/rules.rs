@@ -159,7 +159,7 @@ pub struct FrequencyRules {
     pub drivers: &'static [Driver],
     pub governors: &'static [Governor],
     /// The default governor for drivers without a policy of their own. Kernels up to v5.4 are built as distributions did;
-    /// from v6.1 on it is the default of drivers/cpufreq/Kconfig.
+    /// from v5.10 on it is the default of drivers/cpufreq/Kconfig.
     pub default_governor: Governor,
     /// Whether the file `energy_performance_preference` exists.
     pub preference: bool,
