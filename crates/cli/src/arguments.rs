@@ -72,7 +72,8 @@ pub struct Selectors {
     #[arg(value_name = "EXPERIMENT.toml")]
     pub experiment: Option<String>,
 
-    /// A name (`fairground machines list`), host, a machine file, hwloc XML, or a topology: "pack:2 l3:1 core:12 pu:2"
+    /// A name (`fairground machines list`), host, a machine file, hwloc XML, the folder of a copy of /sys, or a topology:
+    /// "pack:2 l3:1 core:12 pu:2"
     #[arg(long, value_name = "M")]
     pub machine: Option<String>,
 
@@ -342,12 +343,13 @@ pub enum MachinesCommand {
     List,
     /// A machine and all its figures, with their sources
     Show {
-        /// A name, host, a file, or a topology
+        /// A name, host, a file, the folder of a copy of /sys, or a topology
         name: String,
     },
     /// Prints the machine file of a topology, to be edited and used with --machine
     Import {
-        /// What `lstopo --of xml` writes; or host, a topology, a machine file, or the name of one that ships
+        /// What `lstopo --of xml` writes; or host, the folder of a copy of /sys, a topology, a machine file, or the name of one that
+        /// ships
         file: String,
     },
 }

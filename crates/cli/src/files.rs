@@ -22,7 +22,7 @@ impl Files for Disk {
     fn bytes(&self, path: &str) -> Result<Vec<u8>, Unreadable> {
         let words = |error: std::io::Error| match error.kind() {
             std::io::ErrorKind::NotFound => "no such file".to_string(),
-            std::io::ErrorKind::IsADirectory => "a folder".to_string(),
+            std::io::ErrorKind::IsADirectory => Unreadable::FOLDER.to_string(),
             _ => error.to_string(),
         };
         let words = |error| Unreadable::from(words(error));

@@ -210,6 +210,16 @@ fn the_example_of_lines_is_what_they_look_like() {
     }
 }
 
+#[test]
+fn the_example_of_energy_is_what_is_printed() {
+    let page = text("docs/energy.md");
+    let command = commands(&page).into_iter().find(|command| command[0] == "run").expect("a command");
+    let place = folder("documented-energy");
+    let printed = run_well(&place, &command.iter().map(String::as_str).collect::<Vec<_>>()).stdout;
+    let there = printed.split("\n\n").find(|part| part.starts_with("energy, ")).expect("energies").trim_end();
+    assert_eq!(block(&page, "energy, ").trim_end(), there);
+}
+
 fn place_of_lines(page: &str) -> PathBuf {
     let place = folder("documented-lines");
     fs::write(place.join("group.txt"), block(page, "group /bench")).unwrap();

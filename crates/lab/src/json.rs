@@ -346,6 +346,6 @@ impl Change {
 }
 
 #[cfg(test)]
-mod schema;
+pub(crate) mod schema;
 #[cfg(test)]
 pub(crate) mod tests;

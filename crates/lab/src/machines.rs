@@ -133,12 +133,21 @@ impl Machine {
             let name = Some(excerpt(&stem(path), 80)).filter(plain).unwrap_or_else(|| "sysfs".to_string());
             let source = format!("a copy of sysfs, {}", excerpt(path, 200));
             // If everything was copied, /proc lies next to /sys.
-            let beside = tree.strip_suffix("/sys").map(|root| files.text(&format!("{root}/proc/cpuinfo")));
-            let processor = beside.and_then(Result::ok).map_or_else(Processor::default, |info| Processor::of(&info));
-            return Ok(Machine::of_topology(&name, topology, &source, How::Measured, &processor));
+            let beside = tree.strip_suffix("/sys").map(|root| format!("{root}/proc/cpuinfo"));
+            let info = beside.as_ref().and_then(|beside| files.text(beside).ok());
+            let info = info.filter(|info| !info.trim().is_empty());
+            let processor = info.as_deref().map_or_else(Processor::default, Processor::of);
+            let mut machine = Machine::of_topology(&name, topology, &source, How::Measured, &processor);
+            if info.is_none() {
+                machine.notices.push(no_cpuinfo(beside.as_deref()));
+            }
+            return Ok(machine);
         }
-        let text = files.text(path).map_err(|error| {
+        let text = files.text(path).map_err(|mut error| {
             let expected = "a machine file (.toml), what `lstopo --of xml` writes, or the folder of a copy of /sys";
+            if error.why == Unreadable::FOLDER {
+                error.why = format!("a folder without {CPU_LIST} and without sys/{CPU_LIST}");
+            }
             Mistake::file(path, error, expected)
         })?;
         if text.trim_start().starts_with('<') || path.to_ascii_lowercase().ends_with(".xml") {
@@ -245,6 +254,18 @@ impl Processor {
         (prices, format!("{why}{}", unknown.unwrap_or_default()))
     }
 }
+
+/// The notice for a copy of /sys without /proc/cpuinfo, which would be read at `beside`.
+fn no_cpuinfo(beside: Option<&str>) -> String {
+    let how = match beside {
+        Some(path) => format!("a copy of its /proc/cpuinfo as {}", excerpt(path, 200)),
+        None => "a folder with this copy as sys, and with a copy of its /proc/cpuinfo as proc/cpuinfo".to_string(),
+    };
+    format!("nothing tells the processor of that computer, by which prices are borrowed: {how} would")
+}
+
+/// The first file that a copy of /sys is looked for by.
+const CPU_LIST: &str = "devices/system/cpu/online";
 
 /// The folder, `path` or one in it, that contains a computer's `devices/system/cpu`.
 fn sysfs_below(path: &str, files: &dyn Files) -> Option<String> {
@@ -368,6 +389,11 @@ pub(crate) mod tests {
             load(&files).unwrap().notices[0],
             "CPUs 0,2-3 do not say what core they are of: each is taken for one"
         );
+        // Of a copy without /proc/cpuinfo a note asks for it.
+        let last = |files: &Table| load(files).unwrap().notices.last().cloned().unwrap();
+        assert!(last(&files).ends_with("a copy of its /proc/cpuinfo as root/proc/cpuinfo would"), "{}", last(&files));
+        files.0.insert("root/proc/cpuinfo", "model name\t: Some CPU\n".to_string());
+        assert!(last(&files).ends_with("no machine that ships has its processor, Some CPU"), "{}", last(&files));
         files.0.insert("root/sys/devices/system/cpu/online", "0-3-\n".to_string());
         let wrong = load(&files).unwrap_err().to_string();
         assert!(wrong.starts_with("root/sys/devices/system/cpu/online:1:4: found"), "{wrong}");

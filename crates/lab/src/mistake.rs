@@ -78,6 +78,11 @@ pub struct Unreadable {
     pub place: Option<(u32, u32)>,
 }
 
+impl Unreadable {
+    /// Why a folder has no text.
+    pub const FOLDER: &str = "a folder";
+}
+
 impl From<String> for Unreadable {
     fn from(why: String) -> Unreadable {
         Unreadable { why, place: None }

@@ -14,6 +14,8 @@ mod plan;
 mod profile;
 mod recording;
 mod rt_app;
+#[cfg(test)]
+mod schema;
 mod script;
 mod timeline;
 mod toml_file;
