@@ -1,4 +1,4 @@
-//! `/proc/schedstat` in its version 15, as kernels v4.5 to v6.1 print it, in version 16, that of v6.12, and in 17, that of v6.18
+//! `/proc/schedstat` in its version 15, as kernels v4.5 to v6.6 print it, in version 16, that of v6.12, and in 17, that of v6.18
 //! (kernel/sched/stats.c: show_schedstat()). All counters only grow; tools take differences. Times are nanoseconds.
 
 use crate::proc::Formats;

@@ -181,7 +181,7 @@ fn preferences_that_a_kernel_refuses_are_refused() {
     assert!(preference(&intel, "v6.1", "1", "governor=performance").unwrap_err().contains("(EBUSY)"));
     assert_eq!(preference(&intel, "v6.1", "0", "governor=performance"), Ok(0));
     assert_eq!(preference(&intel, "v6.1", "77", ""), Ok(77));
-    // Kernels of 4.x do not check the governor.
+    // Kernels before v5.10 do not check the governor.
     assert_eq!(preference(&intel, "v4.15", "power", "governor=performance"), Ok(255));
     for (lines, kernel) in [(&intel, "v4.15"), (&intel, "v4.16"), (&amd, "v6.12")] {
         let number = preference(lines, kernel, "77", "").unwrap_err();

@@ -6,7 +6,7 @@
 //! bandwidth.rs  how much all tasks may reserve (admission), and who may use what others leave (GRUB)
 //! migrate.rs    which CPU a task goes to; pushing and pulling between CPUs
 //! changes.rs    tasks that enter the class, change in it or leave it; CPU hotplug
-//! statistics.rs schedstats, since v5.15 as for real-time tasks
+//! statistics.rs schedstats, since v5.16 as for real-time tasks
 //! server.rs     the deadline entity that runs starving fair tasks (v6.12)
 //! ```
 //!

@@ -1,4 +1,4 @@
-//! Schedstats of deadline tasks, since v5.15 as for real-time tasks. They cost nothing while schedstats are off.
+//! Schedstats of deadline tasks, since v5.16 as for real-time tasks. They cost nothing while schedstats are off.
 
 use crate::arch::Arch;
 use crate::core::Sched;

@@ -511,7 +511,7 @@ impl<A: Arch> Sched<A> {
         self.cpupri_set(cpu, CpuPriority::Invalid);
     }
 
-    // Statistics (since v5.15).
+    // Statistics (since v5.16).
 
     /// The statistics are in a task's fair entity, whatever its class; the queue it would be on says which CPU's clock
     /// counts.

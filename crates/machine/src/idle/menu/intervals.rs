@@ -52,7 +52,7 @@ impl Intervals {
         self.typical(u32::MAX.into(), 0, Sums::agree_by_root)
     }
 
-    /// menu.c: get_typical_interval() of v7.2: if they do not agree, the longest or the shortest is dropped, whichever
+    /// menu.c: get_typical_interval() since v6.18: if they do not agree, the longest or the shortest is dropped, whichever
     /// is farther from the mean, with all that are equal to it. The variance is the mean of squares less the square of
     /// the mean, both rounded down.
     pub fn get_typical_interval_by_squares(&self) -> Option<u64> {
