@@ -98,27 +98,29 @@ impl IdleTimes {
     }
 
     /// The sum over all CPUs.
-    fn sum(&self, value: impl Fn(&Residency) -> u64) -> u64 {
-        self.cpus.iter().map(value).sum()
+    ///
+    /// In 128 bits: 64 of picoseconds hold 5124 hours, and thousands of CPUs have more in one.
+    fn sum(&self, value: impl Fn(&Residency) -> u64) -> u128 {
+        self.cpus.iter().map(|of| u128::from(value(of))).sum()
     }
 
     /// As text: the states of the whole machine, then those of each CPU.
     pub fn text(&self) -> String {
         let width = self.states.iter().map(String::len).max().unwrap_or(0).max("executing".len());
         let all = self.duration.0 as f64 * self.cpus.len() as f64;
-        let share = |time: u64| 100.0 * time as f64 / all.max(1.0);
-        let ms = |time: u64| time as f64 / 1e9;
+        let share = |time: u128| 100.0 * time as f64 / all.max(1.0);
+        let ms = |time: u128| time as f64 / 1e9;
         let mut text = format!(
             "{:<width$}{:>12}{:>14}{:>8}{:>12}{:>12}\n",
             "idle", "entries", "ms", "%", "too deep", "too shallow"
         );
-        let mut left = self.duration.0 * self.cpus.len() as u64;
+        let mut left = u128::from(self.duration.0) * self.cpus.len() as u128;
         for (index, name) in self.states.iter().enumerate() {
             let time = self.sum(|of| of.idle[index].0);
             left = left.saturating_sub(time);
             let _ = writeln!(
                 text,
-                "{name:<width$}{:>12}{:>14.3}{:>8.2}{:>12}{:>12}",
+                "{name:<width$}{:>12} {:>13.3}{:>8.2}{:>12}{:>12}",
                 self.sum(|of| of.entries[index]),
                 ms(time),
                 share(time),
@@ -126,11 +128,12 @@ impl IdleTimes {
                 self.sum(|of| of.below[index])
             );
         }
-        let _ = writeln!(text, "{:<width$}{:>12}{:>14.3}{:>8.2}", "executing", "", ms(left), share(left));
+        let _ = writeln!(text, "{:<width$}{:>12} {:>13.3}{:>8.2}", "executing", "", ms(left), share(left));
         for (number, package) in self.package_states.iter().enumerate() {
             let share = 100.0 * package.idle.0 as f64 / (self.duration.0 as f64).max(1.0);
             let name = format!("package {number}");
-            let _ = writeln!(text, "{name:<width$}{:>12}{:>14.3}{share:>8.2}", package.entries, ms(package.idle.0));
+            let _ =
+                writeln!(text, "{name:<width$}{:>12}{:>14.3}{share:>8.2}", package.entries, ms(package.idle.0.into()));
         }
         text.push('\n');
         text.push_str(&self.rows());
@@ -197,6 +200,17 @@ mod tests {
     }
 
     #[test]
+    fn thousands_of_cpus_may_idle_for_an_hour() {
+        let hour = Ps::from_ns(3_600_000_000_000);
+        let idle = Residency { idle: vec![hour], entries: vec![1], above: vec![0], below: vec![0] };
+        let times =
+            IdleTimes { states: vec!["C1".into()], duration: hour, cpus: vec![idle; 8192], package_states: Vec::new() };
+        let text = times.text();
+        let share = |row: &str| text.lines().find(|line| line.starts_with(row)).unwrap().split_whitespace().nth(3);
+        assert_eq!((share("C1"), text.contains("8192 29491200000.000  100.00")), (Some("100.00"), true), "{text}");
+    }
+
+    #[test]
     fn a_driver_brings_its_governor_where_the_arm_names_none() {
         let governed = |governor| (governor, Way::Governed, None);
         for (arm, expected) in [
@@ -213,6 +227,10 @@ mod tests {
             ("v4.5-rc1", (Governor::Menu, Way::Off, None)),
             ("v4.16,idle.governor=menu", governed(Governor::Menu)),
             ("v4.16,idle.governor=haltpoll", governed(Governor::Haltpoll)),
+            // How the tick is stopped decides neither about drivers nor about parameters.
+            ("v6.12,idle.tick=always", governed(Governor::Haltpoll)),
+            ("v6.12,idle.tick=always,cpuidle.governor=teo", governed(Governor::Teo)),
+            ("v4.16,idle.tick=governor", (Governor::Menu, Way::Off, None)),
         ] {
             assert_eq!(on_a_guest(arm), expected, "{arm}");
         }

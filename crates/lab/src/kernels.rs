@@ -6,12 +6,9 @@ use machine::idle::IdleRules;
 use observe::proc::Formats;
 use os::OsRules;
 use os::fs::FsRules;
-use os::hrtimer::PassedSleep;
 use os::irq::IrqRules;
-use os::memory::MigrationLimit;
-use os::pipe::{PipePages, PipePolled, PipeRoom, PipeRules, PipeSlots};
 use os::preempt::Preempt;
-use os::workqueue::{UnboundPods, WorkerCounts, WorkerWakeup};
+use sched::behaviour::Rules;
 use sched::fair::balance::NewidleDetach;
 use sched::versions::{self, Kernel, Setting, Switched};
 
@@ -32,48 +29,140 @@ pub struct Build {
     pub formats: Formats,
 }
 
-/// What each version does outside kernel/sched, and how it is built.
-const ELSEWHERE: &[(&str, OsRules, IdleRules, IrqRules, FsRules, FrequencyRules, Formats)] = &[
-    ("v4.5-rc1", OsRules::V4_5, IdleRules::V4_5, IrqRules::V4_5, FsRules::V4_5, FrequencyRules::V4_5, Formats::V4_5),
-    ("v4.15", OsRules::V4_15, IdleRules::V4_15, IrqRules::V4_15, FsRules::V4_5, FrequencyRules::V4_15, Formats::V4_15),
-    ("v4.16", OsRules::V4_16, IdleRules::V4_15, IrqRules::V4_16, FsRules::V4_16, FrequencyRules::V4_16, Formats::V4_15),
-    ("v5.4", OsRules::V5_4, IdleRules::V5_4, IrqRules::V5_4, FsRules::V5_4, FrequencyRules::V5_4, Formats::V5_4),
-    ("v5.10", OsRules::V5_10, IdleRules::V5_10, IrqRules::V5_4, FsRules::V5_10, FrequencyRules::V5_10, Formats::V5_10),
-    ("v5.15", OsRules::V5_15, IdleRules::V5_15, IrqRules::V5_4, FsRules::V5_10, FrequencyRules::V5_15, Formats::V5_15),
-    ("v6.1", OsRules::V6_1, IdleRules::V6_1, IrqRules::V6_1, FsRules::V5_10, FrequencyRules::V6_1, Formats::V6_1),
-    ("v6.6", OsRules::V6_6, IdleRules::V6_6, IrqRules::V6_6, FsRules::V5_10, FrequencyRules::V6_6, Formats::V6_6),
-    ("v6.12", OsRules::V6_12, IdleRules::V6_12, IrqRules::V6_12, FsRules::V5_10, FrequencyRules::V6_12, Formats::V6_12),
-    ("v6.18", OsRules::V6_18, IdleRules::V6_18, IrqRules::V6_12, FsRules::V5_10, FrequencyRules::V6_18, Formats::V6_18),
-    ("v7.2", OsRules::V7_2, IdleRules::V7_2, IrqRules::V7_2, FsRules::V5_10, FrequencyRules::V7_2, Formats::V7_2),
-    ("v7.3", OsRules::V7_3, IdleRules::V7_2, IrqRules::V7_2, FsRules::V5_10, FrequencyRules::V7_3, Formats::V7_3),
-];
-
-/// Kernels without PREEMPT_DYNAMIC. v5.15 knows it (since v5.12), but only a build with PREEMPT has it: `preempt=` could
-/// choose there, and not in the VOLUNTARY one that distributions made. So here the model is that of the build.
-const WITHOUT_PREEMPT_DYNAMIC: &[&str] = &["v4.5-rc1", "v4.15", "v4.16", "v5.4", "v5.10", "v5.15"];
-
-/// kernel/Kconfig.preempt: the choices that x86 has in a kernel and in those after it. Lazy preemption came with v6.13,
-/// and v7.0 left only one model beside it.
-const PREEMPT_MODELS: &[(&str, &[Preempt])] = &[
-    ("v4.5-rc1", &[Preempt::None, Preempt::Voluntary, Preempt::Full]),
-    ("v6.18", &[Preempt::None, Preempt::Voluntary, Preempt::Full, Preempt::Lazy]),
-    ("v7.2", &[Preempt::Full, Preempt::Lazy]),
-];
-
-/// Those of one kernel.
-fn preempt_models(name: &str) -> &'static [Preempt] {
-    let age = |name: &str| names().position(|kernel| kernel == name);
-    let known = PREEMPT_MODELS.iter().rev().find(|(since, _)| age(since) <= age(name));
-    known.expect("the oldest kernel has some").1
+/// What a version does outside kernel/sched, and how it is built.
+#[derive(Clone, Copy)]
+struct Elsewhere {
+    os: OsRules,
+    idle: IdleRules,
+    irq: IrqRules,
+    fs: FsRules,
+    frequency: FrequencyRules,
+    formats: Formats,
+    preempt_dynamic: bool,
+    preempt_models: &'static [Preempt],
 }
+
+impl Elsewhere {
+    const V4_5: Elsewhere = Elsewhere {
+        os: OsRules::V4_5,
+        idle: IdleRules::V4_5,
+        irq: IrqRules::V4_5,
+        fs: FsRules::V4_5,
+        frequency: FrequencyRules::V4_5,
+        formats: Formats::V4_5,
+        preempt_dynamic: false,
+        preempt_models: &[Preempt::None, Preempt::Voluntary, Preempt::Full],
+    };
+    const V4_15: Elsewhere = Elsewhere {
+        os: OsRules::V4_15,
+        idle: IdleRules::V4_15,
+        irq: IrqRules::V4_15,
+        frequency: FrequencyRules::V4_15,
+        formats: Formats::V4_15,
+        ..Self::V4_5
+    };
+    const V4_16: Elsewhere = Elsewhere {
+        os: OsRules::V4_16,
+        irq: IrqRules::V4_16,
+        fs: FsRules::V4_16,
+        frequency: FrequencyRules::V4_16,
+        ..Self::V4_15
+    };
+    const V5_4: Elsewhere = Elsewhere {
+        os: OsRules::V5_4,
+        idle: IdleRules::V5_4,
+        irq: IrqRules::V5_4,
+        fs: FsRules::V5_4,
+        frequency: FrequencyRules::V5_4,
+        formats: Formats::V5_4,
+        ..Self::V4_16
+    };
+    const V5_10: Elsewhere = Elsewhere {
+        os: OsRules::V5_10,
+        idle: IdleRules::V5_10,
+        fs: FsRules::V5_10,
+        frequency: FrequencyRules::V5_10,
+        formats: Formats::V5_10,
+        ..Self::V5_4
+    };
+    /// It knows PREEMPT_DYNAMIC (since v5.12), but only a build with PREEMPT has it: `preempt=` could choose there, and
+    /// not in the VOLUNTARY one that distributions made.
+    const V5_15: Elsewhere = Elsewhere {
+        os: OsRules::V5_15,
+        idle: IdleRules::V5_15,
+        frequency: FrequencyRules::V5_15,
+        formats: Formats::V5_15,
+        ..Self::V5_10
+    };
+    const V6_1: Elsewhere = Elsewhere {
+        os: OsRules::V6_1,
+        idle: IdleRules::V6_1,
+        irq: IrqRules::V6_1,
+        frequency: FrequencyRules::V6_1,
+        formats: Formats::V6_1,
+        preempt_dynamic: true,
+        ..Self::V5_15
+    };
+    const V6_6: Elsewhere = Elsewhere {
+        os: OsRules::V6_6,
+        idle: IdleRules::V6_6,
+        irq: IrqRules::V6_6,
+        frequency: FrequencyRules::V6_6,
+        formats: Formats::V6_6,
+        ..Self::V6_1
+    };
+    const V6_12: Elsewhere = Elsewhere {
+        os: OsRules::V6_12,
+        idle: IdleRules::V6_12,
+        irq: IrqRules::V6_12,
+        frequency: FrequencyRules::V6_12,
+        formats: Formats::V6_12,
+        ..Self::V6_6
+    };
+    /// x86 has lazy preemption since v6.13.
+    const V6_18: Elsewhere = Elsewhere {
+        os: OsRules::V6_18,
+        idle: IdleRules::V6_18,
+        frequency: FrequencyRules::V6_18,
+        formats: Formats::V6_18,
+        preempt_models: &[Preempt::None, Preempt::Voluntary, Preempt::Full, Preempt::Lazy],
+        ..Self::V6_12
+    };
+    /// v7.0 left x86 only one model beside lazy preemption.
+    const V7_2: Elsewhere = Elsewhere {
+        os: OsRules::V7_2,
+        idle: IdleRules::V7_2,
+        irq: IrqRules::V7_2,
+        frequency: FrequencyRules::V7_2,
+        formats: Formats::V7_2,
+        preempt_models: &[Preempt::Full, Preempt::Lazy],
+        ..Self::V6_18
+    };
+    const V7_3: Elsewhere =
+        Elsewhere { os: OsRules::V7_3, frequency: FrequencyRules::V7_3, formats: Formats::V7_3, ..Self::V7_2 };
+}
+
+const ELSEWHERE: &[(&str, Elsewhere)] = &[
+    ("v4.5-rc1", Elsewhere::V4_5),
+    ("v4.15", Elsewhere::V4_15),
+    ("v4.16", Elsewhere::V4_16),
+    ("v5.4", Elsewhere::V5_4),
+    ("v5.10", Elsewhere::V5_10),
+    ("v5.15", Elsewhere::V5_15),
+    ("v6.1", Elsewhere::V6_1),
+    ("v6.6", Elsewhere::V6_6),
+    ("v6.12", Elsewhere::V6_12),
+    ("v6.18", Elsewhere::V6_18),
+    ("v7.2", Elsewhere::V7_2),
+    ("v7.3", Elsewhere::V7_3),
+];
 
 impl Build {
     /// The kernel of that name, if it is built.
     pub fn named(name: &str) -> Option<Build> {
         let sched = *versions::kernel(name)?;
-        let &(_, os, idle, irq, fs, frequency, formats) = ELSEWHERE.iter().find(|(kernel, ..)| *kernel == name)?;
-        let preempt_dynamic = !WITHOUT_PREEMPT_DYNAMIC.contains(&name);
-        let preempt_models = preempt_models(name);
+        let &(_, elsewhere) = ELSEWHERE.iter().find(|(kernel, _)| *kernel == name)?;
+        let Elsewhere { os, idle, irq, fs, frequency, formats, preempt_dynamic, preempt_models } = elsewhere;
         Some(Build { sched, os, idle, irq, fs, frequency, preempt_dynamic, preempt_models, formats })
     }
 
@@ -95,73 +184,46 @@ impl Build {
     /// As [`Build::named`], with a message.
     pub fn choose(name: &Written) -> Result<Build, Mistake> {
         Build::named(&name.text).ok_or_else(|| {
-            let mut mistake = name.unknown("kernel", names());
-            // There are few kernels, and the one with the nearest name need not be the one that was meant.
-            if mistake.expected.ends_with("perhaps") {
-                mistake.expected.push_str(&format!("; there are {}", listed(names())));
-            }
-            mistake
+            let Some(wanted) = version(&name.text) else { return name.unknown("kernel", names()) };
+            let before = names().filter(|name| version(name) <= Some(wanted)).last();
+            let after = names().find(|name| version(name) > Some(wanted));
+            let nearest = before.into_iter().chain(after).map(|name| format!("`{name}`"));
+            let nearest = nearest.collect::<Vec<_>>().join(" or ");
+            name.mistake(
+                format!("the unknown kernel {}", name.quoted()),
+                format!("{nearest}, the nearest of {}", listed(names())),
+            )
         })
     }
 
     /// Every behaviour, with this kernel's variant.
     pub fn settings(&self) -> Vec<Setting> {
-        let mut settings = self.sched.settings();
-        settings.extend([
-            self.os.pipe.setting(),
-            self.os.slots.setting(),
-            self.os.room.setting(),
-            self.os.pages.setting(),
-            self.os.polled.setting(),
-            self.os.passed_sleep.setting(),
-            self.os.migration_limit.setting(),
-            self.os.unbound.setting(),
-            self.os.counts.setting(),
-            self.os.worker_wakeup.setting(),
-        ]);
-        settings.extend(self.idle.settings());
-        settings.extend(self.irq.settings());
-        settings.extend(self.fs.settings());
-        settings.extend(self.os.net.settings());
-        settings.extend(self.os.pi.settings());
-        settings.extend(self.frequency.settings());
-        settings
+        let rooms: [&dyn Rules; 7] =
+            [&self.os, &self.idle, &self.irq, &self.fs, &self.os.net, &self.os.pi, &self.frequency];
+        self.sched.settings().into_iter().chain(rooms.into_iter().flat_map(Rules::settings)).collect()
     }
 
     /// Switches one behaviour.
     pub fn set(&mut self, key: &str, value: &str) -> Switched {
-        match key {
-            PipeRules::KEY => return self.os.pipe.switch(value),
-            UnboundPods::KEY => return self.os.unbound.switch(value),
-            WorkerCounts::KEY => return self.os.counts.switch(value),
-            WorkerWakeup::KEY => return self.os.worker_wakeup.switch(value),
-            PipeSlots::KEY => return self.os.slots.switch(value),
-            PipeRoom::KEY => return self.os.room.switch(value),
-            PipePages::KEY => return self.os.pages.switch(value),
-            PipePolled::KEY => return self.os.polled.switch(value),
-            PassedSleep::KEY => return self.os.passed_sleep.switch(value),
-            MigrationLimit::KEY => return self.os.migration_limit.switch(value),
-            _ => {}
-        }
-        let mut answer = self.idle.set(key, value);
-        let unknown = |answer: &Switched| *answer == Switched::UnknownKey;
-        if unknown(&answer) {
-            answer = self.frequency.set(key, value);
-        }
-        if unknown(&answer) {
-            answer = self.irq.set(key, value);
-        }
-        if unknown(&answer) {
-            answer = self.fs.set(key, value);
-        }
-        if unknown(&answer) {
-            answer = self.os.net.set(key, value);
-        }
-        if unknown(&answer) {
-            answer = self.os.pi.set(key, value);
-        }
-        if unknown(&answer) { self.sched.set(key, value) } else { answer }
+        let rooms: [fn(&mut Build) -> &mut dyn Rules; 7] = [
+            |it| &mut it.os,
+            |it| &mut it.idle,
+            |it| &mut it.irq,
+            |it| &mut it.fs,
+            |it| &mut it.os.net,
+            |it| &mut it.os.pi,
+            |it| &mut it.frequency,
+        ];
+        let answers = rooms.into_iter().map(|room| room(self).set(key, value));
+        let known = answers.into_iter().find(|answer| *answer != Switched::UnknownKey);
+        known.unwrap_or_else(|| self.sched.set(key, value))
     }
+}
+
+/// What `v4.16`, `v4.5-rc1`, `6.1.5` or `v6.1.y` (a long-term release) is a version of; `None` for other words.
+fn version(name: &str) -> Option<(u32, u32)> {
+    let mut parts = name.trim_start_matches('v').split(['.', '-']).map(|part| part.parse().ok());
+    Some((parts.next()??, parts.next()??))
 }
 
 /// The kernels that are built, the oldest first.
@@ -368,12 +430,6 @@ mod tests {
         }
     }
 
-    /// What `v4.16`, `v4.5-rc1` or `v6.1.y` (a long-term release) is a version of.
-    fn version(name: &str) -> (u32, u32) {
-        let mut parts = name.trim_start_matches('v').split(['.', '-']).map(|part| part.parse().unwrap_or(0));
-        (parts.next().unwrap_or(0), parts.next().unwrap_or(0))
-    }
-
     #[test]
     fn kernels_have_of_each_behaviour_the_newest_variant_that_is_not_newer_than_they_are() {
         let (mut newer, mut older) = (Vec::new(), Vec::new());
@@ -427,6 +483,19 @@ mod tests {
     #[test]
     fn kernels_without_a_build_are_refused_by_name() {
         let error = Build::choose(&Written::option("--arm", "v4.51")).unwrap_err().to_string();
-        assert!(error.contains("the unknown kernel `v4.51`; expected `v4.15`, perhaps"), "{error}");
+        assert!(
+            error.contains("the unknown kernel `v4.51`; expected `v4.16` or `v5.4`, the nearest of v4.5-rc1,"),
+            "{error}"
+        );
+        let expected = |name: &str| Build::choose(&Written::option("--arm", name)).unwrap_err().expected;
+        assert!(expected("v6.13").starts_with("`v6.12` or `v6.18`, the nearest of"));
+        assert!(
+            expected("6.12").starts_with("`v6.12` or `v6.18`")
+                && expected("v4.4").starts_with("`v4.5-rc1`, the nearest")
+        );
+        assert!(
+            expected("v9.0").starts_with("`v7.3`, the nearest of")
+                && expected("mainline").starts_with("one of v4.5-rc1,")
+        );
     }
 }

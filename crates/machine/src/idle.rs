@@ -17,8 +17,7 @@ pub use table::{IdleOptions, State, StateTable, Way};
 use haltpoll::Haltpoll;
 use ladder::Ladder;
 use menu::Menu;
-use sched::behaviour;
-use sched::versions::{Setting, Switched};
+use sched::{behaviour, rules};
 use teo::Teo;
 use units::unlikely;
 
@@ -155,6 +154,8 @@ pub struct IdleRules {
     pub tick: TickStop,
     pub tick_unchosen: TickUnchosen,
     pub poll: PollLimit,
+    /// Those that the kernel is built with.
+    pub governors: &'static [Governor],
     /// Whether the parameter `intel_idle.states_off` exists.
     pub states_off: bool,
 }
@@ -172,11 +173,17 @@ impl IdleRules {
         tick: TickStop::Always,
         tick_unchosen: TickUnchosen::Stops,
         poll: PollLimit::None,
+        governors: &[Governor::Ladder, Governor::Menu],
         states_off: false,
     };
     pub const V4_15: IdleRules = IdleRules { menu: MenuRule::NextTimer, ..Self::V4_5 };
-    pub const V5_4: IdleRules =
-        IdleRules { menu: MenuRule::Tick, tick: TickStop::Governor, poll: PollLimit::FirstState, ..Self::V4_15 };
+    pub const V5_4: IdleRules = IdleRules {
+        menu: MenuRule::Tick,
+        tick: TickStop::Governor,
+        poll: PollLimit::FirstState,
+        governors: &[Governor::Ladder, Governor::Menu, Governor::Teo, Governor::Haltpoll],
+        ..Self::V4_15
+    };
     /// As in 5.10.262, which is newer in `menu_rejected` and `tick_unchosen` than v5.10 itself.
     pub const V5_10: IdleRules = IdleRules {
         menu_rejected: MenuRejected::Forgets,
@@ -219,48 +226,15 @@ impl IdleRules {
     pub const V7_2: IdleRules =
         IdleRules { menu_stopped: MenuStopped::NearTimer, teo: TeoRule::ShortIdles, ..Self::V6_18 };
 
-    /// Whether the kernel has `governor`. teo and haltpoll came after governors began to decide about the tick; no
-    /// kernel here lies in between.
     pub fn has(&self, governor: Governor) -> bool {
-        match governor {
-            Governor::Ladder | Governor::Menu => true,
-            Governor::Teo | Governor::Haltpoll => self.tick == TickStop::Governor,
-        }
+        self.governors.contains(&governor)
     }
+}
 
-    /// Every behaviour, with this kernel's choice.
-    pub fn settings(&self) -> [Setting; 11] {
-        [
-            self.governor.setting(),
-            self.menu.setting(),
-            self.menu_iowait.setting(),
-            self.menu_rejected.setting(),
-            self.menu_outliers.setting(),
-            self.menu_stopped.setting(),
-            self.haltpoll_shrink.setting(),
-            self.teo.setting(),
-            self.tick.setting(),
-            self.tick_unchosen.setting(),
-            self.poll.setting(),
-        ]
-    }
-
-    /// Switches one behaviour alone.
-    pub fn set(&mut self, key: &str, value: &str) -> Switched {
-        match key {
-            Governor::KEY => self.governor.switch(value),
-            MenuRule::KEY => self.menu.switch(value),
-            MenuIowait::KEY => self.menu_iowait.switch(value),
-            MenuRejected::KEY => self.menu_rejected.switch(value),
-            MenuOutliers::KEY => self.menu_outliers.switch(value),
-            MenuStopped::KEY => self.menu_stopped.switch(value),
-            HaltpollShrink::KEY => self.haltpoll_shrink.switch(value),
-            TeoRule::KEY => self.teo.switch(value),
-            TickStop::KEY => self.tick.switch(value),
-            TickUnchosen::KEY => self.tick_unchosen.switch(value),
-            PollLimit::KEY => self.poll.switch(value),
-            _ => Switched::UnknownKey,
-        }
+rules! {
+    IdleRules {
+        governor, menu, menu_iowait, menu_rejected, menu_outliers, menu_stopped, haltpoll_shrink, teo, tick, tick_unchosen, poll;
+        governors, states_off
     }
 }
 

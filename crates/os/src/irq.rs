@@ -10,11 +10,10 @@ use crate::block::BioId;
 use crate::paths;
 use crate::timer_wheel::{TimerSlack, TimerWheel};
 use sched::access::Path;
-use sched::behaviour;
 use sched::sched::TaskId;
 use sched::scheduler::Scheduler;
 use sched::trace::{Event, Interrupt, Ipi, SCHED_SOFTIRQ, trace_interrupt};
-use sched::versions::{Setting, Switched};
+use sched::{behaviour, rules};
 use std::collections::VecDeque;
 use units::{CpuId, CpuMask, Ns, Slots};
 
@@ -76,34 +75,9 @@ impl IrqRules {
     pub const V6_12: IrqRules = IrqRules { slack: TimerSlack::Kept, ..Self::V6_6 };
 
     pub const V7_2: IrqRules = IrqRules { ..IrqRules::V6_12 };
-
-    /// Every behaviour, with this kernel's choice.
-    pub fn settings(&self) -> [Setting; 7] {
-        [
-            self.ksoftirqd.setting(),
-            self.time.setting(),
-            self.wheel.setting(),
-            self.slack.setting(),
-            self.softlockup.setting(),
-            self.vmstat.setting(),
-            self.quiet_vmstat.setting(),
-        ]
-    }
-
-    /// Switches one behaviour alone.
-    pub fn set(&mut self, key: &str, value: &str) -> Switched {
-        match key {
-            KsoftirqdRunning::KEY => self.ksoftirqd.switch(value),
-            IrqTime::KEY => self.time.switch(value),
-            TimerWheel::KEY => self.wheel.switch(value),
-            TimerSlack::KEY => self.slack.switch(value),
-            Softlockup::KEY => self.softlockup.switch(value),
-            VmstatTimer::KEY => self.vmstat.switch(value),
-            QuietVmstat::KEY => self.quiet_vmstat.switch(value),
-            _ => Switched::UnknownKey,
-        }
-    }
 }
+
+rules! { IrqRules { ksoftirqd, time, wheel, slack, softlockup, vmstat, quiet_vmstat; local_timer_vector } }
 
 /// interrupt.h: the softirqs, in the order in which pending ones are run.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]

@@ -33,6 +33,7 @@ use process::Processes;
 use sched::access::Path;
 use sched::arch::Arch;
 use sched::layout::{Line, Region};
+use sched::rules;
 use sched::sched::{TaskId, TaskState};
 use sched::scheduler::Scheduler;
 use sched::trace::Interrupt;
@@ -114,6 +115,13 @@ impl OsRules {
         worker_wakeup: workqueue::WorkerWakeup::Unlocked,
         ..OsRules::V7_2
     };
+}
+
+rules! {
+    OsRules {
+        pipe, slots, room, pages, polled, passed_sleep, migration_limit, unbound, counts, worker_wakeup;
+        preempt, net, pi
+    }
 }
 
 /// All state of the rest of the kernel.

@@ -1,6 +1,8 @@
 //! Behaviours: the differences between kernel versions, as named values that can be printed, compared and switched one
 //! by one.
 
+use crate::versions::{Setting, Switched};
+
 /// One way in which a kernel may behave, as a changelog would describe it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Variant {
@@ -63,6 +65,36 @@ macro_rules! behaviour {
                     }
                     None => $crate::versions::Switched::UnknownValue(Self::VARIANTS),
                 }
+            }
+        }
+    };
+}
+
+/// Behaviours that belong together: those of one room, or of a whole kernel.
+pub trait Rules {
+    /// Every behaviour, as this kernel has it.
+    fn settings(&self) -> Vec<Setting>;
+
+    /// Switches one behaviour alone.
+    fn set(&mut self, key: &str, value: &str) -> Switched;
+}
+
+/// Implements [`Rules`] for a structure whose fields are behaviours, those after a semicolon excepted. A field that is
+/// missing here does not compile.
+#[macro_export]
+macro_rules! rules {
+    ($rules:ident { $( $field:ident ),+ $(,)? $( ; $( $other:ident ),+ $(,)? )? }) => {
+        impl $crate::behaviour::Rules for $rules {
+            fn settings(&self) -> Vec<$crate::versions::Setting> {
+                let $rules { $( $field, )+ $( $( $other: _, )+ )? } = self;
+                vec![ $( $field.setting() ),+ ]
+            }
+
+            fn set(&mut self, key: &str, value: &str) -> $crate::versions::Switched {
+                $( if self.$field.setting().key == key {
+                    return self.$field.switch(value);
+                } )+
+                $crate::versions::Switched::UnknownKey
             }
         }
     };

@@ -1,7 +1,7 @@
 //! What differs between kernels in drivers/cpufreq, and in what the architecture code says about frequencies.
 
 use super::{Driver, Governor};
-use sched::behaviour;
+use sched::{behaviour, rules};
 
 behaviour! {
     /// Who lets drivers and governors (but schedutil) take their samples.
@@ -287,47 +287,12 @@ impl FrequencyRules {
 
     pub const V7_3: FrequencyRules =
         FrequencyRules { deferred_steps: DeferredSteps::CountedWhereIdle, ..FrequencyRules::V7_2 };
+}
 
-    /// Every behaviour, with this kernel's choice.
-    pub fn settings(&self) -> [sched::versions::Setting; 15] {
-        [
-            self.sampling.setting(),
-            self.pstate.setting(),
-            self.pstate_iowait.setting(),
-            self.transition_delay.setting(),
-            self.long_sleep.setting(),
-            self.idle_time.setting(),
-            self.deferred_steps.setting(),
-            self.step_floor.setting(),
-            self.at_limit.setting(),
-            self.cppc_switch.setting(),
-            self.cppc_delay.setting(),
-            self.acpi_boost.setting(),
-            self.passive_hwp.setting(),
-            self.pstate_start.setting(),
-            self.no_turbo.setting(),
-        ]
-    }
-
-    /// Switches one behaviour alone.
-    pub fn set(&mut self, key: &str, value: &str) -> sched::versions::Switched {
-        match key {
-            Sampling::KEY => self.sampling.switch(value),
-            PstateTarget::KEY => self.pstate.switch(value),
-            PstateIowait::KEY => self.pstate_iowait.switch(value),
-            TransitionDelay::KEY => self.transition_delay.switch(value),
-            LongSleep::KEY => self.long_sleep.switch(value),
-            IdleTime::KEY => self.idle_time.switch(value),
-            DeferredSteps::KEY => self.deferred_steps.switch(value),
-            StepFloor::KEY => self.step_floor.switch(value),
-            AtLimit::KEY => self.at_limit.switch(value),
-            CppcSwitch::KEY => self.cppc_switch.switch(value),
-            CppcDelay::KEY => self.cppc_delay.switch(value),
-            AcpiBoost::KEY => self.acpi_boost.switch(value),
-            PassiveHwp::KEY => self.passive_hwp.switch(value),
-            PstateStart::KEY => self.pstate_start.switch(value),
-            NoTurbo::KEY => self.no_turbo.switch(value),
-            _ => sched::versions::Switched::UnknownKey,
-        }
+rules! {
+    FrequencyRules {
+        sampling, pstate, pstate_iowait, transition_delay, long_sleep, idle_time, deferred_steps, step_floor, at_limit, cppc_switch,
+        cppc_delay, acpi_boost, passive_hwp, pstate_start, no_turbo;
+        drivers, governors, default_governor, preference, preference_numbers, hwp_boost
     }
 }

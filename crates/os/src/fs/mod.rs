@@ -37,10 +37,9 @@ use complete::Completions;
 use groups::{AG_COUNT, Groups, Header};
 use sched::access::Path;
 use sched::arch::Arch;
-use sched::behaviour;
 use sched::sched::{TaskId, TaskState, WakeFlags};
 use sched::scheduler::Scheduler;
-use sched::versions::{Setting, Switched};
+use sched::{behaviour, rules};
 use units::CpuId;
 use xfs::item::{self, Item, Transaction};
 
@@ -88,23 +87,9 @@ impl FsRules {
     pub const V4_16: FsRules = FsRules { iversion: IVersion::Queried, ..Self::V4_5 };
     pub const V5_4: FsRules = FsRules { cil_push: CilPush::Unbound, scsi: ScsiPath::Mq, ..Self::V4_16 };
     pub const V5_10: FsRules = FsRules { fresh_blocks: FreshBlocks::Unwritten, ..Self::V5_4 };
-
-    /// Every behaviour, with this kernel's choice.
-    pub fn settings(&self) -> [Setting; 4] {
-        [self.cil_push.setting(), self.iversion.setting(), self.fresh_blocks.setting(), self.scsi.setting()]
-    }
-
-    /// Switches one behaviour alone.
-    pub fn set(&mut self, key: &str, value: &str) -> Switched {
-        match key {
-            CilPush::KEY => self.cil_push.switch(value),
-            IVersion::KEY => self.iversion.switch(value),
-            FreshBlocks::KEY => self.fresh_blocks.switch(value),
-            ScsiPath::KEY => self.scsi.switch(value),
-            _ => Switched::UnknownKey,
-        }
-    }
 }
+
+rules! { FsRules { cil_push, iversion, fresh_blocks, scsi } }
 
 /// The type of a file system.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

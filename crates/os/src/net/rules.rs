@@ -1,8 +1,7 @@
 //! What differs between kernel versions in net/, and the arithmetic of socket buffers.
 
 use super::poll::EpollWakeup;
-use sched::behaviour;
-use sched::versions::{Setting, Switched};
+use sched::{behaviour, rules};
 
 behaviour! {
     /// Who does the work of a segment that arrives for a reader who sleeps.
@@ -260,71 +259,10 @@ impl NetRules {
     };
 }
 
-impl NetRules {
-    /// Every behaviour, with this kernel's choice.
-    pub fn settings(&self) -> [Setting; 17] {
-        let NetRules {
-            prequeue,
-            payload,
-            send_backlog,
-            full_segment,
-            quick_ack,
-            pingpong,
-            wait_event,
-            buffer_max,
-            default_buffer,
-            rcvbuf_growth,
-            rmem_max,
-            grow_window,
-            prune,
-            window_share,
-            defer_free,
-            udp_receive,
-            epoll_wakeup,
-        } = self;
-        [
-            prequeue.setting(),
-            payload.setting(),
-            send_backlog.setting(),
-            full_segment.setting(),
-            quick_ack.setting(),
-            pingpong.setting(),
-            wait_event.setting(),
-            buffer_max.setting(),
-            default_buffer.setting(),
-            rcvbuf_growth.setting(),
-            rmem_max.setting(),
-            grow_window.setting(),
-            prune.setting(),
-            window_share.setting(),
-            defer_free.setting(),
-            udp_receive.setting(),
-            epoll_wakeup.setting(),
-        ]
-    }
-
-    /// Switches one behaviour alone.
-    pub fn set(&mut self, key: &str, value: &str) -> Switched {
-        match key {
-            Prequeue::KEY => self.prequeue.switch(value),
-            Payload::KEY => self.payload.switch(value),
-            SendBacklog::KEY => self.send_backlog.switch(value),
-            FullSegment::KEY => self.full_segment.switch(value),
-            QuickAck::KEY => self.quick_ack.switch(value),
-            Pingpong::KEY => self.pingpong.switch(value),
-            WaitEvent::KEY => self.wait_event.switch(value),
-            BufferMax::KEY => self.buffer_max.switch(value),
-            DefaultBuffer::KEY => self.default_buffer.switch(value),
-            RcvbufGrowth::KEY => self.rcvbuf_growth.switch(value),
-            RmemMax::KEY => self.rmem_max.switch(value),
-            GrowWindow::KEY => self.grow_window.switch(value),
-            Prune::KEY => self.prune.switch(value),
-            WindowShare::KEY => self.window_share.switch(value),
-            DeferFree::KEY => self.defer_free.switch(value),
-            UdpReceive::KEY => self.udp_receive.switch(value),
-            EpollWakeup::KEY => self.epoll_wakeup.switch(value),
-            _ => Switched::UnknownKey,
-        }
+rules! {
+    NetRules {
+        prequeue, payload, send_backlog, full_segment, quick_ack, pingpong, wait_event, buffer_max, default_buffer, rcvbuf_growth,
+        rmem_max, grow_window, prune, window_share, defer_free, udp_receive, epoll_wakeup,
     }
 }
 

@@ -11,10 +11,10 @@
 use super::{GONE, MutexId, Stage, Sync, SyncCall, futex_wait};
 use crate::{Os, Step, charge, paths};
 use sched::arch::Arch;
-use sched::behaviour;
 use sched::layout::Line;
 use sched::sched::{DEFAULT_PRIO, MAX_RT_PRIO, TaskId, WakeFlags};
 use sched::scheduler::Scheduler;
+use sched::{behaviour, rules};
 use std::cmp::Reverse;
 use units::CpuId;
 
@@ -47,21 +47,9 @@ impl PiRules {
     pub const V4_5: PiRules = PiRules { deboost: Deboost::WakeFirst, waiters: WaiterOrder::ByPrio };
     pub const V4_15: PiRules = PiRules { deboost: Deboost::DeboostFirst, ..PiRules::V4_5 };
     pub const V5_15: PiRules = PiRules { waiters: WaiterOrder::RealTimeFirst, ..PiRules::V4_15 };
-
-    /// Every behaviour, as this kernel has it.
-    pub fn settings(&self) -> [sched::versions::Setting; 2] {
-        [self.deboost.setting(), self.waiters.setting()]
-    }
-
-    /// Switches one behaviour alone.
-    pub fn set(&mut self, key: &str, value: &str) -> sched::versions::Switched {
-        match key {
-            Deboost::KEY => self.deboost.switch(value),
-            WaiterOrder::KEY => self.waiters.switch(value),
-            _ => sched::versions::Switched::UnknownKey,
-        }
-    }
 }
+
+rules! { PiRules { deboost, waiters } }
 
 /// rtmutex_common.h: struct rt_mutex_waiter.
 #[derive(Clone, Copy, Debug)]

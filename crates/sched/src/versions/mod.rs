@@ -28,7 +28,7 @@ pub use v7_3::V7_3;
 
 use crate::autogroup::{AutogroupDefault, AutogroupRules};
 use crate::behaviour;
-use crate::behaviour::Variant;
+use crate::behaviour::{Rules, Variant};
 use crate::core::cgroup::CgroupRules;
 use crate::core::class::{BalanceFair, PickOrder};
 use crate::core::hrtick::Hrtick;
@@ -205,17 +205,16 @@ impl Switched {
     }
 }
 
-/// The place of each behaviour in [`Kernel`]. A rule that is missing here does not compile.
+/// The place of each behaviour in [`Kernel`]. A rule that is missing in its room does not compile.
 macro_rules! behaviours {
     ($( $alone:ident ),+; $( $room:ident: $rules:ident { $( $field:ident ),* $(,)? } )+) => {
+        $( crate::rules!($rules { $( $field ),* }); )+
+
         impl Kernel {
             /// Every behaviour, as this kernel has it.
             pub fn settings(&self) -> Vec<Setting> {
                 let mut settings = vec![ $( self.$alone.setting() ),+ ];
-                $( {
-                    let $rules { $( $field ),* } = self.$room;
-                    $( settings.push($field.setting()); )*
-                } )+
+                $( settings.extend(self.$room.settings()); )+
                 settings
             }
 
@@ -224,10 +223,9 @@ macro_rules! behaviours {
                 $( if self.$alone.setting().key == key {
                     return self.$alone.switch(value);
                 } )+
-                $( $( if self.$room.$field.setting().key == key {
-                    return self.$room.$field.switch(value);
-                } )* )+
-                Switched::UnknownKey
+                let rooms = [ $( &mut self.$room as &mut dyn Rules ),+ ];
+                let answers = rooms.into_iter().map(|room| room.set(key, value));
+                answers.into_iter().find(|answer| *answer != Switched::UnknownKey).unwrap_or(Switched::UnknownKey)
             }
         }
     };

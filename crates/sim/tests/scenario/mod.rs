@@ -37,6 +37,7 @@ use os::pipe::PipeRules;
 use os::preempt::Preempt;
 use os::sync::rtmutex::PiRules;
 use os::{Os, OsRules};
+use sched::behaviour::Rules;
 use sched::core::{Boot, Sched};
 use sched::cpu_topology::{EmPerfDomain, EmState, EnergyModel};
 use sched::features::Feature;
