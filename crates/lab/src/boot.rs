@@ -2,18 +2,10 @@
 
 use crate::cpufreq::command_line;
 use crate::kernels::Build;
-use machine::idle::TickStop;
+use machine::idle::Governor;
 use sched::profile::SleepProfile;
 use sched::psi::Psi;
 use sched::topology::NumaDistances;
-
-/// CONFIG_HZ can be one of these.
-const HZ: &[u64] = &[100, 250, 300, 1000];
-
-/// Whether a kernel can be built with this tick.
-pub fn is_hz(hz: u64) -> bool {
-    HZ.contains(&hz)
-}
 
 /// A modelled parameter of the command line.
 pub struct Parameter {
@@ -84,13 +76,13 @@ pub const PARAMETERS: &[Parameter] = &[
         name: "cpuidle.governor",
         values: &["ladder", "menu", "teo", "haltpoll"],
         meaning: "the governor of idle states (since v5.0)",
-        has: |build| build.idle.tick == TickStop::Governor,
+        has: |build| build.idle.has(Governor::Teo),
     },
     Parameter {
         name: "haltpoll.guest_halt_poll_ns",
         values: &["0..4294967295"],
         meaning: "the longest that the governor haltpoll polls before it halts, in ns (200000)",
-        has: |build| build.idle.tick == TickStop::Governor,
+        has: |build| build.idle.has(Governor::Haltpoll),
     },
     Parameter {
         name: "cpuidle.off",

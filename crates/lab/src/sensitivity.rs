@@ -222,7 +222,12 @@ fn on(machine: Machine, experiment: &Experiment, ticks: bool) -> Result<Experime
     if ticks {
         let (description, at) = (&varied.machine.description, Location::of(TICK));
         for arm in varied.arms.iter_mut().filter(|arm| !arm.says_hz) {
-            arm.hz = description.tick_hertz() as u32;
+            let hz = description.tick_hertz() as u32;
+            // What the arm sets itself does not go with the tick.
+            if arm.sysctl == arm.sysctl.at_hz(arm.hz) {
+                arm.sysctl = arm.sysctl.at_hz(hz);
+            }
+            arm.hz = hz;
             // A governor looks no more often than the tick allows.
             cpufreq::choose(description, &arm.kernel, &arm.build, arm.hz, &settings_of(&arm.cpufreq, &at))?;
         }

@@ -1,11 +1,11 @@
 //! Everything that one run depends on, as a value: the same setup gives the same bytes.
 
-use crate::boot::{PARAMETERS, is_hz};
+use crate::boot::PARAMETERS;
 use crate::hash::sha256;
 use crate::kernels::Build;
 use crate::machines::Machine;
 use crate::mistake::{Mistake, listed};
-use machine::description::Base;
+use machine::description::{Base, is_hz};
 use machine::idle::Governor;
 use machine::topology::{Location, parse_list};
 use os::preempt::Preempt;

@@ -4,13 +4,13 @@
 
 use super::write::machine_file;
 use super::{Measurement, Observed};
-use crate::boot::is_hz;
 use crate::experiment::{Draft, resolve_arm};
 use crate::machines::Machine;
 use crate::mistake::{Location, Mistake};
 use crate::programs::{RT_APP, SCRIPT};
 use crate::run::{Wanted, run};
 use crate::setup::{FileSetup, KernelSetup, MachineSetup, Setup, WorkloadSetup};
+use machine::description::is_hz;
 use machine::topology::Distance;
 
 /// The fitted figures, with the bounds that the measurements allow.

@@ -4,9 +4,8 @@
 use super::fit::{Check, Fitted, Range, crossing};
 use super::lines::Line;
 use super::{Measurement, Observed};
-use crate::boot::is_hz;
 use crate::mistake::Mistake;
-use machine::description::{How, topology_section};
+use machine::description::{How, is_hz, topology_section};
 use machine::idle::Governor;
 use machine::topology::Distance;
 use std::fmt::Write;

@@ -2,14 +2,14 @@
 
 use super::draft::{DraftArm, DraftSetting, SettingKind};
 use super::isolation;
-use crate::boot::{self, is_hz};
+use crate::boot;
 use crate::cpufreq::{self, command_line};
 use crate::kernels::{self, Build};
 use crate::machines::Machine;
 use crate::mistake::{Mistake, Written, listed};
 use crate::powercap;
 use crate::setup::{ChangeSetup, KernelSetup};
-use machine::description::nearest_name;
+use machine::description::{HERTZ, is_hz, nearest_name};
 use machine::idle::Governor;
 use os::preempt::Preempt;
 use sched::features::{Feature, Features};
@@ -105,7 +105,7 @@ pub fn resolve(draft: &DraftArm, nr_cpus: usize, hz: u32) -> Result<Arm, Mistake
         name: draft.name.text.clone(),
         kernel: kernel.text.clone(),
         features: build.sched.features,
-        sysctl: build.sched.sysctl(nr_cpus).at_hz(hz),
+        sysctl: build.sched.sysctl(nr_cpus),
         build,
         hz,
         says_hz: false,
@@ -124,11 +124,16 @@ pub fn resolve(draft: &DraftArm, nr_cpus: usize, hz: u32) -> Result<Arm, Mistake
         settings.push((kind_of(setting, &arm)?, setting));
     }
     refuse_repeats(&settings, &arm.build)?;
-    // Settings apply in the order of a real kernel's life: the source is changed, then the kernel is built, booted and
-    // configured.
+    // Settings apply in the order of a real kernel's life: it is built, booted and configured. A behaviour that is named
+    // counts more than what a choice of the build implies, and decides with which tunables the kernel boots.
     settings.sort_by_key(|(kind, _)| order(*kind));
-    for (kind, setting) in settings {
-        arm.set(kind, setting)?;
+    let built = settings.partition_point(|(kind, _)| order(*kind) <= order(SettingKind::Behaviour));
+    for (kind, setting) in &settings[..built] {
+        arm.set(*kind, setting)?;
+    }
+    arm.sysctl = arm.build.sched.sysctl(nr_cpus).at_hz(arm.hz);
+    for (kind, setting) in &settings[built..] {
+        arm.set(*kind, setting)?;
     }
     isolation::check(&mut arm, draft, nr_cpus)?;
     Ok(arm)
@@ -146,8 +151,8 @@ fn check_name(name: &Written) -> Result<(), Mistake> {
 
 fn order(kind: SettingKind) -> u8 {
     match kind {
-        SettingKind::Behaviour => 0,
-        SettingKind::Hz | SettingKind::Config => 1,
+        SettingKind::Hz | SettingKind::Config => 0,
+        SettingKind::Behaviour => 1,
         SettingKind::Parameter => 2,
         SettingKind::Sysctl => 3,
         SettingKind::Feature => 4,
@@ -252,10 +257,7 @@ impl Arm {
             SettingKind::Behaviour => self.set_behaviour(key, value)?,
             SettingKind::Parameter => self.set_parameter(key, value)?,
             SettingKind::Sysctl => self.set_sysctl(key, value)?,
-            SettingKind::Hz => {
-                (self.hz, self.says_hz) = (read_hz(value)?, true);
-                self.sysctl = self.sysctl.at_hz(self.hz);
-            }
+            SettingKind::Hz => (self.hz, self.says_hz) = (read_hz(value)?, true),
             SettingKind::Config => self.set_config(key, value)?,
             SettingKind::Cpufreq | SettingKind::Powercap => {
                 let (prefix, files) = match kind {
@@ -484,9 +486,10 @@ pub(super) fn said_of_feature(feature: Feature, on: bool) -> String {
 
 /// CONFIG_HZ.
 pub fn read_hz(value: &Written) -> Result<u32, Mistake> {
+    let hertz = format!("one of {}", HERTZ.map(|hertz| hertz.to_string()).join(", "));
     match value.text.parse::<u64>() {
         Ok(hz) if is_hz(hz) => Ok(hz as u32),
-        _ => Err(value.mistake(format!("hz = {}", crate::mistake::excerpt(&value.text, 40)), "100, 250, 300 or 1000")),
+        _ => Err(value.mistake(format!("hz = {}", crate::mistake::excerpt(&value.text, 40)), hertz)),
     }
 }
 

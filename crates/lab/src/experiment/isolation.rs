@@ -119,7 +119,7 @@ mod tests {
             ("a=v6.1,3", "column 8: found `3` after a comma"),
             ("a=v6.1,isolcpus=domain,managed_irq,1,3", "found isolcpus=managed_irq, but devices' interrupts are not"),
             ("a=v6.1,isolcpus=1,9", "found CPU 9 in isolcpus = `1,9`; expected CPUs of the machine"),
-            ("a=v6.1,hz=100,3", "found hz = 100,3; expected 100, 250, 300 or 1000"),
+            ("a=v6.1,hz=100,3", "found hz = 100,3; expected one of 100, 250, 300, 1000"),
             ("a=v6.1,isolcpus=0-7", "found all CPUs in isolcpus; expected at least one"),
             ("a=v6.1,nohz_full", "found `nohz_full` without a value"),
             ("a=v6.1,nohz_ful=1", "found the unknown setting `nohz_ful`; expected `nohz_full`, perhaps"),

@@ -35,10 +35,10 @@ pub use toml_file::parse;
 pub use workload::names as workload_names;
 pub use workload_table::{Point, ProfileTable, Source, WorkloadTable};
 
-use crate::boot::is_hz;
 use crate::machines::{Files, Machine, stem, within};
 use crate::mistake::{Mistake, Written};
 use crate::mmtests::{Stars, Vintage};
+use machine::description::is_hz;
 use machine::topology::Location;
 use units::Ns;
 
@@ -292,7 +292,7 @@ const VINTAGES: [(&str, Vintage); 3] =
 const STARS: [(&str, Stars); 3] =
     [("vintage", Stars::OfTheVintage), ("significant", Stars::Significant), ("never", Stars::Never)];
 
-/// The state of MMTests that was current when the base arm's kernel was.
+/// The state of MMTests that printed the studies of the base arm's kernel; for kernels without a study, today's.
 fn vintage_of(kernel: &str) -> Vintage {
     match kernel {
         "v4.5-rc1" => Vintage::Feb2016,

@@ -50,6 +50,7 @@ pub use names::{
 };
 pub use nearest::nearest_name;
 pub use read::{parse, parse_over};
+pub use tick_rules::{HERTZ, is_hz};
 pub use write::topology_section;
 
 use crate::idle::Governor;

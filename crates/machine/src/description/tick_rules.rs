@@ -6,12 +6,17 @@ use super::error::DescriptionError;
 const RULE: &str = "a tick is one that kernels are built with, as kernel/Kconfig.hz has them";
 
 /// CONFIG_HZ can be one of these.
-const HERTZ: [u64; 4] = [100, 250, 300, 1_000];
+pub const HERTZ: [u64; 4] = [100, 250, 300, 1_000];
+
+/// Whether a kernel can be built with so many ticks per second.
+pub fn is_hz(hertz: u64) -> bool {
+    HERTZ.contains(&hertz)
+}
 
 /// Refuses a tick that no kernel has.
 pub(super) fn check_tick(machine: &Description) -> Result<(), DescriptionError> {
     let rate = machine.figures.iter().find(|named| named.name == "tick.rate");
-    let Some(rate) = rate.filter(|rate| !HERTZ.contains(&rate.figure.hertz())) else { return Ok(()) };
+    let Some(rate) = rate.filter(|rate| !is_hz(rate.figure.hertz())) else { return Ok(()) };
     Err(DescriptionError {
         at: rate.at.clone(),
         found: format!("{} = {}", rate.name, rate.figure),

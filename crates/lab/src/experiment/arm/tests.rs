@@ -16,8 +16,22 @@ fn settings_go_where_a_machine_has_them() {
     assert!(!arm.features.sched_feat(Feature::SIS_PROP) && arm.features.sched_feat(Feature::SIS_AVG_CPU));
     assert_eq!((arm.sysctl.sched_migration_cost, arm.sysctl.sched_schedstats, arm.hz), (0, 1, 1000));
     assert_eq!(arm.build.os.pipe, os::pipe::PipeRules::Split);
-    let said = "v4.15 pipe.wait=split hz=1000 schedstats=enable sched_migration_cost_ns=0 NO_SIS_PROP SIS_AVG_CPU";
+    let said = "v4.15 hz=1000 pipe.wait=split schedstats=enable sched_migration_cost_ns=0 NO_SIS_PROP SIS_AVG_CPU";
     assert_eq!(arm.summary(), said);
+}
+
+#[test]
+fn behaviours_decide_with_which_tunables_a_kernel_boots() {
+    for from in sched::versions::KERNELS {
+        for to in sched::versions::KERNELS {
+            let settings = to.settings();
+            let settings = settings.iter().map(|setting| format!(",{}={}", setting.key, setting.value.name));
+            let arm = arm(&format!("a={}{}", from.name, settings.collect::<String>())).unwrap();
+            assert_eq!(arm.sysctl, to.sysctl(8).at_hz(250), "{} as {}", from.name, to.name);
+        }
+    }
+    let arm = arm("a=v6.12,entity.base_slice=750-us,sched/base_slice_ns=5000000,rt.runtime_default=all").unwrap();
+    assert_eq!((arm.sysctl.sched_base_slice, arm.sysctl.sched_rt_runtime), (5_000_000, 1_000_000));
 }
 
 #[test]
@@ -60,6 +74,9 @@ fn preemption_is_a_choice_of_the_build_or_of_the_command_line() {
     for text in ["a=v4.5-rc1", "a=v4.16,CONFIG_PREEMPT_VOLUNTARY=y", "a=v6.12,balance.newidle_detach=imbalance"] {
         assert_eq!(detach(text), NewidleDetach::Imbalance, "{text}");
     }
+    // A behaviour that is named stays, whatever the build would imply.
+    assert_eq!(detach("a=v4.16,balance.newidle_detach=one,CONFIG_PREEMPT_VOLUNTARY=y"), NewidleDetach::One);
+    assert_eq!(detach("a=v4.16,CONFIG_PREEMPT=y,balance.newidle_detach=imbalance"), NewidleDetach::Imbalance);
     let build = arm("a=v6.12,preempt=none").unwrap();
     let setup = crate::setup::KernelSetup::of(&build);
     let (again, ..) = setup.build(8, &machine::topology::Location::of("a test")).unwrap();
@@ -118,7 +135,7 @@ fn wrong_settings_are_named() {
         ),
         ("a=v4.15,sched/latency=5", "found the unknown sysctl `sched/latency`; expected"),
         ("a=v4.15,sched_nr_migrate", "found `sched_nr_migrate` without a value; expected key=value"),
-        ("a=v4.15,hz=251", "found hz = 251; expected 100, 250, 300 or 1000"),
+        ("a=v4.15,hz=251", "found hz = 251; expected one of 100, 250, 300, 1000"),
         ("a=v4.15,numa_balancing=0", "found the unknown value of numa_balancing `0`; expected"),
         (
             "a=v6.1,kernel.numa_balancing_scan_size_mb=64",
