@@ -81,6 +81,16 @@ pub(crate) struct TaskContext {
 /// program that never takes time would stop the clock for good.
 const MOST_INSTANT_OPS: u32 = 10_000;
 
+/// What became of what a task was in the middle of.
+enum Pended {
+    /// It is over, and the task goes on.
+    Done,
+    /// It is a system call.
+    InCall,
+    /// The task's step is over.
+    Left,
+}
+
 impl<const COSTS: bool, S: Scheduler<Arch = Hardware<COSTS>>> Sim<COSTS, S> {
     /// Creates a task on behalf of the task that runs on `cpu`. It is not runnable yet. `paid`: the time for this has
     /// already passed.
@@ -211,7 +221,11 @@ impl<const COSTS: bool, S: Scheduler<Arch = Hardware<COSTS>>> Sim<COSTS, S> {
             let now = self.sched.arch().now(cpu);
             let context = self.context(task);
             if !matches!(context.pending, Pending::Nothing) {
-                return self.step_pending(cpu, task);
+                match self.step_pending(cpu, task) {
+                    Pended::Done => continue,
+                    Pended::InCall => return true,
+                    Pended::Left => return false,
+                }
             }
             context.last.now = now.ns();
             let op = context.program.next(context.last);
@@ -221,7 +235,12 @@ impl<const COSTS: bool, S: Scheduler<Arch = Hardware<COSTS>>> Sim<COSTS, S> {
             }
             instant += 1;
             let ends = self.sched.arch().now(cpu);
-            let must_pause = unlikely(instant > MOST_INSTANT_OPS) || self.must_look_on_exit(cpu, now, stays);
+            let too_many = unlikely(instant > MOST_INSTANT_OPS);
+            if too_many {
+                // Who counts events, to look at something else now and then, shall not wait for millions of these.
+                self.events += u64::from(instant);
+            }
+            let must_pause = too_many || self.must_look_on_exit(cpu, now, stays);
             // Entering the call and the call itself are one path, unless an interrupt has come on the way.
             if !must_pause && self.is_in_call(task) && !self.cpus[cpu].is_interrupted(ends) {
                 return true;
@@ -235,9 +254,9 @@ impl<const COSTS: bool, S: Scheduler<Arch = Hardware<COSTS>>> Sim<COSTS, S> {
 
     /// The same for a task that is in the middle of something.
     #[inline(always)]
-    fn step_pending(&mut self, cpu: CpuId, task: TaskId) -> bool {
+    fn step_pending(&mut self, cpu: CpuId, task: TaskId) -> Pended {
         match self.context(task).pending {
-            Pending::Syscall(_) => return true,
+            Pending::Syscall(_) => return Pended::InCall,
             Pending::Work(_) | Pending::RunFor(_) | Pending::SpinUntil(_) => {
                 let has_work = self.os.memory.is_used() || self.sched.has_cache_work();
                 if unlikely(has_work) && self.os.exit_to_user_mode(&mut self.sched, cpu, task) {
@@ -257,17 +276,17 @@ impl<const COSTS: bool, S: Scheduler<Arch = Hardware<COSTS>>> Sim<COSTS, S> {
             Pending::Dying => self.finish_exit(cpu, task),
             Pending::Unborn => {
                 self.context(task).pending = Pending::Nothing;
-                return self.step_task(cpu, task);
+                return Pended::Done;
             }
             Pending::Executed => {
                 self.context(task).pending = Pending::Nothing;
                 self.os.mm_release(&mut self.sched, cpu, task);
                 self.sched.executed(cpu);
-                return self.step_task(cpu, task);
+                return Pended::Done;
             }
             Pending::Nothing => unreachable!("nothing is pending"),
         }
-        false
+        Pended::Left
     }
 
     /// Begins an operation. Returns false when the task does not go on in this step (it switched away or ended).

@@ -168,16 +168,31 @@ mod tests {
         assert!(wrong.starts_with("x.toml:5:29: found the row `b`, which the table does not have"), "{wrong}");
     }
 
-    #[test]
-    fn a_script_that_takes_no_time_can_be_interrupted() {
-        let text = "machine = \"core-i7-3770\"\ncosts = false\n[[workload]]\nname = \"script\"\n\
-                    tasks = \"task a: 1000000 x (1000000 x (yield))\"\n[[arm]]\nname = \"a\"\nkernel = \"v6.12\"\n";
+    /// A run without costs of a task with such steps, which is given up at its second look whether to go on.
+    fn ends(steps: &str) -> bool {
+        let text = format!(
+            "machine = \"core-i7-3770\"\ncosts = false\n[[workload]]\nname = \"script\"\ntasks = \"task a: {steps}\"\n\
+             [[arm]]\nname = \"a\"\nkernel = \"v6.12\"\n"
+        );
         let resolve = |draft: Draft| draft.resolve(Purpose::Single, &Table::default());
-        let experiment = parse(text, "x.toml").and_then(resolve).unwrap();
+        let experiment = parse(&text, "x.toml").and_then(resolve).unwrap();
         let setup = experiment.setup(&experiment.jobs()[0]);
         let asked = Cell::new(0);
-        let interrupted = || asked.replace(asked.get() + 1) == 3;
+        let interrupted = || asked.replace(asked.get() + 1) == 1;
         let wanted = Wanted { interrupted: &interrupted, ..Wanted::default() };
-        assert!(run(&setup, wanted, &Location::of("x.toml")).unwrap().is_none());
+        run(&setup, wanted, &Location::of("x.toml")).unwrap().is_some()
+    }
+
+    #[test]
+    fn a_script_that_takes_no_time_can_be_interrupted() {
+        // What is no call, and spins whose time has come.
+        for steps in ["policy batch; policy normal", "spin 1ns"] {
+            assert!(!ends(&format!("1000000 x (1000000 x ({steps}))")), "{steps}");
+        }
+    }
+
+    #[test]
+    fn so_many_execs_at_one_instant_need_no_stack() {
+        assert!(ends("20000 x (exec)"));
     }
 }
