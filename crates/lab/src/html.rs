@@ -136,7 +136,8 @@ impl Page<'_, '_> {
             .collect();
         let parameters = escaped(&[result.workload.clone(), parameters.join(", ")].join(": "));
         let unit = escaped(&result.unit);
-        let _ = writeln!(html, "<p class=\"soft\">{parameters}; in {unit}, {better} is better</p>");
+        let rows = rows_by(result).map_or(String::new(), |key| format!("; rows by {}", escaped(key)));
+        let _ = writeln!(html, "<p class=\"soft\">{parameters}{rows}; in {unit}, {better} is better</p>");
         let _ = writeln!(html, "<p class=\"verdict\">{}</p>", escaped(&result.verdict.text));
         self.add_legend(html, result);
         html.push_str("<div class=\"plots\">\n");
@@ -216,12 +217,19 @@ fn labels(result: &TableResult) -> Vec<String> {
     result.rows.iter().map(|row| row.label.clone()).collect()
 }
 
+/// The parameter whose values are the rows.
+fn rows_by(result: &TableResult) -> Option<&'static str> {
+    workloads::workload(&result.workload)?.key
+}
+
 /// Student's 95% interval of a mean. For a harmonic mean it is that of the arithmetic mean, shifted: good enough for a
 /// plot.
 fn mean_interval(arm: &ArmResult) -> Option<(f64, f64)> {
     let (mean, deviation) = (arm.mean?, arm.stddev?);
     let half = two_sided_critical(MISS, arm.n - 1) * deviation / (arm.n as f64).sqrt();
-    Some((mean - half, mean + half))
+    // What is never below zero has no mean there either.
+    let low = if arm.min < 0.0 { mean - half } else { (mean - half).max(0.0) };
+    Some((low, mean + half))
 }
 
 /// A chart of every arm's means, and of the published figures.
@@ -272,7 +280,8 @@ fn changes(result: &TableResult) -> Chart {
 /// The table of figures and changes.
 fn add_rows(html: &mut String, result: &TableResult, decimals: usize) {
     let Some(first) = result.rows.first() else { return };
-    html.push_str("<div class=\"scroll\"><table>\n<thead><tr><th>row</th><th>n</th>");
+    let by = rows_by(result).map_or(String::new(), |key| format!(", by {}", escaped(key)));
+    let _ = write!(html, "<div class=\"scroll\"><table>\n<thead><tr><th>row{by}</th><th>n</th>");
     for arm in &first.arms {
         let _ = write!(html, "<th>{}</th>", escaped(&arm.name));
     }

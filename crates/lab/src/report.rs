@@ -249,7 +249,7 @@ fn beside_published(table: &Table, result: &TableResult) -> String {
 
 fn verdict(table: &Table, result: &TableResult) -> String {
     let better = if table.better == Better::Lower { "lower" } else { "higher" };
-    format!("{} ({better} is better)", result.verdict)
+    format!("{} (in {}, {better} is better)", result.verdict, result.unit)
 }
 
 /// What was run, in a few lines, and every warning with the number of runs that had it.

@@ -12,7 +12,7 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-use crate::json::RowResult;
+use crate::json::{ArmResult, RowResult};
 use crate::statistics::interval::{MISS, paired_p_value};
 use crate::statistics::{Mean, benjamini_hochberg};
 
@@ -65,6 +65,9 @@ pub struct ArmVerdict {
     pub losses: usize,
     /// The rest.
     pub noise: usize,
+    /// Those of the noise whose samples are the same as the base's in every pair: what differs between the arms did not
+    /// touch them.
+    pub equal: usize,
 }
 
 impl Verdict {
@@ -90,7 +93,8 @@ impl Verdict {
         let arms = names.iter().enumerate().map(|(arm, of)| {
             let count = |finding| rows.iter().filter(|row| row.change[arm].finding == finding).count();
             let [gains, losses, noise] = [Finding::Gain, Finding::Loss, Finding::Noise].map(count);
-            ArmVerdict { name: of.name.clone(), gains, losses, noise }
+            let equal = rows.iter().filter(|row| is_equal(&row.arms[0], &row.arms[arm + 1])).count();
+            ArmVerdict { name: of.name.clone(), gains, losses, noise, equal }
         });
         let arms: Vec<ArmVerdict> = arms.collect();
         let pairs = rows.iter().flat_map(RowResult::pairs);
@@ -105,6 +109,12 @@ impl Verdict {
     }
 }
 
+/// Whether two arms measured the same in every pair, of which there are at least two.
+fn is_equal(base: &ArmResult, arm: &ArmResult) -> bool {
+    let pairs = base.n.min(arm.n);
+    pairs > 1 && base.samples[..pairs] == arm.samples[..pairs]
+}
+
 /// The line. `pairs` are the fewest and the most behind any row.
 fn words(title: &str, rows: usize, comparisons: usize, pairs: (usize, usize), arms: &[ArmVerdict]) -> String {
     if arms.is_empty() || rows == 0 {
@@ -116,8 +126,9 @@ fn words(title: &str, rows: usize, comparisons: usize, pairs: (usize, usize), ar
     }
     let of = if rows == 1 { "row" } else { "rows" };
     let count = |arm: &ArmVerdict| {
-        let ArmVerdict { name, gains, losses, noise } = arm;
-        format!("{name}: of {rows} {of} {gains} gain, {losses} lose, {noise} noise")
+        let ArmVerdict { name, gains, losses, noise, equal } = arm;
+        let equal = if *equal > 0 { format!(", of which {equal} equal to the digit") } else { String::new() };
+        format!("{name}: of {rows} {of} {gains} gain, {losses} lose, {noise} noise{equal}")
     };
     let counts: Vec<String> = arms.iter().map(count).collect();
     let pairs = if fewest == most { fewest.to_string() } else { format!("{fewest} to {most}") };
@@ -170,10 +181,11 @@ mod tests {
         ]);
         let found = verdict(&table);
         assert_eq!((found.arms[0].gains, found.arms[0].losses, found.arms[0].noise), (1, 1, 2));
+        assert_eq!(found.arms[0].equal, 1);
         assert_eq!(
             found.to_string(),
-            "hackbench-pipes: 4.5.0-rc1-nostats-v3r1: of 4 rows 1 gain, 1 lose, 2 noise \
-             (5 paired iterations, 95% intervals, Benjamini-Hochberg over 4)"
+            "hackbench-pipes: 4.5.0-rc1-nostats-v3r1: of 4 rows 1 gain, 1 lose, 2 noise, of which 1 equal \
+             to the digit (5 paired iterations, 95% intervals, Benjamini-Hochberg over 4)"
         );
     }
 
@@ -191,7 +203,8 @@ mod tests {
         let among = rows(&pairs);
         let change = &TableResult::new(&among, Vintage::Now, &generator).rows[0].change[0];
         assert!(change.significant && change.p.is_some_and(|p| p < 0.05) && change.finding == Finding::Noise);
-        assert_eq!(verdict(&among).arms[0], ArmVerdict { name: among.arms[1].clone(), gains: 0, losses: 0, noise: 20 });
+        let none = ArmVerdict { name: among.arms[1].clone(), gains: 0, losses: 0, noise: 20, equal: 0 };
+        assert_eq!(verdict(&among).arms[0], none);
     }
 
     #[test]
