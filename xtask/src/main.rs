@@ -33,6 +33,8 @@ const USAGE: &str = "usage: cargo xtask COMMAND
                fits a machine's free prices to published columns of the kernel before a change (--write: into its file)
   record-fidelity --kernel VMLINUZ CASE.toml...
                plays cases of fidelity/ on a real kernel in QEMU and writes their recordings (docs/fidelity.md)
+  random-cases KERNEL FIRST LAST FOLDER
+               writes cases that chance chose, to be recorded and compared (docs/fidelity.md)
   count-instructions --kernel VMLINUZ --symbols VMLINUX
                counts what each function of a real kernel executes for a message between two processes, in QEMU (docs/fidelity.md)
   bench        the table of speeds (with a case's name: that case alone; --runs N, default 5;
@@ -56,6 +58,9 @@ fn main() -> ExitCode {
         ["fit", rest @ ..] => fit::run(&root(), rest),
         ["record-fidelity", rest @ ..] => {
             test::cargo(&root(), &[&["run", "-q", "-p", "recorder", "--"], rest].concat())
+        }
+        ["random-cases", rest @ ..] => {
+            test::cargo(&root(), &[&["run", "-q", "-p", "recorder", "--", "random"], rest].concat())
         }
         ["count-instructions", rest @ ..] => {
             test::cargo(&root(), &[&["run", "-q", "-p", "recorder", "--", "count"], rest].concat())

@@ -206,7 +206,7 @@ fn trace(options: &Options) -> Result<PathBuf, String> {
     let machine = guest::machine(&topology)?;
     let image = initramfs::of(&guest::built("pingpong.c")?, "");
     let parameters = [format!("quiet {}", options.word())];
-    let command_line = guest::command_line(&parameters, &options.of_guest);
+    let command_line = guest::command_line(&parameters, &options.of_guest, 1);
     let guest = Guest { qemu: &qemu, kernel: &kernel, machine: &machine, command_line: &command_line, image: &image };
     guest.trace(&options.of_guest, options.messages.saturating_mul(options.of.most_logged()))
 }

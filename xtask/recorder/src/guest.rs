@@ -119,10 +119,12 @@ fn numa(topology: &Topology, cpus_of_each: usize) -> Vec<String> {
 }
 
 /// The kernel's command line.
-pub fn command_line(parameters: &[String], arguments: &Arguments) -> String {
-    let more = Some(arguments.append.as_str()).filter(|text| !text.is_empty());
-    let words = [COMMAND_LINE].into_iter().chain(parameters.iter().map(String::as_str)).chain(more);
-    words.collect::<Vec<_>>().join(" ")
+pub fn command_line(parameters: &[String], arguments: &Arguments, sample: u32) -> String {
+    let more = Some(arguments.append.clone()).filter(|text| !text.is_empty());
+    // A word that the kernel does not know shifts everything by some instructions, as many as it has letters.
+    let sample = (sample > 1).then(|| format!("sample={}", "x".repeat(sample as usize)));
+    let parameters = parameters.iter().cloned().chain(more).chain(sample);
+    [COMMAND_LINE.to_string()].into_iter().chain(parameters).collect::<Vec<_>>().join(" ")
 }
 
 /// What is booted.

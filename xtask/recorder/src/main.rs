@@ -5,13 +5,15 @@
 //! The case is read as `fairground fidelity` reads it, and the real kernel's trace is evaluated by the same code as the
 //! simulation's (`observe::PerTask`): one script, two arms, one analysis.
 //!
-//! With `count` as its first word the program counts instructions instead ([`count`]).
+//! With `count` as its first word the program counts instructions instead ([`count`]), with `random` it writes cases
+//! ([`random`]).
 
 mod arguments;
 mod count;
 mod guest;
 mod initramfs;
 mod program;
+mod random;
 mod recording;
 mod trace;
 
@@ -36,31 +38,36 @@ impl Files for Disk {
 
 fn main() -> ExitCode {
     let words: Vec<String> = std::env::args().skip(1).collect();
-    if let [first, rest @ ..] = words.as_slice()
-        && first == "count"
-    {
-        return match count::run(rest) {
-            Ok(()) => ExitCode::SUCCESS,
-            Err(message) => {
-                eprintln!("count-instructions: {message}");
-                ExitCode::FAILURE
-            }
-        };
+    match words.split_first() {
+        Some((first, rest)) if first == "count" => ended("count-instructions", count::run(rest)),
+        Some((first, rest)) if first == "random" => match arguments::random(rest) {
+            Ok(arguments) => ended("random-cases", random::write(&arguments)),
+            Err(message) => misused("random-cases", &message, arguments::RANDOM_USAGE),
+        },
+        _ => match arguments::parse(&words) {
+            Ok(arguments) => ended("record-fidelity", record_all(&arguments)),
+            Err(message) => misused("record-fidelity", &message, arguments::USAGE),
+        },
     }
-    let arguments = match arguments::parse(&words) {
-        Ok(arguments) => arguments,
+}
+
+fn ended(command: &str, result: Result<(), String>) -> ExitCode {
+    match result {
+        Ok(()) => ExitCode::SUCCESS,
         Err(message) => {
-            eprintln!("record-fidelity: {message}\n\n{}", arguments::USAGE);
-            return ExitCode::from(2);
-        }
-    };
-    for case in &arguments.cases {
-        if let Err(message) = record(&arguments, case) {
-            eprintln!("record-fidelity: {case}: {message}");
-            return ExitCode::FAILURE;
+            eprintln!("{command}: {message}");
+            ExitCode::FAILURE
         }
     }
-    ExitCode::SUCCESS
+}
+
+fn misused(command: &str, message: &str, usage: &str) -> ExitCode {
+    eprintln!("{command}: {message}\n\n{usage}");
+    ExitCode::from(2)
+}
+
+fn record_all(arguments: &Arguments) -> Result<(), String> {
+    arguments.cases.iter().try_for_each(|case| record(arguments, case).map_err(|message| format!("{case}: {message}")))
 }
 
 /// Records one case.
@@ -80,27 +87,32 @@ fn record(arguments: &Arguments, path: &str) -> Result<(), String> {
     let machine = guest::machine(&topology)?;
     eprintln!("recording {path}");
     let image = initramfs::of(&guest::built("player.c")?, &program.text);
-    let command_line = guest::command_line(&program.parameters, arguments);
-    let guest =
-        guest::Guest { qemu: &qemu, kernel: &kernel, machine: &machine, command_line: &command_line, image: &image };
-    let raw = guest.run(arguments)?;
-    if let Some(folder) = &arguments.keep {
-        let name = Path::new(path).file_stem().unwrap_or_default();
-        std::fs::write(folder.join(name).with_extension("raw.txt"), &raw).map_err(|error| error.to_string())?;
-    }
-    let recorded = recording::read(&raw, &program.tasks, topology.nr_cpus())?;
-    // A release stands for the candidates before it.
-    let wanted = setup.kernel.name.trim_start_matches('v').split("-rc").next().unwrap_or_default();
-    if !recorded.version.starts_with(&format!("{wanted}.")) && !recorded.version.starts_with(&format!("{wanted}-")) {
-        return Err(format!(
-            "{} is Linux {}; expected {}, as the case says",
-            kernel.display(),
-            recorded.version,
-            wanted
-        ));
+    let mut text = String::new();
+    for sample in 1..=arguments.samples {
+        let command_line = guest::command_line(&program.parameters, arguments, sample);
+        let guest = guest::Guest {
+            qemu: &qemu,
+            kernel: &kernel,
+            machine: &machine,
+            command_line: &command_line,
+            image: &image,
+        };
+        let raw = guest.run(arguments)?;
+        if let Some(folder) = &arguments.keep {
+            let name = Path::new(path).file_stem().unwrap_or_default();
+            std::fs::write(folder.join(name).with_extension("raw.txt"), &raw).map_err(|error| error.to_string())?;
+        }
+        let recorded = recording::read(&raw, &program.tasks, topology.nr_cpus())?;
+        // A release stands for the candidates before it.
+        let wanted = setup.kernel.name.trim_start_matches('v').split("-rc").next().unwrap_or_default();
+        if !recorded.version.starts_with(&format!("{wanted}.")) && !recorded.version.starts_with(&format!("{wanted}-"))
+        {
+            let found = format!("{} is Linux {}", kernel.display(), recorded.version);
+            return Err(format!("{found}; expected {wanted}, as the case says"));
+        }
+        text.push_str(&recording::written(&recorded, &command_line));
     }
     let to = Path::new(path).parent().unwrap_or(Path::new("")).join(&recording.text);
-    let text = recording::written(&recorded, &command_line);
     std::fs::write(&to, text).map_err(|error| format!("{}: {error}", to.display()))?;
     eprintln!("wrote {}", to.display());
     Ok(())

@@ -81,21 +81,19 @@ impl Over {
     }
 }
 
-/// How far the simulated figure may be from the real one.
+/// How far the simulated figure may be from the real one. Where both are given the larger one counts.
 #[derive(Clone, Copy, PartialEq, Debug)]
-pub enum Tolerance {
+pub struct Tolerance {
     /// In the figure's own unit.
-    Absolute(f64),
-    Percent(f64),
+    pub absolute: Option<f64>,
+    pub percent: Option<f64>,
 }
 
 impl Tolerance {
     pub fn allows(self, real: f64, simulated: f64) -> bool {
         let off = (simulated - real).abs();
-        match self {
-            Tolerance::Absolute(most) => off <= most,
-            Tolerance::Percent(most) => off <= real.abs() * most / 100.0,
-        }
+        let within = |most: Option<f64>| most.is_some_and(|most| off <= most);
+        within(self.absolute) || within(self.percent.map(|most| real.abs() * most / 100.0))
     }
 }
 
@@ -108,7 +106,8 @@ pub struct Figure {
     pub among: String,
     pub measure: Measure,
     pub over: Option<Over>,
-    pub real: f64,
+    /// The real kernel's figure in each sample of the recording, in ascending order; at least one.
+    pub reals: Vec<f64>,
     pub tolerance: Tolerance,
     /// Why the figure is off, if that is known.
     pub gap: Option<String>,
@@ -134,6 +133,11 @@ impl Figure {
     pub fn title(&self) -> String {
         let over = self.over.map_or(String::new(), |over| format!(", {}", over.name()));
         format!("{}: {}{over}", self.of, self.measure.name())
+    }
+
+    /// The real kernel's figure: the median of its samples.
+    pub fn real(&self) -> f64 {
+        self.reals[self.reals.len() / 2]
     }
 
     /// The figure, of recorded or simulated tasks.
@@ -229,10 +233,10 @@ fn number(written: &Written, what: &str) -> Result<f64, Mistake> {
 /// Checks the figures of a case. `recorded` is the text of the case's recording, with its place.
 pub(crate) fn resolve(drafts: &[DraftFigure], recorded: Option<&Written>) -> Result<Vec<Figure>, Mistake> {
     let recorded = recorded.map(recording::parse).transpose()?;
-    drafts.iter().map(|draft| figure(draft, recorded.as_ref())).collect()
+    drafts.iter().map(|draft| figure(draft, recorded.as_deref())).collect()
 }
 
-fn figure(draft: &DraftFigure, recorded: Option<&Tasks>) -> Result<Figure, Mistake> {
+fn figure(draft: &DraftFigure, recorded: Option<&[Tasks]>) -> Result<Figure, Mistake> {
     let Some(&(_, _, measure)) = Measure::TABLE.iter().find(|(name, ..)| *name == draft.figure.text) else {
         let names = Measure::TABLE.iter().map(|(name, ..)| *name);
         let expected = match nearest_name(&draft.figure.text, names.clone()) {
@@ -241,11 +245,13 @@ fn figure(draft: &DraftFigure, recorded: Option<&Tasks>) -> Result<Figure, Mista
         };
         return Err(draft.figure.mistake(format!("the unknown figure {}", draft.figure.quoted()), expected));
     };
-    let tolerance = match (&draft.within, &draft.within_percent) {
-        (Some(within), None) => Tolerance::Absolute(number(within, "within")?),
-        (None, Some(within)) => Tolerance::Percent(number(within, "within_percent")?),
-        _ => return Err(draft.of.mistake("not one tolerance", "either within = ... or within_percent = ...")),
+    let tolerance = Tolerance {
+        absolute: draft.within.as_ref().map(|within| number(within, "within")).transpose()?,
+        percent: draft.within_percent.as_ref().map(|within| number(within, "within_percent")).transpose()?,
     };
+    if tolerance.absolute.or(tolerance.percent).is_none() {
+        return Err(draft.of.mistake("no tolerance", "within = ... or within_percent = ..., or both"));
+    }
     if let Some(among) = draft.among.as_ref().filter(|_| measure != Measure::Share) {
         let found = format!("`among` of {}", draft.figure.quoted());
         return Err(among.mistake(found, "it at figure = \"share\" alone"));
@@ -255,19 +261,20 @@ fn figure(draft: &DraftFigure, recorded: Option<&Tasks>) -> Result<Figure, Mista
         among: draft.among.as_ref().map_or_else(|| "*".to_string(), |among| among.text.clone()),
         measure,
         over: draft.over.as_ref().map(|over| over.choice("over", &OVER)).transpose()?,
-        real: 0.0,
+        reals: Vec::new(),
         tolerance,
         gap: draft.gap.as_ref().map(|gap| gap.text.clone()),
         at: draft.of.at.clone(),
     };
-    figure.real = match (&draft.real, recorded) {
-        (Some(real), _) => number(real, "real")?,
-        (None, Some(recorded)) => figure.of_tasks(recorded)?,
+    figure.reals = match (&draft.real, recorded) {
+        (Some(real), _) => vec![number(real, "real")?],
+        (None, Some(samples)) => samples.iter().map(|tasks| figure.of_tasks(tasks)).collect::<Result<_, _>>()?,
         (None, None) => {
             let expected = "real = the real kernel's figure, or a recording for the whole case";
             return Err(draft.of.mistake("a figure without the real kernel's", expected));
         }
     };
+    figure.reals.sort_by(f64::total_cmp);
     Ok(figure)
 }
 

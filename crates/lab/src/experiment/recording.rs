@@ -6,12 +6,12 @@
 //! group /gm nr_periods 52 nr_throttled 50
 //! ```
 //!
-//! The last kind of line gives a group's `cpu.stat`: how much the counts grew during the recording.
+//! The last kind of line gives a group's `cpu.stat`: how much the counts grew during the recording. Each line of column
+//! names begins another sample of the same case.
 
 use super::figure::{Measure, Tasks, Values};
 use crate::mistake::{Location, Mistake, Written, excerpt};
 use observe::TaskFigures;
-use std::collections::BTreeMap;
 
 /// What each column holds. A column with parentheses holds several numbers.
 const COLUMNS: &[(&str, &[Measure])] = &[
@@ -47,34 +47,34 @@ pub fn line(pid: usize, name: &str, of: &TaskFigures) -> String {
     format!("{pid} {name} {}", COLUMNS.iter().map(column).collect::<Vec<_>>().join(" "))
 }
 
-/// The tasks of a recording by name, and its groups by path. If several tasks share a name, only the last is kept.
-pub fn parse(written: &Written) -> Result<Tasks, Mistake> {
-    let mut head: Option<Vec<&str>> = None;
-    let mut tasks = BTreeMap::new();
+/// The tasks of each sample by name, and its groups by path. If several tasks share a name, only the last is kept.
+pub fn parse(written: &Written) -> Result<Vec<Tasks>, Mistake> {
+    let mut head: Vec<&str> = Vec::new();
+    let mut samples: Vec<Tasks> = Vec::new();
     for (index, line) in written.text.lines().enumerate() {
         let words: Vec<&str> = line.split_whitespace().collect();
+        if let ["pid", "comm", ..] = words[..] {
+            head = words;
+            samples.push(Tasks::new());
+            continue;
+        }
+        let Some(tasks) = samples.last_mut() else { continue };
         if let ["group", path, counts @ ..] = &words[..] {
             tasks.insert(path.to_string(), Values::of_group(counts));
             continue;
         }
-        let Some(columns) = &head else {
-            if let ["pid", "comm", ..] = words[..] {
-                head = Some(words);
-            }
-            continue;
-        };
         let [pid, name, ..] = words[..] else { continue };
         if !pid.bytes().all(|b| b.is_ascii_digit()) {
             continue;
         }
         // The last column may have several words, or none.
-        if words.len() + 1 < columns.len() {
+        if words.len() + 1 < head.len() {
             let at = Location { line: Some(index as u32 + 1), ..written.at.clone() };
             let found = format!("{} words of `{}`", words.len(), excerpt(name, 40));
-            return Err(Mistake::new(&at, found, format!("one for each of {} columns", columns.len())));
+            return Err(Mistake::new(&at, found, format!("one for each of {} columns", head.len())));
         }
         let mut values = Values::default();
-        for (column, word) in columns.iter().zip(&words) {
+        for (column, word) in head.iter().zip(&words) {
             let Some((_, measures)) = COLUMNS.iter().find(|(name, _)| name == column) else { continue };
             for (measure, number) in measures.iter().zip(word.split(',')) {
                 match number.parse::<f64>() {
@@ -93,12 +93,12 @@ pub fn parse(written: &Written) -> Result<Tasks, Mistake> {
         }
         tasks.insert(name.to_string(), values);
     }
-    if tasks.is_empty() {
+    if samples.is_empty() || samples.iter().any(Tasks::is_empty) {
         return Err(
             written.mistake("no task", "a recording: a line of column names that begins with `pid comm`, then tasks")
         );
     }
-    Ok(tasks)
+    Ok(samples)
 }
 
 #[cfg(test)]
@@ -120,8 +120,9 @@ group /gm nr_periods 52 nr_throttled 50
         let mut of = TaskFigures { wakeups: 3, slices: vec![Ns(4_000_123)], ..TaskFigures::default() };
         of.run.insert(CpuId(1), Ns(4_000_123));
         let text = header() + &line(7, "hog0", &of) + "\n";
-        let tasks = parse(&Written { text, at: Location::of("x.numbers.txt") }).unwrap();
-        let hog = &tasks["hog0"].0;
+        let samples = parse(&Written { text: text.repeat(2), at: Location::of("x.numbers.txt") }).unwrap();
+        assert_eq!(samples.len(), 2);
+        let hog = &samples[1]["hog0"].0;
         assert_eq!((hog[&Measure::Wakeups], hog[&Measure::RunMs], hog[&Measure::SliceP90Ms]), (3.0, 4.0, 4.0));
         assert!(!hog.contains_key(&Measure::LatencyP50Us));
     }
@@ -129,7 +130,8 @@ group /gm nr_periods 52 nr_throttled 50
     #[test]
     fn columns_become_figures() {
         let written = |text: &str| Written { text: text.to_string(), at: Location::of("x.numbers.txt") };
-        let tasks = parse(&written(TEXT)).unwrap();
+        let samples = parse(&written(TEXT)).unwrap();
+        let [tasks] = &samples[..] else { panic!("one") };
         assert_eq!(tasks.len(), 3);
         let hog = &tasks["hog0"].0;
         assert_eq!((hog[&Measure::RunMs], hog[&Measure::SliceMaxMs]), (2284.42, 5.136));

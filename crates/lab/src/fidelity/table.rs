@@ -1,7 +1,7 @@
 //! The table: figure, real kernel, simulated, tolerance, verdict.
 
 use crate::experiment::Experiment;
-use crate::experiment::{Figure, Tolerance};
+use crate::experiment::Figure;
 use crate::numbers::plain;
 use std::fmt::Write;
 
@@ -54,11 +54,11 @@ impl Row {
         self.simulated[self.simulated.len() / 2]
     }
 
-    /// The real figure is one sample, from one phase of timers and ticks. So it agrees if it lies among the figures
-    /// from several seeds, or within the tolerance of the nearest.
+    /// The real figure is one sample, from one phase of timers and ticks, or the median of a few. So it agrees if it
+    /// lies among the figures from several seeds, or within the tolerance of the nearest.
     pub fn verdict(&self) -> Verdict {
         let (least, most) = (self.simulated[0], self.simulated[self.simulated.len() - 1]);
-        let real = self.figure.real;
+        let real = self.figure.real();
         let agrees = self.figure.tolerance.allows(real, real.clamp(least, most));
         match (agrees, &self.figure.gap) {
             (true, None) => Verdict::Agrees,
@@ -83,13 +83,18 @@ fn value(number: f64) -> String {
 
 /// The rows of all cases as one text, followed by the reasons of the known gaps.
 pub fn render(rows: &[Row]) -> String {
-    let tolerance = |row: &Row| match row.figure.tolerance {
-        Tolerance::Absolute(most) => format!("+-{}", value(most)),
-        Tolerance::Percent(most) => format!("+-{}%", value(most)),
+    let tolerance = |row: &Row| {
+        let of = row.figure.tolerance;
+        let either = [of.absolute.map(value), of.percent.map(|most| value(most) + "%")];
+        format!("+-{}", either.into_iter().flatten().collect::<Vec<_>>().join(" or "))
     };
-    let range = |row: &Row| match &row.simulated[..] {
+    let range = |of: &[f64]| match of {
         [least, .., most] => format!("{}..{}", value(*least), value(*most)),
         _ => String::new(),
+    };
+    let real = |row: &Row| match &row.figure.reals[..] {
+        [one] => value(*one),
+        several => format!("{} ({})", value(row.figure.real()), range(several)),
     };
     let lines: Vec<[String; 8]> = rows
         .iter()
@@ -98,9 +103,9 @@ pub fn render(rows: &[Row]) -> String {
                 row.case.clone(),
                 row.kernel.clone(),
                 row.figure.title(),
-                value(row.figure.real),
+                real(row),
                 value(row.median()),
-                range(row),
+                range(&row.simulated),
                 tolerance(row),
                 row.verdict().word().to_string(),
             ]
