@@ -6,7 +6,7 @@ use crate::energy::EnergyTaken;
 use crate::idle::IdleTimes;
 use machine::energy::EnergyUse;
 use machine::frequency::{Counters, FrequencyTime};
-use machine::hardware::Hardware;
+use machine::hardware::{Hardware, Residency};
 use machine::power_limit::{LimitTotals, PowerLimiter};
 use machine::topology::Part;
 use observe::Profile;
@@ -130,15 +130,16 @@ impl Observed {
             Ps(duration.0.saturating_sub(idle)).ns().0
         });
         let idle = after.idle.states.iter().enumerate().map(|(state, name)| {
-            let time = cpus().map(|(after, before)| after.idle[state].saturating_sub(before.idle[state]).0).sum();
+            let time = |(after, before): (&Residency, &Residency)| after.idle[state].saturating_sub(before.idle[state]);
+            let time = cpus().map(|both| u128::from(time(both).0)).sum();
             let entries = cpus().map(|(after, before)| after.entries[state] - before.entries[state]).sum();
-            (name.clone(), Ps(time).ns().0, entries)
+            (name.clone(), whole_ns(time), entries)
         });
-        let mut frequencies: BTreeMap<u32, u64> = BTreeMap::new();
+        let mut frequencies: BTreeMap<u32, u128> = BTreeMap::new();
         let mut counters = Counters::default();
         for (after, before) in after.frequencies.iter().zip(&before.frequencies) {
-            after.time.iter().for_each(|(khz, time)| *frequencies.entry(khz).or_default() += time.0);
-            before.time.iter().for_each(|(khz, time)| *frequencies.entry(khz).or_default() -= time.0);
+            after.time.iter().for_each(|(khz, time)| *frequencies.entry(khz).or_default() += u128::from(time.0));
+            before.time.iter().for_each(|(khz, time)| *frequencies.entry(khz).or_default() -= u128::from(time.0));
             counters.cycles += after.counters.cycles - before.counters.cycles;
             counters.unhalted += after.counters.unhalted.saturating_sub(before.counters.unhalted);
         }
@@ -147,7 +148,7 @@ impl Observed {
             duration_ns: duration.ns().0,
             busy_ns: busy.collect(),
             idle: idle.collect(),
-            frequencies: frequencies.into_iter().map(|(khz, ps)| (khz, Ps(ps).ns().0)).filter(|it| it.1 > 0).collect(),
+            frequencies: frequencies.into_iter().map(|(khz, ps)| (khz, whole_ns(ps))).filter(|it| it.1 > 0).collect(),
             busy_khz: khz(&counters),
             energy: after.energy.as_ref().zip(before.energy.as_ref()).map(|(after, before)| after.since(before).into()),
             migrations: counts.migrations,
@@ -172,6 +173,11 @@ impl Observed {
 /// `part / whole`; 0 if `whole` is 0.
 pub fn share(part: u64, whole: u64) -> f64 {
     part as f64 / whole.max(1) as f64
+}
+
+/// Picoseconds of many CPUs, of which 64 bits do not hold an hour of thousands.
+fn whole_ns(ps: u128) -> u64 {
+    (ps / 1000) as u64
 }
 
 fn sum(times: &[Ps]) -> u64 {

@@ -166,9 +166,7 @@ fn workload(table: &Table) -> Result<DraftWorkload, Mistake> {
     if let Some(column) = table.table("published")? {
         for entry in &column.entries {
             let row = column.source.written(entry.name_span.clone(), entry.name);
-            let figure = column.plain(entry.name, entry.value)?;
-            one_line(entry.name, &figure)?;
-            published.push((row, figure));
+            published.push((row, column.plain(entry.name, entry.value)?));
         }
     }
     let profile = table.table("profile")?.map(|profile| read_profile(&profile)).transpose()?;
@@ -187,9 +185,7 @@ fn read_profile(table: &Table) -> Result<DraftProfile, Mistake> {
                 _ => vec![entry.value],
             };
             let figures = figures.into_iter().map(|figure| column.plain(entry.name, figure));
-            let figures = figures.collect::<Result<Vec<_>, _>>()?;
-            figures.iter().try_for_each(|figure| one_line(entry.name, figure))?;
-            published.push((row, figures));
+            published.push((row, figures.collect::<Result<_, _>>()?));
         }
     }
     Ok(DraftProfile { title, functions: table.texts("functions")?, published })
@@ -265,6 +261,14 @@ impl Source<'_> {
         Written { text: text.to_string(), at: self.at(span.start) }
     }
 
+    /// Refuses text that would break a line of a report, or control the terminal that shows it.
+    fn one_line(self, value: &Spanned<DeValue>, name: &str, text: &str) -> Result<Written, Mistake> {
+        let written = self.written(value.span(), text);
+        let Some(control) = text.chars().find(|c| c.is_control()) else { return Ok(written) };
+        let found = format!("{name} with the control character U+{:04X}", u32::from(control));
+        Err(written.mistake(found, "a text of one line without control characters"))
+    }
+
     fn no_toml(self, error: &toml::de::Error) -> Mistake {
         let span = error.span().unwrap_or(self.text.len()..self.text.len());
         let what = excerpt(error.message(), 160);
@@ -330,11 +334,9 @@ impl<'t, 'a> Table<'t, 'a> {
         let Some(value) = self.get(name) else { return Ok(None) };
         match value.get_ref().as_str() {
             Some(text) if !text.trim().is_empty() => {
-                let written = self.source.written(value.span(), text);
-                if !OF_SEVERAL_LINES.contains(&name) {
-                    one_line(name, &written)?;
-                }
-                Ok(Some(written))
+                let several = OF_SEVERAL_LINES.contains(&name);
+                let one_line = || self.source.one_line(value, name, text);
+                if several { Ok(Some(self.source.written(value.span(), text))) } else { one_line().map(Some) }
             }
             _ => Err(self.wrong(value, name, "a text that is not empty, in quotes")),
         }
@@ -355,9 +357,9 @@ impl<'t, 'a> Table<'t, 'a> {
         let Some(value) = self.get(name) else { return Ok(Vec::new()) };
         let expected = "a list of texts, such as [\"NO_TTWU_QUEUE\"]";
         let array = value.get_ref().as_array().ok_or_else(|| self.wrong(value, name, expected))?;
-        let text = |value: &Spanned<DeValue>| match value.get_ref().as_str() {
-            Some(text) => Ok(self.source.written(value.span(), text)),
-            None => Err(self.wrong(value, name, expected)),
+        let text = |value: &Spanned<DeValue>| {
+            let text = value.get_ref().as_str().ok_or_else(|| self.wrong(value, name, expected))?;
+            self.source.one_line(value, name, text)
         };
         array.iter().map(text).collect()
     }
@@ -399,7 +401,7 @@ impl<'t, 'a> Table<'t, 'a> {
             DeValue::Integer(_) => return Err(self.wrong(value, name, "a number in decimal digits")),
             _ => return Err(self.wrong(value, name, "a number, or a list of numbers")),
         };
-        Ok(self.source.written(value.span(), &text))
+        self.source.one_line(value, name, &text)
     }
 
     /// A text that the file contains literally, with the place of its first character.
@@ -459,13 +461,6 @@ impl<'t, 'a> Table<'t, 'a> {
         }
         Ok(leaves)
     }
-}
-
-/// Refuses text that would break a line of a report, or control the terminal that shows it.
-fn one_line(name: &str, written: &Written) -> Result<(), Mistake> {
-    let Some(control) = written.text.chars().find(|c| c.is_control()) else { return Ok(()) };
-    let found = format!("{name} with the control character U+{:04X}", u32::from(control));
-    Err(written.mistake(found, "a text of one line without control characters"))
 }
 
 /// Describes a value by its kind, and by its text if that is short.
@@ -536,6 +531,14 @@ features = [\"NO_SIS_PROP\"]
             (
                 "[[workload]]\nname = \"pipetest\"\npublished = { source = \"a\\nb\", Mean = 1 }",
                 "x.toml:3:24: found source with the control character U+000A; expected a text of one line",
+            ),
+            (
+                "[[timeline]]\nat = \"5ms\"\ncgroup = { \"/a\" = { \"cpu.max\" = \"max 100000\\nb\" } }",
+                "x.toml:3:33: found cpu.max with the control character U+000A; expected a text of one line",
+            ),
+            (
+                "[[arm]]\nname = \"a\"\nkernel = \"v6.1\"\nfeatures = [\"NO_\\u001b[31m\"]",
+                "x.toml:4:13: found features with the control character U+001B; expected a text of one line",
             ),
             ("name = \"a\\tb\"", "x.toml:1:8: found name with the control character U+0009"),
             (

@@ -128,7 +128,8 @@ pub fn resolve(
         }
     }
     let is_key = |at: usize| workload.key == Some(workload.parameters[at].name);
-    let tables: u64 = (0..lists.len()).filter(|&at| !is_key(at)).map(|at| lists[at].len() as u64).product();
+    let varied = (0..lists.len()).filter(|&at| !is_key(at));
+    let tables = varied.fold(1, |tables: u64, at| tables.saturating_mul(lists[at].len() as u64));
     if tables > MOST_TABLES {
         let found = format!("lists that make {tables} tables");
         return Err(draft.name.mistake(found, format!("at most {MOST_TABLES}")));
@@ -302,6 +303,20 @@ mod tests {
             assert!(said.contains(&format!("`{}`", parameter.name)), "{said}");
             let said = refusal(&format!("{}x", workload.name)).expect("no such workload");
             assert!(said.contains(&format!("`{}`", workload.name)), "{said}");
+        }
+    }
+
+    #[test]
+    fn lists_make_at_most_so_many_tables() {
+        let list = (10..4106).map(|value| value.to_string()).collect::<Vec<_>>().join("+");
+        // 2^64 of them, which 64 bits do not hold, and 2^24.
+        let five = ["task_cycles", "young_mib", "gc_pause", "settle", "steady"].map(|name| format!("{name}={list}"));
+        let groups = (1..=16).map(|value| value.to_string()).collect::<Vec<_>>().join("+");
+        for option in
+            [format!("specjbb:{},groups={groups}", five.join(",")), format!("specjbb:{}", five[..2].join(","))]
+        {
+            let said = refusal(&option).expect("too many");
+            assert!(said.contains("found lists that make ") && said.contains("expected at most 1000"), "{said}");
         }
     }
 
