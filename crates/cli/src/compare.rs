@@ -131,6 +131,14 @@ fn take(
     if first && !results.is_empty() {
         let (stored, place) = (results.len(), store.folder().display());
         session.course.say(&format!("note: {stored} of {} runs are taken from {place}", jobs.len()));
+        let further = |job: &Job| Job { iteration: experiment.iterations, ..*job };
+        if experiment.adaptive.is_none() && jobs.iter().any(|job| Store::has(store.folder(), experiment, &further(job)))
+        {
+            let asked = experiment.iterations;
+            session.course.say(&format!(
+                "note: {place} has more than {asked} iterations; the report is of {asked}, the other runs stay there"
+            ));
+        }
     }
     session.course.expect(number, &missing);
     Ok(missing)

@@ -17,7 +17,7 @@ use lab::trace::{self, Cut, Wish, trace};
 use std::io::{self, Write};
 use std::path::Path;
 
-/// The columns of a picture if stdout is no terminal, or one that does not tell its width.
+/// The columns of a picture.
 const COLUMNS: usize = 100;
 
 fn one_run(selectors: &Selectors) -> Result<(Experiment, Setup), Failure> {

@@ -34,7 +34,11 @@ fn names_that_are_not_known() {
         ("--machine", "core-i7-377", ["the unknown machine `core-i7-377`", "`core-i7-3770`, perhaps"]),
         ("--workload", "pipe-test", ["the unknown workload `pipe-test`", "`pipetest`, perhaps"]),
         ("--workload", "pipetest:lops=5", ["column 10: found the unknown parameter `lops`", "`loops`, perhaps"]),
-        ("--arm", "vanilla=v4.5-rc2", ["column 9: found the unknown kernel `v4.5-rc2`", "`v4.5-rc1`, perhaps"]),
+        (
+            "--arm",
+            "vanilla=v4.5-rc2",
+            ["column 9: found the unknown kernel `v4.5-rc2`", "`v4.5-rc1` or `v4.15`, the nearest of"],
+        ),
         (
             "--arm",
             "vanilla=5.10",
@@ -53,7 +57,7 @@ fn names_that_are_not_known() {
     ] {
         refused(&place, &with(option, value), &parts);
     }
-    refused(&place, &["kernels", "show", "v4.17"], &["the unknown kernel `v4.17`", "perhaps"]);
+    refused(&place, &["kernels", "show", "v4.17"], &["the unknown kernel `v4.17`", "`v4.16` or `v5.4`"]);
     refused(&place, &["kernels", "diff", "v4.15", "v6.2"], &["the unknown kernel `v6.2`"]);
     refused(&place, &["machines", "show", "host2"], &["the unknown machine `host2`"]);
     refused(&place, &["workloads", "show", "hackbench"], &["`hackbench-pipes`, perhaps"]);

@@ -149,7 +149,8 @@ fn driver(machine: &Description, kernel: &str, build: &Build, settings: &Setting
     let Some(written) = value(settings, "driver") else {
         let Some(fact) = machine.fact("frequency.driver") else {
             let Some((name, _)) = settings.first() else { return Ok(None) };
-            let found = format!("cpufreq.{}, but all CPUs of {} run at one frequency", name.text, machine.name());
+            let found =
+                format!("cpufreq.{}, but the clocks of {} are fixed, as it names no driver", name.text, machine.name());
             return Err(name.mistake(found, "cpufreq.driver beside it, or a machine file with `driver` in [frequency]"));
         };
         let driver = Driver::from_name(&fact.value).expect("the loader knows the same names");

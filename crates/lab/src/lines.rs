@@ -8,7 +8,7 @@ use crate::setup::Setup;
 use crate::symbols::Symbols;
 use machine::lines::record::LineCounts;
 use machine::profile::Frame;
-use sched::layout::{Line, Region};
+use sched::layout::{Line, Part, Region};
 use sched::sched::{CfsRqId, ROOT_TASK_GROUP, SeId, TgId};
 use serde_json::{Map, Value, json};
 use sim::engine::LinuxSim;
@@ -83,27 +83,25 @@ fn heat(counts: &LineCounts) -> (Ps, u64, u64) {
 /// What lies on a line, under the names that the objects have at the end of the run.
 fn name<const COSTS: bool>(sim: &LinuxSim<COSTS>, line: Line) -> String {
     let sched = &sim.sched;
-    let contents = sched.layout.contents(line);
-    let (object, fields) = contents.split_once(": ").unwrap_or((&contents, ""));
-    let number = object.rsplit(' ').next().and_then(|number| number.parse::<u32>().ok());
     let group = |tg: TgId| sched.cgroup_path(tg);
-    match (line.region, number) {
-        (Region::Os, _) => sim.os.line_name(line).unwrap_or(contents),
+    // Where packed objects meet, there are several.
+    let (named, parts) = (|| sched.layout.contents(line), sched.layout.parts(line));
+    let [Part { number, fields, .. }] = &parts[..] else { return named() };
+    match line.region {
+        Region::Os => sim.os.line_name(line).unwrap_or_else(named),
         // A deleted group has left its queues to the root group.
-        (Region::CfsRq, Some(id)) => match &sched.cfs_rq[CfsRqId(id)] {
-            queue if queue.tg == ROOT_TASK_GROUP => contents,
+        Region::CfsRq => match &sched.cfs_rq[CfsRqId(*number)] {
+            queue if queue.tg == ROOT_TASK_GROUP => named(),
             queue => format!("cfs_rq of {} on {}: {fields}", group(queue.tg), queue.rq),
         },
-        (Region::Se, Some(id)) => match sched.se[SeId(id)].my_q.map(|queue| &sched.cfs_rq[queue]) {
+        Region::Se => match sched.se[SeId(*number)].my_q.map(|queue| &sched.cfs_rq[queue]) {
             Some(queue) if queue.tg != ROOT_TASK_GROUP => {
                 format!("se of {} on {}: {fields}", group(queue.tg), queue.rq)
             }
-            _ => contents,
+            _ => named(),
         },
-        (Region::TaskGroup, Some(id)) if !contents.contains("; ") => {
-            format!("task_group {}: {fields}", group(TgId(id)))
-        }
-        _ => contents,
+        Region::TaskGroup => format!("task_group {}: {fields}", group(TgId(*number))),
+        _ => named(),
     }
 }
 

@@ -3,12 +3,12 @@
 use crate::boot::PARAMETERS;
 use crate::kernels::{Build, diff, names};
 use crate::machines::Machine;
-use machine::description::{Description, Fact, Figure, How, builtin};
+use machine::description::{Description, Fact, Figure, HERTZ, How, builtin};
 use machine::topology::{Distance, Topology};
 use sched::behaviour::Variant;
 use sched::features::Feature;
 use sched::stats::Schedstats;
-use sched::sysctl::Scaling;
+use sched::sysctl::{Scaling, Tunable};
 use std::fmt::Write;
 use workloads::{Summary, Workload};
 
@@ -227,7 +227,9 @@ pub fn kernel(build: &Build) -> String {
         }
         let scaling = if row.scaling == Scaling::Cpus { ", times 1 + log2 of up to 8 CPUs" } else { "" };
         let (low, high) = row.range;
-        let _ = writeln!(text, "{name:<width$}  {default} {} ({low} to {high}{scaling}): {}", row.unit, row.doc);
+        let unlimited = if *tunable == Tunable::sched_rt_runtime { "-1, or " } else { "" };
+        let range = format!("{unlimited}{low} to {high}{scaling}");
+        let _ = writeln!(text, "{name:<width$}  {default} {} ({range}): {}", row.unit, row.doc);
     }
     let _ = writeln!(text, "\nCommand line: NAME=VALUE, or NAME alone");
     for parameter in PARAMETERS.iter().filter(|parameter| (parameter.has)(build)) {
@@ -235,7 +237,7 @@ pub fn kernel(build: &Build) -> String {
         let equals = if parameter.is_switch() { "" } else { "=" };
         let _ = writeln!(text, "{}{equals}{}: {}", parameter.name, values.join("|"), parameter.meaning);
     }
-    let _ = writeln!(text, "hz=100|250|300|1000: CONFIG_HZ");
+    let _ = writeln!(text, "hz={}: CONFIG_HZ", HERTZ.map(|hz| hz.to_string()).join("|"));
     let choices: Vec<String> = build.configs().map(|name| format!("{name}=y")).collect();
     let _ = writeln!(text, "{}: its preemption model, {} here", choices.join("|"), build.os.preempt.config());
     text
@@ -271,35 +273,37 @@ pub fn kernel_diff(a: &Build, b: &Build) -> String {
         let _ =
             writeln!(text, "{}: {} -> {} ({})", feature.name(), state(a, feature), state(b, feature), feature.doc());
     }
-    let missing = |a: &Build, b: &Build| -> Vec<&str> {
-        let lacks = |name: &str| !b.sched.tunables.iter().any(|(other, _)| *other == name);
-        a.sched.tunables.iter().map(|(name, _)| *name).filter(|name| lacks(name)).collect()
-    };
-    let (gone, new) = (missing(a, b), missing(b, a));
-    let (defaults_a, defaults_b) = (a.sched.sysctl(1), b.sched.sysctl(1));
-    let in_b = |name: &str| {
-        b.sched.tunables.iter().find(|(other, _)| *other == name).map(|(_, tunable)| defaults_b.get(*tunable))
-    };
-    let changed: Vec<(&str, u64, u64)> = a
-        .sched
-        .tunables
-        .iter()
-        .filter_map(|(name, tunable)| Some((*name, defaults_a.get(*tunable), in_b(name)?)))
-        .filter(|(_, before, after)| before != after)
-        .collect();
-    if !gone.is_empty() || !new.is_empty() || !changed.is_empty() {
-        text.push_str("\nTunables\n");
-    }
-    for (name, before, after) in changed {
-        let _ = writeln!(text, "{name}: {before} -> {after}");
-    }
-    for name in gone {
-        let _ = writeln!(text, "{name}: gone");
-    }
-    for name in new {
-        let _ = writeln!(text, "{name}: new");
+    text.push_str(&tunables_between(a, b));
+    if text.lines().count() == 1 {
+        text.push_str("\nno difference\n");
     }
     text
+}
+
+/// The tunables that one kernel has and the other has not, calls otherwise, or boots with another value of.
+fn tunables_between(a: &Build, b: &Build) -> String {
+    // The values for one CPU; more CPUs scale them in both.
+    let (values_a, values_b) = (a.sched.sysctl(1), b.sched.sysctl(1));
+    let there =
+        |build: &Build, of: Tunable| build.sched.tunables.iter().find(|(_, it)| *it == of).map(|(name, _)| *name);
+    let mut lines = Vec::new();
+    for &(name, tunable) in a.sched.tunables {
+        let Some(after) = there(b, tunable) else { continue };
+        let (old, new) = (values_a.get(tunable), values_b.get(tunable));
+        if name != after {
+            lines.push(format!("{name}: is {after} now"));
+        }
+        if old != new {
+            lines.push(format!("{after}: {old} -> {new}"));
+        }
+    }
+    let missing = |from: &Build, to: &Build, word: &str| {
+        let names = from.sched.tunables.iter().filter(|(_, tunable)| there(to, *tunable).is_none());
+        names.map(|(name, _)| format!("{name}: {word}")).collect::<Vec<_>>()
+    };
+    lines.extend(missing(a, b, "gone"));
+    lines.extend(missing(b, a, "new"));
+    if lines.is_empty() { String::new() } else { format!("\nTunables\n{}\n", lines.join("\n")) }
 }
 
 /// One line for each workload.
@@ -399,9 +403,10 @@ mod tests {
         let text = kernel_diff(&a, &b);
         assert!(text.contains("stats.schedstats: always -> tunable"), "{text}");
         assert!(text.contains("SIS_PROP: absent -> on"), "{text}");
-        assert_eq!(kernel_diff(&a, &a), "v4.5-rc1 -> v4.5-rc1\n");
+        assert_eq!(kernel_diff(&a, &a), "v4.5-rc1 -> v4.5-rc1\n\nno difference\n");
         let text = kernel_diff(&b, &Build::named("v6.12").unwrap());
         assert!(text.contains("kernel.sched_latency_ns: gone") && text.contains("sched/base_slice_ns: new"), "{text}");
+        assert!(text.contains("\nkernel.sched_migration_cost_ns: is sched/migration_cost_ns now\n"), "{text}");
         let text = kernel(&b);
         assert!(text.contains("pipe.wait") && text.contains("kernel.sched_migration_cost_ns"));
         assert!(text.contains("\nprofile=sleep|schedule: "), "{text}");

@@ -88,7 +88,7 @@ pub fn choose(machine: &Description, governed: bool, settings: &Settings) -> Res
         return Err(Mistake::new(&at, found, format!("powercap.{WINDOW} beside it")));
     };
     if enabled && !governed {
-        let found = format!("{what}, but all CPUs of {} run at one frequency", machine.name());
+        let found = format!("{what}, but the clocks of {} are fixed, as it names no driver", machine.name());
         let expected = "cpufreq.driver beside it, or a machine file with `driver` in [frequency]";
         return Err(Mistake::new(&at, found, expected));
     }

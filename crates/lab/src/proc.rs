@@ -327,7 +327,9 @@ fn find<const COSTS: bool>(sched: &Sched<Hardware<COSTS>>, of: &Written) -> Resu
         let mut names: Vec<String> =
             living(sched).map(|task| format!("{} {}", sched.task_cold[task].pid, sched.task_cold[task].comm)).collect();
         names.truncate(40);
-        of.mistake(format!("no living task {}", of.quoted()), format!("a pid or a name of {}", names.join(", ")))
+        let expected =
+            format!("a pid or a name of {}; tasks that end later are there at an earlier --at", names.join(", "));
+        of.mistake(format!("no living task {}", of.quoted()), expected)
     })
 }
 

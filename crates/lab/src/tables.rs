@@ -69,7 +69,7 @@ pub struct Table {
     /// Unit of the samples, e.g. `s` or `us per loop`.
     pub unit: String,
     pub better: Better,
-    /// Decimal places of the values in the text table: see [`Table::decimals_of`].
+    /// Decimal places of the values in the text table.
     pub decimals: usize,
     /// Names of the arms; the first is the base of every change.
     pub arms: Vec<String>,
@@ -85,11 +85,6 @@ pub struct Series {
 }
 
 impl Table {
-    /// MMTests prints hackbench with four decimals and everything else we have with two.
-    pub fn decimals_of(workload: &str) -> usize {
-        if workload.starts_with("hackbench") { 4 } else { 2 }
-    }
-
     /// The experiment's name for the table, else the workload's.
     pub fn title(&self) -> &str {
         self.name.as_deref().unwrap_or(&self.workload)

@@ -7,7 +7,7 @@
 use crate::tasks::Tasks;
 use sched::sched::TaskId;
 use sched::trace::{Event, Sink};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use units::{CpuId, Ns, PerCpu};
 
@@ -71,7 +71,8 @@ impl Gantt {
             self.run_until(cpu, self.to);
         }
         let cells: Vec<Vec<u32>> = self.rows.iter().map(|(_, row)| row.cells.clone()).collect();
-        self.comms.retain(|pid, _| cells.iter().flatten().any(|cell| cell == pid));
+        let shown: BTreeSet<u32> = cells.iter().flatten().copied().collect();
+        self.comms.retain(|pid, _| shown.contains(pid));
         Picture { from: self.from, to: self.to, cells, comms: self.comms }
     }
 
@@ -153,22 +154,19 @@ impl Picture {
     /// Process ids in the order in which they get letters.
     fn order(&self) -> Vec<u32> {
         let columns = self.cells.first().map_or(0, Vec::len);
-        let mut seen: Vec<u32> = Vec::new();
+        let (mut order, mut seen) = (Vec::new(), BTreeSet::from([0]));
         for column in 0..columns {
-            for row in &self.cells {
-                if row[column] != 0 && !seen.contains(&row[column]) {
-                    seen.push(row[column]);
-                }
-            }
+            order.extend(self.cells.iter().map(|row| row[column]).filter(|&pid| seen.insert(pid)));
         }
-        seen
+        order
     }
 
     fn rows(&self, order: &[u32]) -> Vec<String> {
-        let letter = |pid: &u32| match order.iter().position(|seen| seen == pid) {
+        let letters: BTreeMap<u32, u8> = order.iter().copied().zip(LETTERS.iter().copied()).collect();
+        let letter = |pid: &u32| match letters.get(pid) {
             _ if *pid == 0 => IDLE,
-            Some(i) if i < LETTERS.len() => char::from(LETTERS[i]),
-            _ => NO_LETTER_LEFT,
+            Some(&letter) => char::from(letter),
+            None => NO_LETTER_LEFT,
         };
         self.cells.iter().map(|row| row.iter().map(letter).collect()).collect()
     }

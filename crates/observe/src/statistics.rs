@@ -4,7 +4,7 @@ use crate::histogram::Histogram;
 use crate::pairs::{Pair, Pairs};
 use crate::tasks::{Tasks, Who, cut_comm};
 use sched::sched::{TaskId, TaskState};
-use sched::trace::{Event, Sink};
+use sched::trace::{Context, Event, Interrupt, Sink};
 use std::collections::BTreeMap;
 use std::fmt;
 use units::{CpuId, Ns, PerCpu};
@@ -25,6 +25,8 @@ pub struct Statistics {
     new_tasks: u64,
     migrations: u64,
     pairs: Pairs,
+    /// That of the next event.
+    context: Context,
 }
 
 #[derive(Clone, Debug, Default)]
@@ -90,6 +92,7 @@ impl Statistics {
             new_tasks: 0,
             migrations: 0,
             pairs: Pairs::default(),
+            context: Context::default(),
         }
     }
 
@@ -188,7 +191,9 @@ impl Sink for Statistics {
             Event::SchedSwitch { prev, prev_state, next, .. } => self.switch(time, cpu, prev, prev_state, next),
             Event::SchedWaking { task, .. } => {
                 self.living(task).waking.get_or_insert(time);
-                if let Some(waker) = self.tasks.running(cpu) {
+                // What an interrupt wakes has nothing to do with who runs there.
+                let by_interrupt = self.context.interrupt == Interrupt::Hardirq;
+                if let Some(waker) = self.tasks.running(cpu).filter(|_| !by_interrupt) {
                     let pid = |task| self.tasks.who(Some(task), cpu).pid;
                     self.pairs.woke(pid(waker), pid(task));
                 }
@@ -208,7 +213,12 @@ impl Sink for Statistics {
             }
             _ => {}
         }
+        self.context = Context::default();
         self.tasks.passed(cpu, event);
+    }
+
+    fn context(&mut self, context: Context) {
+        self.context = context;
     }
 
     fn task(&mut self, task: TaskId, pid: u32, comm: &str, prio: i32) {
@@ -435,6 +445,18 @@ mod tests {
         let line = text.lines().last().expect("pairs come last");
         let cells: Vec<&str> = line.split_whitespace().collect();
         assert_eq!(cells, ["ping:101", "and", "pong:102", "2", "2000.0", "2", "56.5", "0.023"]);
+    }
+
+    #[test]
+    fn who_is_interrupted_wakes_nobody() {
+        let mut statistics = listen(&[(0, 0, switch(None, R, Some(0)))]);
+        statistics.context(Context { interrupt: Interrupt::Hardirq, ..Context::default() });
+        statistics.event(Ns(5 * US), CpuId(0), &waking(1));
+        statistics.event(Ns(6 * US), CpuId(0), &wakeup(1));
+        assert!(statistics.report(Ns(100 * US)).pairs.is_empty());
+        // The context is that of one event.
+        statistics.event(Ns(7 * US), CpuId(0), &waking(1));
+        assert_eq!(statistics.report(Ns(100 * US)).pairs.len(), 1);
     }
 
     #[test]

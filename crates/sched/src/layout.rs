@@ -12,12 +12,13 @@ mod task_group;
 #[cfg(test)]
 mod tests;
 
+pub use names::Part;
 pub use rules::{LayoutRules, PerCpuAreas, TaskGroupCache, TgLoadAvgLine};
 pub use task_group::{TaskGroupField, TaskGroupStructure};
 
 use crate::sched::{CfsRqId, SeId, TaskId, TgId};
 use task_group::TaskGroupLayout;
-use units::CpuId;
+use units::{CpuId, NR_CPUS};
 
 /// Bytes of a cache line on every machine modelled so far.
 pub const LINE_BYTES: u32 = 64;
@@ -325,11 +326,12 @@ impl Structures {
 /// From here on the global lines are RCU's leaves, one for so many CPUs each (CONFIG_RCU_FANOUT_LEAF).
 const FIRST_RCU_LEAF: u32 = 512;
 const RCU_FANOUT_LEAF: u32 = 16;
-/// From here on the global lines are the real-time and deadline queues of the CPUs, two lines each; before them are the root
-/// domains.
-const FIRST_CLASS_QUEUE: u32 = 1024;
+/// From here on the global lines are the real-time and deadline queues of the CPUs, two lines each.
+const FIRST_CLASS_QUEUE: u32 = FIRST_RCU_LEAF + NR_CPUS as u32 / RCU_FANOUT_LEAF;
 /// After the lines of as many CPUs as possible: flags words of idle tasks, if they are not beside the runqueues.
-const FIRST_IDLE_FLAGS: u32 = FIRST_CLASS_QUEUE + 2 * 8192;
+const FIRST_IDLE_FLAGS: u32 = FIRST_CLASS_QUEUE + 2 * NR_CPUS as u32;
+/// After those the root domains of partitions, of which there may be as many as CPUs.
+const FIRST_ROOT_DOMAIN: u32 = FIRST_IDLE_FLAGS + NR_CPUS as u32;
 const TASK_LINES: u32 = 16;
 /// A `struct sched_domain` with schedstats is 6 lines; each CPU has its own copy of each level.
 const DOMAIN_LINES: u32 = 8;
@@ -482,7 +484,7 @@ impl Layout {
     pub fn root_domain(&self, number: u32) -> Line {
         match number {
             0 => self.global(GlobalLine::RootDomain),
-            _ => Line { region: Region::Global, index: NR_GLOBAL_LINES + number - 1 },
+            _ => Line { region: Region::Global, index: FIRST_ROOT_DOMAIN + number - 1 },
         }
     }
 }

@@ -15,8 +15,8 @@ behaviour! {
     /// Whether the histogram can be of sleeps.
     pub enum SleepProfile = "stats.sleep_profile" {
         Blocked = "blocked", since "v2.6.22", commit "", "profile=sleep counts milliseconds of uninterruptible sleeps by their place";
-        Absent = "absent", since "v6.12", commit "b88f55389ad2",
-            "it is gone (after v6.6, by v6.12), also from 6.1.y (the tree is 6.1.192): the parameter does nothing";
+        Absent = "absent", since "v6.11", commit "b88f55389ad2",
+            "it is gone, also from 6.1.y (the tree is 6.1.192): the parameter does nothing";
     }
 }
 

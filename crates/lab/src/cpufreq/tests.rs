@@ -118,7 +118,7 @@ fn wrong_settings_are_named() {
         parse(&machine_text(&cap), "m.toml").unwrap_or_else(|error| panic!("{error}")).fixed_hertz()
     };
     assert_eq!((capped("2"), capped("3.9")), (2_000_000_000, 3_700_000_000), "a cap bounds fixed clocks, too");
-    refused("", "v4.15", "governor=performance", "found cpufreq.governor, but all CPUs of skylake-uma-8 run at one");
+    refused("", "v4.15", "governor=performance", "found cpufreq.governor, but the clocks of skylake-uma-8 are fixed");
     refused(&intel, "v4.15", "governr=performance", "the unknown file of cpufreq `governr`; expected `governor`");
     refused(&intel, "v4.15", "governor=perfomance", "the unknown governor `perfomance`; expected `performance`");
     refused(&intel, "v4.15", "governor=userspace", "userspace, which the driver intel_pstate does not work with");

@@ -88,13 +88,13 @@ const DOMAIN: [&str; DOMAIN_LINES as usize] = [
 ];
 
 /// An object to which a line belongs in part.
-struct Part {
+pub struct Part {
     /// The kind of object, and which one.
     object: &'static str,
-    number: u32,
+    pub number: u32,
     /// The line's short name, and the fields on it.
     name: &'static str,
-    fields: String,
+    pub fields: String,
 }
 
 impl Layout {
@@ -132,7 +132,8 @@ impl Layout {
         self.parts(line).into_iter().map(told).collect::<Vec<_>>().join("; ")
     }
 
-    fn parts(&self, line: Line) -> Vec<Part> {
+    /// The parts of objects that lie on a line; at least one.
+    pub fn parts(&self, line: Line) -> Vec<Part> {
         let index = line.index;
         let named = |object, lines: u32, at: &[u8], names: &[(&'static str, &'static str)]| {
             let (number, here) = (index / lines, index % lines);
@@ -220,6 +221,7 @@ fn global_part(index: u32) -> Part {
     let own =
         |object, number, name: &'static str, fields: &str| Part { object, number, name, fields: fields.to_string() };
     match index {
+        FIRST_ROOT_DOMAIN.. => own("root_domain", index - FIRST_ROOT_DOMAIN + 1, "", "root_domain: overload, span"),
         FIRST_IDLE_FLAGS.. => own("cpu", index - FIRST_IDLE_FLAGS, "", "idle: thread_info.flags"),
         FIRST_CLASS_QUEUE.. => {
             let of_class = index - FIRST_CLASS_QUEUE;
@@ -231,7 +233,6 @@ fn global_part(index: u32) -> Part {
         }
         at if at == BALANCE_RUNNING.index => own("", 0, "sched_balance_running", "sched_balance_running"),
         FIRST_RCU_LEAF.. => own("rcu_node", index - FIRST_RCU_LEAF, "", "rcu_node: lock, qsmask, gpnum"),
-        NR_GLOBAL_LINES.. => own("root_domain", index - NR_GLOBAL_LINES + 1, "", "root_domain: overload, span"),
         _ => own("", 0, GLOBAL[index as usize].0, GLOBAL[index as usize].1),
     }
 }

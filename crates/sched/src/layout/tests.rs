@@ -85,6 +85,10 @@ fn lines_have_names() {
     assert_eq!(layout.describe(layout.rt_rq(CpuId(3))), "cpu3 rq.rt");
     assert_eq!(layout.describe(layout.dl_rq(CpuId(0))), "cpu0 rq.dl");
     assert_eq!(layout.describe(layout.root_domain(2)), "root_domain 2");
+    // A partition for each CPU: its line is nobody else's.
+    assert_eq!(layout.describe(layout.root_domain(504)), "root_domain 504");
+    assert_eq!(layout.describe(layout.root_domain(8191)), "root_domain 8191");
+    assert_eq!(layout.describe(BALANCE_RUNNING), "sched_balance_running");
 }
 
 #[test]

@@ -32,8 +32,8 @@ behaviour! {
             "the larger of the last sample and a moving average, both taken when the task has left its queue";
         /// Grown in steps: one number (11137d384996) that stays while the task has to wait (50181c0cff31, both v6.8), taken
         /// before the task leaves its queue (v6.12, with the delayed dequeue). The variant is all of them.
-        Ewma = "ewma", since "v6.12", commit "11137d384996",
-            "a moving average that follows at once upwards, and stays while the task has to wait; taken before it leaves";
+        Ewma = "ewma", since "v6.12", commit "",
+            "a moving average (since v6.8, 11137d384996) that follows at once upwards, and stays while the task has to wait; taken before it leaves (v6.12)";
         /// A task whose delayed dequeue ends has left its queue's sum when it fell asleep, and does not leave it again.
         EwmaAnyCpu = "ewma-any-cpu", since "v6.18", commit "", "the same, on CPUs without idle time too (after v6.12, by v6.18)";
         EwmaInUpdate = "ewma-in-update", since "v7.2", commit "",

@@ -52,7 +52,7 @@ macro_rules! parameters {
                 default: 256,
                 range: (0, 65_536),
                 unit: "bytes",
-                doc: "socket buffers beyond the size of a message; 0: the kernel's own",
+                doc: "socket buffers beyond the size of a message, as MMTests set them in 2016; 0: the kernel's own, as since 2018 (in a small buffer, versions' rules for windows decide more than their schedulers)",
             },
             Parameter {
                 name: "milliseconds",
