@@ -4,6 +4,7 @@
 //! methods return nothing, so a writer keeps the first I/O error, and `finish` returns it. Floats are used for printing
 //! only.
 
+mod by_time;
 mod ftrace;
 mod gantt;
 mod histogram;
@@ -13,6 +14,7 @@ mod per_task;
 mod perfetto;
 pub mod proc;
 mod profile;
+mod runnable;
 mod schedstat;
 mod statistics;
 mod tasks;

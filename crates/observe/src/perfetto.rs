@@ -10,8 +10,9 @@
 //! asks for them. Every task is shown as a process of its own, because the stream does not say which tasks share an
 //! address space.
 //!
-//! Events of one CPU are read in the order in which they were passed, even within a nanosecond. The compact form of
-//! `sched_switch` would lose that order, so it is not used. Between CPUs Perfetto orders equal times as it likes.
+//! Events of one CPU stand in the order of time, and within a nanosecond in the order in which they were passed. The
+//! compact form of `sched_switch` would lose that order, so it is not used. Between CPUs Perfetto orders equal times as it
+//! likes.
 //!
 //! The UI draws tracks for interrupts and softirqs by itself, from their events.
 //!
@@ -23,8 +24,10 @@ mod schema;
 
 pub use power::PowerOf;
 
+use crate::by_time::ByTime;
 use crate::output::Output;
 use crate::proc::Formats;
+use crate::runnable::Runnable;
 use crate::tasks::{Tasks, Who};
 use crate::tracepoints::{self, Selection, Tracepoint, Value};
 use prost::Message;
@@ -51,13 +54,17 @@ const WAKEUP_TRACKS: u64 = 1 << 32;
 /// The track of task `pid` is this number plus `pid`.
 const TASK_TRACKS: u64 = 2 << 32;
 
-/// Writes the trace. Memory: 8 KiB for each CPU, and the living tasks' names.
+/// Writes the trace. Memory: 8 KiB for each CPU, the events of the last millisecond of simulated time, and the living
+/// tasks' names.
 pub struct Perfetto<W: Write> {
     output: Output<W>,
     tasks: Tasks,
     /// Encoded [`FtraceEventBundle`]s, to which events are appended; empty when just written.
     bundles: PerCpu<Vec<u8>>,
-    runnable: PerCpu<Option<u32>>,
+    waiting: ByTime<Held>,
+    runnable: Runnable,
+    /// The values that the counters show.
+    counters: PerCpu<Option<u32>>,
     /// By task id: whether the trace has a process with that pid and name.
     named: Vec<bool>,
     /// By task id: the flow of a wakeup after which the task has not run yet.
@@ -71,6 +78,21 @@ pub struct Perfetto<W: Write> {
     selection: Selection,
     /// `None` if it is not known what CPUs draw.
     power: Option<power::Power>,
+}
+
+/// What is written when its time has come.
+enum Held {
+    /// Of that CPU's bundle.
+    Event(CpuId, Vec<u8>),
+    /// A change of the count of runnable tasks. The count that an event tells is known when the event is written.
+    Count { of: CpuId, change: i64, told: Option<Told> },
+}
+
+/// A `sched_update_nr_running_tp`: where, in the context of which task.
+struct Told {
+    by: CpuId,
+    pid: u32,
+    change: i32,
 }
 
 impl<W: Write> Perfetto<W> {
@@ -93,7 +115,9 @@ impl<W: Write> Perfetto<W> {
             output: Output::new(writer),
             tasks: Tasks::new(nr_cpus),
             bundles: PerCpu::from_fn(nr_cpus, |_| Vec::with_capacity(BUNDLE_BYTES + 256)),
-            runnable: PerCpu::from_fn(nr_cpus, |_| None),
+            waiting: ByTime::new(),
+            runnable: Runnable::new(nr_cpus),
+            counters: PerCpu::from_fn(nr_cpus, |_| None),
             named: Vec::new(),
             woken: Vec::new(),
             next_flow: 1,
@@ -124,8 +148,11 @@ impl<W: Write> Perfetto<W> {
     /// # Errors
     /// The first error that writing met.
     pub fn finish(mut self) -> io::Result<W> {
+        while let Some((time, held)) = self.waiting.earliest() {
+            self.release(time, held);
+        }
         for cpu in (0..self.tasks.nr_cpus()).map(CpuId::new) {
-            if self.runnable[cpu].is_none() {
+            if self.counters[cpu].is_none() {
                 // No task ever ran there.
                 self.count_runnable(self.start, cpu, 0);
             }
@@ -158,15 +185,47 @@ impl<W: Write> Perfetto<W> {
     }
 
     fn push(&mut self, time: Ns, cpu: CpuId, fields: FtraceFields) {
-        let pid = self.tasks.who(self.tasks.running(cpu), cpu).pid;
-        let event = FtraceEvent { timestamp: Some(time.0), pid: Some(pid), event: Some(fields) };
+        let event = encoded(time, self.pid(cpu), fields);
+        self.waiting.push(time, Held::Event(cpu, event));
+    }
+
+    /// The task that runs on `cpu`.
+    fn pid(&self, cpu: CpuId) -> u32 {
+        self.tasks.who(self.tasks.running(cpu), cpu).pid
+    }
+
+    fn push_count(&mut self, time: Ns, by: CpuId, event: &Event) {
+        let Some((of, change)) = self.runnable.change(event) else { return };
+        let told = match *event {
+            Event::SchedUpdateNrRunning { change, .. } if self.selection.shows(event) => {
+                Some(Told { by, pid: self.pid(by), change })
+            }
+            _ => None,
+        };
+        self.waiting.push(time, Held::Count { of, change, told });
+    }
+
+    fn release(&mut self, time: Ns, held: Held) {
+        match held {
+            Held::Event(cpu, event) => self.bundle(cpu, &event),
+            Held::Count { of, change, told } => {
+                let nr_running = self.runnable.count(of, change);
+                self.count_runnable(time, of, nr_running);
+                let Some(Told { by, pid, change }) = told else { return };
+                let event = self.generic(&Event::SchedUpdateNrRunning { cpu: of, change, nr_running });
+                let event = FtraceFields::Generic(event.expect("it has fields"));
+                self.bundle(by, &encoded(time, pid, event));
+            }
+        }
+    }
+
+    fn bundle(&mut self, cpu: CpuId, event: &[u8]) {
         let bundle = &mut self.bundles[cpu];
         if bundle.is_empty() {
             let head = FtraceEventBundle { cpu: Some(u32::from(cpu.0)), event: Vec::new() };
             head.encode(bundle).expect("a vector grows");
         }
-        bundle.push(BUNDLE_EVENT_KEY);
-        event.encode_length_delimited(bundle).expect("a vector grows");
+        bundle.extend(event);
         if bundle.len() >= BUNDLE_BYTES {
             self.flush(cpu);
         }
@@ -189,7 +248,7 @@ impl<W: Write> Perfetto<W> {
 
     fn count_runnable(&mut self, time: Ns, cpu: CpuId, nr_running: u32) {
         let uuid = Some(RUNNABLE_TRACKS + 1 + u64::from(cpu.0));
-        let before = self.runnable[cpu].replace(nr_running);
+        let before = self.counters[cpu].replace(nr_running);
         if before.is_none() {
             let counter = CounterDescriptor {
                 unit_name: Some("tasks".to_string()),
@@ -401,6 +460,14 @@ impl<W: Write> Perfetto<W> {
     }
 }
 
+/// An event as a bundle holds it.
+fn encoded(time: Ns, pid: u32, fields: FtraceFields) -> Vec<u8> {
+    let event = FtraceEvent { timestamp: Some(time.0), pid: Some(pid), event: Some(fields) };
+    let mut bytes = vec![BUNDLE_EVENT_KEY];
+    event.encode_length_delimited(&mut bytes).expect("a vector grows");
+    bytes
+}
+
 /// Interrupt and softirq events that have a message.
 fn of_interrupt(event: &Event) -> Option<FtraceFields> {
     let softirq = |vec: u8| Softirq { vec: Some(vec.into()) };
@@ -467,7 +534,7 @@ impl<W: Write> Sink for Perfetto<W> {
             self.name(time, task);
         }
         match event {
-            Event::NrRunning { cpu, nr_running } => self.count_runnable(time, *cpu, *nr_running),
+            Event::NrRunning { .. } | Event::SchedUpdateNrRunning { .. } => self.push_count(time, cpu, event),
             // The event names the child, so it is not left out.
             Event::SchedProcessFork { parent, child } => self.fork(time, cpu, *parent, *child),
             _ => {
@@ -485,6 +552,10 @@ impl<W: Write> Sink for Perfetto<W> {
         }
         self.count_power(time, cpu, event);
         self.tasks.passed(cpu, event);
+        self.waiting.passed(time);
+        while let Some((time, held)) = self.waiting.settled() {
+            self.release(time, held);
+        }
     }
 
     fn task(&mut self, task: TaskId, pid: u32, comm: &str, prio: i32) {

@@ -1,6 +1,7 @@
 //! A cut out of a stream: the events of `from..to`, preceded by the state they start from.
 
 use crate::STRAGGLER;
+use crate::runnable::Runnable;
 use crate::tasks::Tasks;
 use sched::sched::{TaskId, TaskState};
 use sched::trace::{Context, Event, Sink};
@@ -16,6 +17,7 @@ pub struct Window<S: Sink> {
     to: Ns,
     tasks: Tasks,
     before: PerCpu<Before>,
+    runnable: Runnable,
     /// The latest time of any event.
     newest: Ns,
     stage: Stage,
@@ -50,6 +52,7 @@ impl<S: Sink> Window<S> {
             to,
             tasks: Tasks::new(nr_cpus),
             before: PerCpu::from_fn(nr_cpus, |_| Before::default()),
+            runnable: Runnable::new(nr_cpus),
             newest: Ns::ZERO,
             stage: Stage::Before,
             context: None,
@@ -110,12 +113,27 @@ impl<S: Sink> Window<S> {
     }
 
     fn remember(&mut self, cpu: CpuId, event: &Event) {
-        match event {
-            Event::NrRunning { cpu, nr_running } => self.before[*cpu].nr_running = Some(*nr_running),
-            Event::CpuIdle { state } => self.before[cpu].idle = Some(*state),
-            Event::CpuFrequency { khz } => self.before[cpu].khz = Some(*khz),
+        match *event {
+            Event::NrRunning { cpu, nr_running } | Event::SchedUpdateNrRunning { cpu, nr_running, .. } => {
+                self.before[cpu].nr_running = Some(nr_running);
+                if self.stage != Stage::Before {
+                    self.sink.event(self.from, cpu, &Event::NrRunning { cpu, nr_running });
+                }
+            }
+            Event::CpuIdle { state } => self.before[cpu].idle = Some(state),
+            Event::CpuFrequency { khz } => self.before[cpu].khz = Some(khz),
             _ => {}
         }
+    }
+
+    /// A count of runnable tasks as it is without what other CPUs, which are ahead, have done after the window.
+    fn counted(&mut self, event: &Event) -> Option<Event> {
+        let (cpu, change) = self.runnable.change(event)?;
+        let nr_running = self.runnable.count(cpu, change);
+        Some(match *event {
+            Event::SchedUpdateNrRunning { change, .. } => Event::SchedUpdateNrRunning { cpu, change, nr_running },
+            _ => Event::NrRunning { cpu, nr_running },
+        })
     }
 
     fn advance(&mut self, time: Ns) {
@@ -145,9 +163,15 @@ impl<S: Sink> Sink for Window<S> {
         if self.stage == Stage::After {
             return;
         }
+        if time >= self.to {
+            self.runnable.change(event);
+            return;
+        }
+        let counted = self.counted(event);
+        let event = counted.as_ref().unwrap_or(event);
         if time < self.from {
             self.remember(cpu, event);
-        } else if time < self.to {
+        } else {
             if !self.before[cpu].opened {
                 self.open(cpu);
             }
@@ -156,9 +180,7 @@ impl<S: Sink> Sink for Window<S> {
             }
             self.sink.event(time, cpu, event);
         }
-        if time < self.to {
-            self.tasks.passed(cpu, event);
-        }
+        self.tasks.passed(cpu, event);
     }
 
     fn task(&mut self, task: TaskId, pid: u32, comm: &str, prio: i32) {
@@ -250,6 +272,19 @@ mod tests {
                 "19999999 cpu0 Some(0) -> None",
             ]
         );
+    }
+
+    #[test]
+    fn counts_at_both_ends_are_of_their_times_though_other_cpus_are_ahead() {
+        let count = |nr_running| Event::NrRunning { cpu: CpuId(0), nr_running };
+        let mut window = Window::new(Log::default(), 2, Ns(10 * MS), Ns(20 * MS));
+        window.event(Ns(1), CpuId(0), &count(2));
+        window.event(Ns(10 * MS + 7), CpuId(1), &count(3));
+        window.event(Ns(10 * MS - 9), CpuId(0), &count(2));
+        window.event(Ns(20 * MS + 7), CpuId(1), &count(9));
+        window.event(Ns(20 * MS - 9), CpuId(0), &count(8));
+        let passed = ["10000000 cpu0 2", "10000007 cpu1 3", "10000000 cpu0 2", "19999991 cpu0 1"];
+        assert_eq!(window.finish().0, passed.map(|passed| format!("{passed} on cpu0")));
     }
 
     #[test]

@@ -129,11 +129,12 @@ fn the_wire_carries_perfettos_tags() {
         "1 2(1(1:101 2:0 3:ping 9:1)) 8:200 10:1",
         "1 10:2 60(1:8589934693 4(1:101 2:101))",
         "1 8:301 10:2 11(9:3 11:8589934693 23:wakes 47:1)",
-        "1 10:2 60(1:2 2:CPU 0 runnable tasks 5:1 8(6:tasks 7:runnable tasks) 12:0)",
-        "1 8:302 10:2 11(9:4 11:2 30:2)",
         "1 8:304 10:2 11(9:3 11:8589934693 23:wakes 47:2)",
         "1 10:2 60(1:8589934694 4(1:102 2:102))",
         "1 8:308 10:2 11(9:3 11:8589934694 23:woken 48:2)",
+        // Counts are written when their time has come.
+        "1 10:2 60(1:2 2:CPU 0 runnable tasks 5:1 8(6:tasks 7:runnable tasks) 12:0)",
+        "1 8:302 10:2 11(9:4 11:2 30:2)",
         &format!("1 1(1:0 {}) 10:1", opening.replace('N', "0")),
         // No task was ever counted there.
         "1 10:2 60(1:3 2:CPU 1 runnable tasks 5:1 8(6:tasks 7:runnable tasks) 12:1)",
@@ -160,6 +161,49 @@ fn the_wire_carries_perfettos_tags() {
         .join(" "),
     ];
     assert_eq!(lines, expected);
+}
+
+#[test]
+fn counters_of_runnable_tasks_and_the_kernels_event_show_the_count_at_each_time() {
+    let mut trace = trace_of(2, [Tracepoint::SchedUpdateNrRunning].into_iter().collect());
+    for (time, cpu, event) in crate::runnable::tests::stream() {
+        let Event::NrRunning { cpu: of, nr_running } = event else { panic!("a count") };
+        trace.event(time, cpu, &Event::SchedUpdateNrRunning { cpu: of, change: 0, nr_running });
+        trace.event(time, cpu, &event);
+    }
+    let packets = packets(trace);
+    let counter = |packet: &TracePacket| {
+        let event = packet.track_event.as_ref().filter(|event| event.track_uuid == Some(RUNNABLE_TRACKS + 1))?;
+        Some((packet.timestamp?, event.counter_value?))
+    };
+    let times = [0, 10, 20, 30, 35, 40, 50, 60, 70, 80];
+    let expected: Vec<(u64, i64)> = times.into_iter().zip([8, 7, 6, 5, 6, 5, 4, 3, 2, 1]).collect();
+    assert_eq!(packets.iter().filter_map(counter).collect::<Vec<_>>(), expected);
+    let bundles = bundles(&packets);
+    let mut told: Vec<(u64, i64)> = bundles
+        .iter()
+        .flat_map(|bundle| &bundle.event)
+        .filter_map(|event| match event.event.as_ref()? {
+            FtraceFields::Generic(generic) => match generic.field.last()?.value.as_ref()? {
+                GenericValue::Uint(count) => Some((event.timestamp?, *count as i64)),
+                _ => None,
+            },
+            _ => None,
+        })
+        .collect();
+    told.sort_unstable();
+    assert_eq!(told, expected);
+}
+
+#[test]
+fn a_cpus_events_stand_in_the_order_of_time() {
+    let mut trace = trace(1);
+    trace.task(PING, 101, "ping", 120);
+    trace.event(Ns(280), CpuId(0), &Event::SchedProcessFork { parent: None, child: PING });
+    trace.event(Ns(100), CpuId(0), &Event::CpuIdle { state: Some(1) });
+    let bundle = bundles(&packets(trace)).remove(0);
+    let times: Vec<Option<u64>> = bundle.event.iter().map(|event| event.timestamp).collect();
+    assert_eq!(times, [100, 100, 280, 280].map(Some));
 }
 
 #[test]
