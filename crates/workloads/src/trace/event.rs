@@ -15,6 +15,8 @@ pub(super) struct Recorded {
     pub skipped: BTreeMap<String, u64>,
     /// Lines or packets that are not events.
     pub unreadable: u64,
+    /// Whether the recording ends within a packet, so each CPU's events end where they happened to be written last.
+    pub cut: bool,
     /// Losses before the first event, and how many events were lost.
     pub lost_first: (u64, u64),
     /// The time of each CPU's newest event.
@@ -122,6 +124,7 @@ impl Recorded {
             processes: BTreeMap::new(),
             skipped: BTreeMap::new(),
             unreadable: 0,
+            cut: false,
             lost_first: (0, 0),
             newest: BTreeMap::new(),
             flags: false,

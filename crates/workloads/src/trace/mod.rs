@@ -19,7 +19,8 @@
 //! it.
 //!
 //! Tasks that existed before the recording begins are started on the CPU where they are first seen, and all begin at
-//! the same moment. A script ends with the recording, whatever its task would have done next; then the task exits.
+//! the same moment. A script ends with the recording, whatever its task would have done next; then the task exits. If a
+//! file of Perfetto's was cut, what runs on a CPU ends with the last event that is left of that CPU. An idle CPU idles on.
 //!
 //! `sched_waking` tells who woke a task. If only `sched_wakeup` was recorded, the wakeup of a task on another CPU is
 //! reported by that CPU, and counts as an interrupt's. Interrupts are recognised by the events' flags (`h` and `s` in
@@ -134,6 +135,9 @@ pub struct Notice {
     /// Tasks that are left out because the simulated kernel has its own.
     pub ignored: u64,
     pub deadline: u64,
+    /// Tasks of a recording that was cut which ran when their CPUs' events ended, and the longest time from there to the end.
+    pub cut: u64,
+    pub cut_longest: Ns,
     /// No wakeup was recorded: time in run queues cannot be told from sleep.
     pub without_wakeups: bool,
     /// `sched_waking` was not recorded.
@@ -226,6 +230,15 @@ impl Notice {
         count(self.unexplained, "sleep", "sleeps", "that nobody is seen to end");
         count(self.ignored, "task", "tasks", "of the scheduler's own left out");
         count(self.deadline, "deadline task", "deadline tasks", "as SCHED_FIFO 99");
+        if self.cut > 0 {
+            let stop = if self.cut == 1 { "task that ran stops" } else { "tasks that ran stop" };
+            let its = if self.cut == 1 { "its CPU" } else { "their CPUs" };
+            let us = self.cut_longest.0 / 1_000;
+            parts.push(format!(
+                "the file ends within a packet: {} {stop} at the last event of {its}, up to {us} us before the end",
+                self.cut
+            ));
+        }
         let skipped: u64 = self.skipped.values().sum();
         if skipped > 0 {
             let mut text = format!("{skipped} event{} of other kinds left out (", if skipped == 1 { "" } else { "s" });

@@ -10,7 +10,7 @@ use units::Ns;
 /// task.h: CLONE_THREAD.
 const CLONE_THREAD: u64 = 0x1_0000;
 
-/// Reads all packets; a truncated last one is left out.
+/// Reads all packets; a truncated last one is left out, and the recording is marked as cut.
 pub(super) fn read(bytes: &[u8], recorded: &mut Recorded) -> Result<(), TraceError> {
     let mut trace = Fields::of(bytes);
     loop {
@@ -22,6 +22,7 @@ pub(super) fn read(bytes: &[u8], recorded: &mut Recorded) -> Result<(), TraceErr
             // The file ends within a packet. If it began well, this is where writing stopped.
             Err(Broken) if !recorded.events.is_empty() => {
                 recorded.unreadable += 1;
+                recorded.cut = true;
                 return Ok(());
             }
             Err(Broken) => return Err(Odd::Broken.at_byte(at)),

@@ -1,5 +1,7 @@
 //! Recordings in each format, what is made of them, and a simulation's own recording, replayed.
 
+mod cut;
+
 use super::event::{Recorded, What};
 use super::{Begin, Playback, Replay, Step, Task, read};
 use crate::fixture::{Ran, boot, instance, play};

@@ -8,7 +8,10 @@ impl Builder<'_> {
     pub(super) fn finish(mut self, last: Ns) -> Replay {
         for task in 0..self.tasks.len() {
             match self.tasks[task].doing {
-                Doing::Running { .. } => self.now(task, last).flush(),
+                Doing::Running { cpu, .. } => {
+                    let until = self.known_until(cpu, last);
+                    self.now(task, until).flush();
+                }
                 Doing::Asleep { since, io, woken: Some(woken) } => self.wakes(task, since, io, woken),
                 _ => self.tasks[task].flush(),
             }
@@ -30,6 +33,18 @@ impl Builder<'_> {
         let tasks = self.tasks.iter().filter(|task| kept(task));
         let tasks: Vec<Task> = tasks.map(|task| self.script(task, &numbers)).collect();
         Replay { tasks, end: last - self.first, notice: self.notice }
+    }
+
+    /// How long a task that still runs on that CPU is known to run. In a whole recording a CPU without further events went
+    /// on with what it did. Of a recording that was cut, CPUs have parts of different lengths.
+    fn known_until(&mut self, cpu: u32, last: Ns) -> Ns {
+        let newest = self.cpus[cpu as usize].newest;
+        if !self.recorded.cut || newest == last {
+            return last;
+        }
+        self.notice.cut += 1;
+        self.notice.cut_longest = self.notice.cut_longest.max(last - newest);
+        newest
     }
 
     /// The process of a task with several threads, named by the pid of its first thread.
