@@ -238,7 +238,7 @@ pub enum Event {
     /// An interrupt from another CPU, or from the CPU itself.
     IpiEntry(Ipi),
     IpiExit(Ipi),
-    /// Runnable tasks on `cpu` after an enqueue or dequeue: a counter track of ours, no kernel event.
+    /// Runnable tasks on `cpu` after each change: a counter track of ours, no kernel event.
     NrRunning {
         cpu: CpuId,
         nr_running: u32,
@@ -321,8 +321,9 @@ fn tell_of_interrupt<S: Scheduler>(sched: &mut S, cpu: CpuId, interrupt: Interru
     arch.trace(cpu, event);
 }
 
-/// A listener: sees every tracepoint in the order in which the simulation fires them. On one CPU times never decrease;
-/// between CPUs they may interleave by as much as one kernel path takes.
+/// A listener: sees every tracepoint in the order in which the simulation fires them. On one CPU times never decrease,
+/// except that the idle state in which it begins comes after what boot does there. Between CPUs they may interleave by as
+/// much as one kernel path takes.
 pub trait Sink {
     fn event(&mut self, time: Ns, cpu: CpuId, event: &Event);
 

@@ -389,6 +389,7 @@ impl<A: Arch> Sched<A> {
         let prev_nr = rq.nr_running;
         rq.nr_running += count;
         self.trace_sched_update_nr_running_tp(cpu, count as i32);
+        self.trace_nr_running(cpu);
         let rq = &self.rq[cpu];
         if prev_nr < 2 && rq.nr_running >= 2 {
             self.read_root_domain(cpu);
@@ -406,6 +407,7 @@ impl<A: Arch> Sched<A> {
         self.write_rq_load(cpu);
         self.rq[cpu].nr_running -= count;
         self.trace_sched_update_nr_running_tp(cpu, -(count as i32));
+        self.trace_nr_running(cpu);
         self.sched_update_tick_dependency(cpu, self.rq[cpu].nr_running + count);
     }
 
@@ -419,14 +421,12 @@ impl<A: Arch> Sched<A> {
         let migrated = flags.migrated || self.task[p].on_rq == OnRq::Migrating;
         self.enqueue_task(cpu, p, QueueFlags { migrated, ..flags });
         self.task[p].on_rq = OnRq::Queued;
-        self.trace_nr_running(cpu);
     }
 
     /// core.c: deactivate_task().
     #[fentry]
     pub(crate) fn deactivate_task(&mut self, cpu: CpuId, p: TaskId, flags: QueueFlags) {
         self.dequeue_task(cpu, p, flags);
-        self.trace_nr_running(cpu);
     }
 
     /// core.c: block_task(). The running task goes to sleep; its class may keep it queued for a while.
@@ -435,7 +435,6 @@ impl<A: Arch> Sched<A> {
     #[doc(alias = "deactivate_task")]
     pub(super) fn block_task(&mut self, cpu: CpuId, p: TaskId, flags: QueueFlags) {
         let left = self.dequeue_task(cpu, p, QueueFlags { sleep: true, ..flags });
-        self.trace_nr_running(cpu);
         if left {
             self.__block_task(cpu, p);
         }
@@ -455,7 +454,7 @@ impl<A: Arch> Sched<A> {
         task.on_rq = OnRq::No;
     }
 
-    pub(super) fn trace_nr_running(&mut self, cpu: CpuId) {
+    fn trace_nr_running(&mut self, cpu: CpuId) {
         if unlikely(self.arch.tracing()) {
             self.trace(Event::NrRunning { cpu, nr_running: self.rq[cpu].nr_running });
         }
