@@ -10,7 +10,7 @@ use machine::energy::Power;
 use machine::idle::Way;
 use machine::topology::Location;
 use observe::proc::Formats;
-use observe::{Absent, Ftrace, Gantt, Perfetto, PowerOf, Selection, Statistics, Tracepoint, Window};
+use observe::{Absent, Ftrace, Gantt, Perfetto, PowerOf, STRAGGLER, Selection, Statistics, Tracepoint, Window};
 use sched::sched::TaskId;
 use sched::trace::{Context, Event, Sink};
 use std::cell::RefCell;
@@ -118,7 +118,7 @@ pub fn schedstat_required(events: Selection, collects: bool) -> Option<String> {
 /// How much time a picture shows by default.
 pub const GANTT_LENGTH: Ns = Ns::from_ms(1);
 /// How long a run continues after the end of a cut, to include late events of other CPUs.
-const TAIL: Ns = Ns::from_ms(2);
+const TAIL: Ns = Ns(2 * STRAGGLER.0);
 
 /// Why there is no trace.
 #[derive(Debug)]

@@ -6,7 +6,7 @@ use std::cmp::Ordering;
 use std::collections::BinaryHeap;
 use units::Ns;
 
-/// Holds what has come for a millisecond of simulated time, in which something earlier may still come. What has the same
+/// Holds what has come for [`STRAGGLER`] of simulated time, in which something earlier may still come. What has the same
 /// time keeps the order in which it came.
 pub(crate) struct ByTime<T> {
     waiting: BinaryHeap<Waiting<T>>,
@@ -79,10 +79,10 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_came_is_held_for_a_millisecond_and_leaves_in_the_order_of_time() {
+    fn what_came_is_held_for_a_while_and_leaves_in_the_order_of_time() {
         let mut held = ByTime::new();
         let mut left = Vec::new();
-        for (time, item) in [(30, 'a'), (10, 'b'), (30, 'c'), (20, 'd'), (1_000_025, 'e')] {
+        for (time, item) in [(30, 'a'), (10, 'b'), (30, 'c'), (20, 'd'), (10_000_025, 'e')] {
             held.push(Ns(time), item);
             held.passed(Ns(time));
             left.extend(std::iter::from_fn(|| held.settled()));

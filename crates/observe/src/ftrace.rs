@@ -92,7 +92,7 @@ const HEADER_WITH_MIGRATE_DISABLE: &str = "\
 #              | |         |   |||||     |         |
 ";
 
-/// Writes the text. Memory: the lines of the last millisecond of simulated time, and the names of the living tasks.
+/// Writes the text. Memory: the lines of the last 10 ms of simulated time, and the names of the living tasks.
 pub struct Ftrace<W: Write> {
     output: Output<W>,
     tasks: Tasks,

@@ -54,7 +54,7 @@ const WAKEUP_TRACKS: u64 = 1 << 32;
 /// The track of task `pid` is this number plus `pid`.
 const TASK_TRACKS: u64 = 2 << 32;
 
-/// Writes the trace. Memory: 8 KiB for each CPU, the events of the last millisecond of simulated time, and the living
+/// Writes the trace. Memory: 8 KiB for each CPU, the events of the last 10 ms of simulated time, and the living
 /// tasks' names.
 pub struct Perfetto<W: Write> {
     output: Output<W>,

@@ -9,7 +9,7 @@ use units::{CpuId, Ns, PerCpu};
 
 /// Passes on what happens in `from..to`. Earlier events are summed up: when the window opens, living tasks are
 /// announced, and each CPU begins, at `from`, with a switch to the task that runs there, its count of runnable tasks,
-/// its idle state and its frequency. A CPU without events for a millisecond after `from` begins late in the stream, but
+/// its idle state and its frequency. A CPU without events for [`STRAGGLER`] after `from` begins late in the stream, but
 /// still with the time `from`. A wakeup before the window is lost.
 pub struct Window<S: Sink> {
     sink: S,
@@ -236,7 +236,7 @@ mod tests {
 
     #[test]
     fn the_cut_begins_with_who_runs_where() {
-        let mut window = Window::new(Log::default(), 3, Ns(10 * MS), Ns(20 * MS));
+        let mut window = Window::new(Log::default(), 3, Ns(10 * MS), Ns(30 * MS));
         window.task(TaskId(0), 100, "gone-early", 120);
         window.task(TaskId(1), 101, "ping", 120);
         window.task(TaskId(2), 102, "pong", 120);
@@ -251,11 +251,11 @@ mod tests {
         window.event(Ns(10 * MS - 9), CpuId(0), &switch(Some(1), None));
         window.task(TaskId(0), 103, "late", 120);
         window.event(Ns(10 * MS + 8), CpuId(0), &switch(None, Some(0)));
-        window.event(Ns(19 * MS), CpuId(1), &switch(Some(2), None));
-        window.event(Ns(20 * MS), CpuId(1), &switch(None, Some(2)));
-        window.event(Ns(20 * MS - 1), CpuId(0), &switch(Some(0), None));
+        window.event(Ns(25 * MS), CpuId(1), &switch(Some(2), None));
+        window.event(Ns(30 * MS), CpuId(1), &switch(None, Some(2)));
+        window.event(Ns(30 * MS - 1), CpuId(0), &switch(Some(0), None));
         // CPU 2 might still pass something.
-        window.event(Ns(22 * MS), CpuId(0), &switch(None, Some(0)));
+        window.event(Ns(41 * MS), CpuId(0), &switch(None, Some(0)));
         window.task_gone(TaskId(0));
         assert_eq!(
             window.finish().0,
@@ -268,8 +268,8 @@ mod tests {
                 "10000000 cpu0 CpuFrequency { khz: 2300000 }",
                 "10000008 cpu0 None -> Some(0)",
                 "10000000 cpu2 CpuIdle { state: Some(1) }",
-                "19000000 cpu1 Some(2) -> None",
-                "19999999 cpu0 Some(0) -> None",
+                "25000000 cpu1 Some(2) -> None",
+                "29999999 cpu0 Some(0) -> None",
             ]
         );
     }

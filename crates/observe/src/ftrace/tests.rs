@@ -218,7 +218,7 @@ fn lines_of_all_cpus_come_in_order_of_time_and_times_round_to_the_nearest_micros
     trace.event(Ns(3_600), CpuId(0), &Event::CpuIdle { state: Some(0) });
     trace.event(Ns(1_400), CpuId(1), &Event::CpuIdle { state: Some(1) });
     trace.event(Ns(3_600), CpuId(1), &Event::CpuIdle { state: Some(2) });
-    trace.event(Ns(3_000_000), CpuId(0), &Event::CpuIdle { state: None });
+    trace.event(Ns(12_000_000), CpuId(0), &Event::CpuIdle { state: None });
     assert_eq!(trace.waiting.len(), 1, "what no straggler can precede has been written");
     let text = body(trace);
     let seen: Vec<&str> = text.lines().map(|line| &line[23..]).collect();
@@ -228,7 +228,7 @@ fn lines_of_all_cpus_come_in_order_of_time_and_times_round_to_the_nearest_micros
             "[001] d...     0.000001: cpu_idle: state=1 cpu_id=1",
             "[000] d...     0.000004: cpu_idle: state=0 cpu_id=0",
             "[001] d...     0.000004: cpu_idle: state=2 cpu_id=1",
-            "[000] d...     0.003000: cpu_idle: state=4294967295 cpu_id=0",
+            "[000] d...     0.012000: cpu_idle: state=4294967295 cpu_id=0",
         ]
     );
 }
