@@ -84,7 +84,7 @@ fn numbers_that_make_no_sense() {
         ("--workload", "hackbench-pipes:groups=1+1", "groups = 1 for the second time"),
         ("--arm", "a=v4.15,sched_nr_migrate=0", "kernel.sched_nr_migrate = 0; expected a whole number from 1"),
         ("--arm", "a=v4.15,sched_nr_migrate=99999999999999999999", "expected a whole number from 1"),
-        ("--arm", "a=v4.15,hz=60", "hz = 60; expected 100, 250, 300 or 1000"),
+        ("--arm", "a=v4.15,hz=60", "hz = 60; expected one of 100, 250, 300, 1000"),
         ("--arm", "=v4.15", "the arm's name ``"),
     ] {
         refused(&place, &with(option, value), &[part]);
