@@ -3,7 +3,7 @@
 use crate::mistake::{Mistake, Written, listed};
 use machine::frequency::FrequencyRules;
 use machine::idle::IdleRules;
-use observe::proc::Formats;
+use observe::Formats;
 use os::OsRules;
 use os::fs::FsRules;
 use os::irq::IrqRules;

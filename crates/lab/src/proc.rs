@@ -7,11 +7,11 @@ use crate::symbols::Symbols;
 use machine::description::nearest_name;
 use machine::hardware::Hardware;
 use machine::topology::Location;
-use observe::Schedstat;
 use observe::proc::{
-    Formats, InterruptLine, SchedDebug, TaskSched, cgroup_mode_text, device_about, interrupts_text, latency_text,
-    pressure_text, readprofile_text, softirqs_text, task_schedstat,
+    InterruptLine, SchedDebug, TaskSched, cgroup_mode_text, device_about, interrupts_text, latency_text, pressure_text,
+    readprofile_text, softirqs_text, task_schedstat,
 };
+use observe::{Formats, Release, Schedstat, Span};
 use os::irq::{Irq, IrqStat};
 use sched::access::Path;
 use sched::core::Sched;
@@ -22,7 +22,6 @@ use sched::latencytop::LatencyRecord;
 use sched::psi::PsiRes;
 use sched::sched::{ROOT_TASK_GROUP, TaskId, TgId};
 use sim::engine::LinuxSim;
-use std::ops::RangeInclusive;
 use units::{CpuId, Ns};
 
 /// A file, and the task or group that it belongs to.
@@ -57,41 +56,31 @@ pub enum ProcFile {
 struct Row {
     /// `PID` stands for a pid or a task's name, `GROUP` for a group's path.
     name: &'static str,
-    kernels: RangeInclusive<Formats>,
+    kernels: Span,
     file: fn(Written) -> ProcFile,
 }
 
 /// The directory of groups.
 const CGROUP: &str = "/sys/fs/cgroup";
 
-const ALL: RangeInclusive<Formats> = Formats::V4_5..=Formats::V7_3;
-
 /// What can be read, and in which kernels.
 const FILES: &[Row] = &[
-    Row { name: "/proc/schedstat", kernels: ALL, file: |_| ProcFile::Schedstat },
-    Row { name: "/proc/PID/sched", kernels: ALL, file: ProcFile::TaskSched },
-    Row { name: "/proc/PID/schedstat", kernels: ALL, file: ProcFile::TaskSchedstat },
-    Row { name: "/proc/latency_stats", kernels: ALL, file: |_| ProcFile::LatencyStats },
-    Row { name: "/proc/PID/latency", kernels: ALL, file: ProcFile::Latency },
-    Row { name: "/proc/profile", kernels: ALL, file: |_| ProcFile::Profile },
-    Row { name: "/proc/interrupts", kernels: ALL, file: |_| ProcFile::Interrupts },
-    Row { name: "/proc/softirqs", kernels: ALL, file: |_| ProcFile::Softirqs },
-    Row { name: "/proc/sched_debug", kernels: Formats::V4_5..=Formats::V5_10, file: |_| ProcFile::SchedDebug },
-    Row {
-        name: "/proc/pressure/cpu",
-        kernels: Formats::V5_4..=Formats::V7_3,
-        file: |_| ProcFile::Pressure(PsiRes::Cpu),
-    },
-    Row { name: "/proc/pressure/io", kernels: Formats::V5_4..=Formats::V7_3, file: |_| ProcFile::Pressure(PsiRes::Io) },
+    Row { name: "/proc/schedstat", kernels: Span::ALL, file: |_| ProcFile::Schedstat },
+    Row { name: "/proc/PID/sched", kernels: Span::ALL, file: ProcFile::TaskSched },
+    Row { name: "/proc/PID/schedstat", kernels: Span::ALL, file: ProcFile::TaskSchedstat },
+    Row { name: "/proc/latency_stats", kernels: Span::ALL, file: |_| ProcFile::LatencyStats },
+    Row { name: "/proc/PID/latency", kernels: Span::ALL, file: ProcFile::Latency },
+    Row { name: "/proc/profile", kernels: Span::ALL, file: |_| ProcFile::Profile },
+    Row { name: "/proc/interrupts", kernels: Span::ALL, file: |_| ProcFile::Interrupts },
+    Row { name: "/proc/softirqs", kernels: Span::ALL, file: |_| ProcFile::Softirqs },
+    Row { name: "/proc/sched_debug", kernels: Span::ALL.until(Release::V5_15), file: |_| ProcFile::SchedDebug },
+    Row { name: "/proc/pressure/cpu", kernels: Span::since(Release::V5_4), file: |_| ProcFile::Pressure(PsiRes::Cpu) },
+    Row { name: "/proc/pressure/io", kernels: Span::since(Release::V5_4), file: |_| ProcFile::Pressure(PsiRes::Io) },
     // The file moved there in v5.13.
-    Row {
-        name: "/sys/kernel/debug/sched/debug",
-        kernels: Formats::V5_15..=Formats::V7_3,
-        file: |_| ProcFile::SchedDebug,
-    },
+    Row { name: "/sys/kernel/debug/sched/debug", kernels: Span::since(Release::V5_15), file: |_| ProcFile::SchedDebug },
     Row {
         name: "/sys/kernel/debug/sched/cgroup_mode",
-        kernels: Formats::V7_3..=Formats::V7_3,
+        kernels: Span::since(Release::V7_3),
         file: |_| ProcFile::CgroupMode,
     },
 ];
@@ -124,7 +113,7 @@ impl ProcFile {
     /// # Errors
     /// A path that is no known file, or a file that this kernel does not have.
     pub fn parse(path: &Written, build: &Build) -> Result<ProcFile, Mistake> {
-        let there = |row: &&Row| row.kernels.contains(&build.formats);
+        let there = |row: &&Row| build.formats.has(row.kernels);
         let names = || listed(FILES.iter().filter(there).map(|row| row.name).chain([GROUP_FILE]));
         if let Some((above, file)) = path.text.strip_prefix(CGROUP).and_then(|rest| rest.rsplit_once('/')) {
             let group = path.part(CGROUP.len(), if above.is_empty() { "/" } else { above });

@@ -9,7 +9,7 @@ use machine::description::{Unit, scaled};
 use machine::energy::Power;
 use machine::idle::Way;
 use machine::topology::Location;
-use observe::proc::Formats;
+use observe::Formats;
 use observe::{Absent, Ftrace, Gantt, Perfetto, PowerOf, STRAGGLER, Selection, Statistics, Tracepoint, Window};
 use sched::sched::TaskId;
 use sched::trace::{Context, Event, Sink};

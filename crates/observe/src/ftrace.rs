@@ -12,8 +12,8 @@
 //! `entries-in-buffer/entries-written` is left out, because a stream cannot know the counts at its top.
 
 use crate::by_time::ByTime;
+use crate::formats::{Formats, PrevState, TraceHead};
 use crate::output::Output;
-use crate::proc::Formats;
 use crate::runnable::Runnable;
 use crate::tasks::{Tasks, Who};
 use crate::tracepoints::{self, Selection, Tracepoint};
@@ -22,12 +22,11 @@ use sched::trace::{Context, Event, Interrupt, Sink};
 use std::io::{self, Write};
 use units::{CpuId, Ns};
 
-/// The letter that `sched_switch` shows for the task it takes off the CPU. Until v4.13 it reflects every bit of
-/// `p->state`: an exiting task is `x` (TASK_DEAD). Since (8ef9925b02, v4.14) it reflects only what /proc shows: an
-/// exiting task is `X` (EXIT_DEAD). A real kernel prints `Z` if a parent still has to wait for the child; whether it
-/// has is not known here.
-fn prev_state(formats: Formats, state: TaskState, preempt: bool) -> &'static str {
-    let raw = formats == Formats::V4_5;
+/// The letter that `sched_switch` shows for the task it takes off the CPU. An exiting task is `x` (TASK_DEAD) in its raw
+/// state, and `X` (EXIT_DEAD) in what is reported. A real kernel prints `Z` if a parent still has to wait for the child;
+/// whether it has is not known here.
+fn prev_state(shown: PrevState, state: TaskState, preempt: bool) -> &'static str {
+    let raw = shown == PrevState::Raw;
     match state {
         _ if preempt => "R+",
         TaskState::Interruptible => "S",
@@ -51,7 +50,6 @@ const HEADER: &str = "\
 #              | |       |   ||||       |         |
 ";
 
-/// v5.4 (5.4.y) and v5.10.
 const HEADER_WITH_WIDE_PID: &str = "\
 # tracer: nop
 #
@@ -64,7 +62,6 @@ const HEADER_WITH_WIDE_PID: &str = "\
 #              | |         |   ||||      |         |
 ";
 
-/// v5.15.
 const HEADER_WITHOUT_BH: &str = "\
 # tracer: nop
 #
@@ -107,13 +104,11 @@ pub struct Ftrace<W: Write> {
 impl<W: Write> Ftrace<W> {
     pub fn new(writer: W, nr_cpus: usize, formats: Formats, selection: Selection) -> Ftrace<W> {
         let mut output = Output::new(writer);
-        let header = match formats {
-            Formats::V4_5 | Formats::V4_15 => HEADER,
-            Formats::V5_4 | Formats::V5_10 => HEADER_WITH_WIDE_PID,
-            Formats::V5_15 => HEADER_WITHOUT_BH,
-            Formats::V6_1 | Formats::V6_6 | Formats::V6_12 | Formats::V6_18 | Formats::V7_2 | Formats::V7_3 => {
-                HEADER_WITH_MIGRATE_DISABLE
-            }
+        let header = match formats.trace_head {
+            TraceHead::NarrowPid => HEADER,
+            TraceHead::WidePid => HEADER_WITH_WIDE_PID,
+            TraceHead::MigrateDisable => HEADER_WITHOUT_BH,
+            TraceHead::BhDisabled => HEADER_WITH_MIGRATE_DISABLE,
         };
         output.write(header.as_bytes());
         let tasks = Tasks::new(nr_cpus);
@@ -179,17 +174,10 @@ impl<W: Write> Ftrace<W> {
         let us = time.0.saturating_add(500) / 1_000;
         let (seconds, us) = (us / 1_000_000, us % 1_000_000);
         let (pid, flags) = (context.pid, flags(event, self.context));
-        // By v5.10, and in late releases of v5.4.y, a pid is two columns wider; since v5.12 there is a column for whether the task may migrate.
-        let (width, migrate_disable) = match self.formats {
-            Formats::V4_5 | Formats::V4_15 => (5, ""),
-            Formats::V5_4 | Formats::V5_10 => (7, ""),
-            Formats::V5_15
-            | Formats::V6_1
-            | Formats::V6_6
-            | Formats::V6_12
-            | Formats::V6_18
-            | Formats::V7_2
-            | Formats::V7_3 => (7, "."),
+        let (width, migrate_disable) = match self.formats.trace_head {
+            TraceHead::NarrowPid => (5, ""),
+            TraceHead::WidePid => (7, ""),
+            TraceHead::MigrateDisable | TraceHead::BhDisabled => (7, "."),
         };
         let stamp = format!("{flags}{migrate_disable} {seconds:>5}.{us:06}");
         format!("{comm:>16}-{pid:<width$} [{:03}] {stamp}", cpu.0)
@@ -205,7 +193,7 @@ impl<W: Write> Ftrace<W> {
                     prev.comm,
                     prev.pid,
                     prev.prio,
-                    prev_state(self.formats, *state, *preempt),
+                    prev_state(self.formats.prev_state, *state, *preempt),
                     next.comm,
                     next.pid,
                     next.prio

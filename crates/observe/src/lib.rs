@@ -5,6 +5,7 @@
 //! only.
 
 mod by_time;
+mod formats;
 mod ftrace;
 mod gantt;
 mod histogram;
@@ -22,6 +23,7 @@ mod tee;
 mod tracepoints;
 mod window;
 
+pub use formats::{Formats, Release, Span};
 pub use ftrace::Ftrace;
 pub use gantt::{Gantt, Picture};
 pub use histogram::Histogram;

@@ -25,8 +25,8 @@ mod schema;
 pub use power::PowerOf;
 
 use crate::by_time::ByTime;
+use crate::formats::Formats;
 use crate::output::Output;
-use crate::proc::Formats;
 use crate::runnable::Runnable;
 use crate::tasks::{Tasks, Who};
 use crate::tracepoints::{self, Selection, Tracepoint, Value};

@@ -1,7 +1,7 @@
 //! `/proc/schedstat` in its version 15, as kernels v4.5 to v6.6 print it, in version 16, that of v6.12, and in 17, that of v6.18
 //! (kernel/sched/stats.c: show_schedstat()). All counters only grow; tools take differences. Times are nanoseconds.
 
-use crate::proc::Formats;
+use crate::formats::{Formats, SchedstatVersion};
 use sched::sched::Rq;
 use sched::topology::Domains;
 use std::fmt;
@@ -19,23 +19,8 @@ pub struct Schedstat<'a> {
 }
 
 impl Schedstat<'_> {
-    /// SCHEDSTAT_VERSION.
-    fn version(&self) -> u32 {
-        match self.formats {
-            Formats::V4_5
-            | Formats::V4_15
-            | Formats::V5_4
-            | Formats::V5_10
-            | Formats::V5_15
-            | Formats::V6_1
-            | Formats::V6_6 => 15,
-            Formats::V6_12 => 16,
-            Formats::V6_18 | Formats::V7_2 | Formats::V7_3 => 17,
-        }
-    }
-
     fn cpu(&self, f: &mut fmt::Formatter<'_>, cpu: CpuId) -> fmt::Result {
-        let rq = &self.rq[cpu];
+        let (rq, version) = (&self.rq[cpu], self.formats.schedstat);
         // The zero was a counter of the O(1) scheduler's second array.
         writeln!(
             f,
@@ -51,13 +36,13 @@ impl Schedstat<'_> {
         )?;
         for (number, sd) in self.domains.for_each_domain(cpu).enumerate() {
             write!(f, "domain{number}")?;
-            if self.version() >= 17 {
+            if version == SchedstatVersion::V17 {
                 write!(f, " {}", self.domains[sd].name)?;
             }
             write!(f, " {}", self.domains.sched_domain_span(sd).hex(self.rq.len()))?;
             let stats = self.domains.stats(sd);
-            // The counters are numbered idle, busy, newly idle; version 16 prints busy first.
-            let order = if self.version() >= 16 { [1, 0, 2] } else { [0, 1, 2] };
+            // The counters are numbered idle, busy, newly idle.
+            let order = if version == SchedstatVersion::V15 { [0, 1, 2] } else { [1, 0, 2] };
             for idle_type in order {
                 for counter in [&stats.lb_count, &stats.lb_balanced, &stats.lb_failed] {
                     write!(f, " {}", counter[idle_type])?;
@@ -68,7 +53,7 @@ impl Schedstat<'_> {
                     stats.lb_imbalance_task[idle_type],
                     stats.lb_imbalance_misfit[idle_type],
                 ];
-                if self.version() >= 17 {
+                if version == SchedstatVersion::V17 {
                     for imbalance in imbalances {
                         write!(f, " {imbalance}")?;
                     }
@@ -103,7 +88,7 @@ impl Schedstat<'_> {
 
 impl fmt::Display for Schedstat<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        writeln!(f, "version {}", self.version())?;
+        writeln!(f, "version {}", self.formats.schedstat as u32)?;
         writeln!(f, "timestamp {}", self.jiffies)?;
         for cpu in self.cpu_online_mask.iter() {
             self.cpu(f, cpu)?;

@@ -3,7 +3,8 @@
 //! A *bare* tracepoint is a hook for modules, without an event in tracefs. Its name is the kernel's; its fields here
 //! are those with which such modules commonly show it.
 
-use crate::proc::{Formats, SOFTIRQ_NAMES};
+use crate::formats::{Formats, Release, Span, StickNuma, UtilEstShown};
+use crate::proc::SOFTIRQ_NAMES;
 use crate::tasks::Tasks;
 use sched::sched::TaskId;
 use sched::trace::{Averages, Estimate, Event, Ipi, NumaSide};
@@ -27,9 +28,8 @@ macro_rules! tracepoints {
                 match self { $( Tracepoint::$variant => Kind::$kind, )+ }
             }
 
-            /// The first kernel that has it.
-            fn first(self) -> Formats {
-                match self { $( Tracepoint::$variant => Formats::$first, )+ }
+            fn span(self) -> Span {
+                Span::since(match self { $( Tracepoint::$variant => Release::$first, )+ })
             }
         }
     };
@@ -105,46 +105,47 @@ fn vector(ipi: Ipi) -> u64 {
 
 /// Tracepoints of the trees' include/trace/events/sched.h, and of their interrupts, that are never reported here: in
 /// which kernels, and why not.
-const NEVER_PASSED: &[(&str, Formats, Option<Formats>, &str)] = &[
-    ("sched_kthread_stop", Formats::V4_5, None, "kernel threads do not end here"),
-    ("sched_kthread_stop_ret", Formats::V4_5, None, "kernel threads do not end here"),
-    ("sched_kthread_work_queue_work", Formats::V5_4, None, "kthread_worker is not modelled"),
-    ("sched_kthread_work_execute_start", Formats::V5_4, None, "kthread_worker is not modelled"),
-    ("sched_kthread_work_execute_end", Formats::V5_4, None, "kthread_worker is not modelled"),
-    ("sched_wait_task", Formats::V4_5, None, "nobody waits for a task to leave its CPU"),
+const NEVER_PASSED: &[(&str, Span, &str)] = &[
+    ("sched_kthread_stop", Span::ALL, "kernel threads do not end here"),
+    ("sched_kthread_stop_ret", Span::ALL, "kernel threads do not end here"),
+    ("sched_kthread_work_queue_work", Span::since(Release::V5_4), "kthread_worker is not modelled"),
+    ("sched_kthread_work_execute_start", Span::since(Release::V5_4), "kthread_worker is not modelled"),
+    ("sched_kthread_work_execute_end", Span::since(Release::V5_4), "kthread_worker is not modelled"),
+    ("sched_wait_task", Span::ALL, "nobody waits for a task to leave its CPU"),
     (
         "sched_prepare_exec",
-        Formats::V6_12,
-        None,
+        Span::since(Release::V6_12),
         "who executes another program (`exec` of a script) has no file, and so no interpreter, that could be named",
     ),
-    ("sched_process_hang", Formats::V4_5, None, "nobody looks for hung tasks"),
+    ("sched_process_hang", Span::ALL, "nobody looks for hung tasks"),
     (
         "sched_skip_vma_numa",
-        Formats::V6_12,
-        None,
+        Span::since(Release::V6_12),
         "scans skip areas of memory, as the kernel's do, but tell nothing of it",
     ),
-    ("pelt_thermal_tp", Formats::V5_10, Some(Formats::V6_12), "thermal pressure is not modelled"),
-    ("pelt_hw_tp", Formats::V6_12, None, "hardware pressure is not modelled"),
+    ("pelt_thermal_tp", Span::since(Release::V5_10).until(Release::V6_12), "thermal pressure is not modelled"),
+    ("pelt_hw_tp", Span::since(Release::V6_12), "hardware pressure is not modelled"),
     (
         "sched_compute_energy_tp",
-        Formats::V6_12,
-        None,
+        Span::since(Release::V6_12),
         "energy is computed, as in the kernel, but nothing is told of it",
     ),
-    ("sched_skip_cpuset_numa", Formats::V6_18, None, "no group is kept off a task's own nodes"),
-    ("sched_entry_tp", Formats::V6_18, None, "what it would tell stands in sched_switch"),
-    ("sched_exit_tp", Formats::V6_18, None, "what it would tell stands in sched_switch"),
-    ("sched_set_state_tp", Formats::V6_18, None, "states are set, as in the kernel, but nothing is told of it"),
-    ("sched_set_need_resched_tp", Formats::V6_18, None, "flags are set, as in the kernel, but nothing is told of it"),
-    ("sched_dl_throttle_tp", Formats::V7_2, None, DEADLINES),
-    ("sched_dl_replenish_tp", Formats::V7_2, None, DEADLINES),
-    ("sched_dl_update_tp", Formats::V7_2, None, DEADLINES),
-    ("sched_dl_server_start_tp", Formats::V7_2, None, DEADLINES),
-    ("sched_dl_server_stop_tp", Formats::V7_2, None, DEADLINES),
-    ("call_function_entry", Formats::V4_5, None, CALLS),
-    ("call_function_exit", Formats::V4_5, None, CALLS),
+    ("sched_skip_cpuset_numa", Span::since(Release::V6_18), "no group is kept off a task's own nodes"),
+    ("sched_entry_tp", Span::since(Release::V6_18), "what it would tell stands in sched_switch"),
+    ("sched_exit_tp", Span::since(Release::V6_18), "what it would tell stands in sched_switch"),
+    ("sched_set_state_tp", Span::since(Release::V6_18), "states are set, as in the kernel, but nothing is told of it"),
+    (
+        "sched_set_need_resched_tp",
+        Span::since(Release::V6_18),
+        "flags are set, as in the kernel, but nothing is told of it",
+    ),
+    ("sched_dl_throttle_tp", Span::since(Release::V7_2), DEADLINES),
+    ("sched_dl_replenish_tp", Span::since(Release::V7_2), DEADLINES),
+    ("sched_dl_update_tp", Span::since(Release::V7_2), DEADLINES),
+    ("sched_dl_server_start_tp", Span::since(Release::V7_2), DEADLINES),
+    ("sched_dl_server_stop_tp", Span::since(Release::V7_2), DEADLINES),
+    ("call_function_entry", Span::ALL, CALLS),
+    ("call_function_exit", Span::ALL, CALLS),
 ];
 
 /// Why these are absent.
@@ -206,17 +207,16 @@ impl Tracepoint {
 
     /// The tracepoints that a kernel has.
     pub fn of_kernel(formats: Formats) -> impl Iterator<Item = Tracepoint> + Clone {
-        Tracepoint::ALL.iter().copied().filter(move |tracepoint| tracepoint.first() <= formats)
+        Tracepoint::ALL.iter().copied().filter(move |tracepoint| formats.has(tracepoint.span()))
     }
 
     /// Why a tracepoint of this name is never reported in this kernel; `None` if it is reported, or no kernel has it.
     pub fn absent(name: &str, formats: Formats) -> Option<Absent> {
         if let Some(tracepoint) = Tracepoint::ALL.iter().find(|tracepoint| tracepoint.name() == name) {
-            return (tracepoint.first() > formats).then_some(Absent::InThisKernel);
+            return (!formats.has(tracepoint.span())).then_some(Absent::InThisKernel);
         }
-        let (_, first, end, why) = NEVER_PASSED.iter().find(|row| row.0 == name)?;
-        let there = *first <= formats && end.is_none_or(|end| formats < end);
-        Some(if there { Absent::Here(why) } else { Absent::InThisKernel })
+        let (_, span, why) = NEVER_PASSED.iter().find(|row| row.0 == name)?;
+        Some(if formats.has(*span) { Absent::Here(why) } else { Absent::InThisKernel })
     }
 }
 
@@ -343,8 +343,7 @@ pub(crate) fn fields(event: &Event, tasks: &Tasks, formats: Formats) -> Option<F
         | Event::SchedStatBlocked { task, delay: ns } => delay(*task, "delay", ns.0),
         Event::SchedStatRuntime { task, runtime, vruntime } => {
             let mut fields = delay(*task, "runtime", runtime.0);
-            // Dropped in v6.8.
-            if formats < Formats::V6_12 {
+            if formats.runtime_with_vruntime {
                 fields.push(("vruntime", Value::Ns(*vruntime)));
             }
             fields
@@ -356,8 +355,7 @@ pub(crate) fn fields(event: &Event, tasks: &Tasks, formats: Formats) -> Option<F
         Event::SchedWakeIdleWithoutIpi { cpu } => vec![cpu_of(cpu)],
         Event::IpiEntry(ipi) | Event::IpiExit(ipi) => vec![("vector", unsigned(vector(*ipi)))],
         Event::SchedMoveNuma { src, dst } => numa_move(src, dst, tasks),
-        // Since v5.7 it reports both sides.
-        Event::SchedStickNuma { src, dst } if formats < Formats::V5_10 => numa_move(src, dst, tasks),
+        Event::SchedStickNuma { src, dst } if formats.stick_numa == StickNuma::Task => numa_move(src, dst, tasks),
         Event::SchedStickNuma { src, dst } | Event::SchedSwapNuma { src, dst } => {
             let [src, dst] = [(src, SRC), (dst, DST)].map(|(side, names)| numa_side(side, names, tasks));
             src.into_iter().chain(dst).collect()
@@ -416,13 +414,12 @@ fn averages(avg: &Averages) -> [(&'static str, Value); 4] {
         .map(|(name, value)| (name, Value::Unsigned(value)))
 }
 
-/// Since v6.8 there is one number (`util_est`) instead of two.
 fn estimate(of: &Estimate, formats: Formats) -> Fields {
     let number = |number: u32| Value::Unsigned(number.into());
-    let mut fields = if formats < Formats::V6_12 {
-        vec![("enqueued", number(of.enqueued)), ("ewma", number(of.ewma))]
-    } else {
+    let mut fields = if formats.util_est == UtilEstShown::One {
         vec![("util_est", number(of.enqueued))]
+    } else {
+        vec![("enqueued", number(of.enqueued)), ("ewma", number(of.ewma))]
     };
     fields.push(("util", Value::Unsigned(of.util)));
     fields

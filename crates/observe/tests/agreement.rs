@@ -1,6 +1,6 @@
 //! One random stream, several listeners: their findings must agree.
 
-use observe::proc::Formats;
+use observe::Formats;
 use observe::{Ftrace, Gantt, Selection, Statistics, Tee, Window};
 use sched::sched::{TaskId, TaskState};
 use sched::trace::{Event, Sink};

@@ -204,9 +204,9 @@ current_node=0, numa_group_id=0
 numa_faults node=0 task_private=0 task_shared=0 group_private=0 group_shared=0
 numa_faults node=1 task_private=51200 task_shared=0 group_private=0 group_shared=0
 ";
-    assert_eq!(file("v6.1", observe::proc::Formats::V6_1), expected);
+    assert_eq!(file("v6.1", observe::Formats::V6_1), expected);
     let older = expected.replace("task_private=51200 task_shared=0", "task_private=0 task_shared=51200");
-    assert_eq!(file("v4.15", observe::proc::Formats::V4_15), older);
+    assert_eq!(file("v4.15", observe::Formats::V4_15), older);
 }
 
 /// Random tasks and memory while CPUs come and go: nothing is lost on the way of a migration or a swap.

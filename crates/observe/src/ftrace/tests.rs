@@ -207,8 +207,8 @@ fn an_exit_shows_another_letter_before_v4_14() {
         (TaskState::Dead, "x", "X"),
     ];
     for (state, raw, reported) in states {
-        assert_eq!(prev_state(Formats::V4_5, state, false), raw);
-        assert_eq!(prev_state(Formats::V4_15, state, false), reported);
+        assert_eq!(prev_state(PrevState::Raw, state, false), raw);
+        assert_eq!(prev_state(PrevState::Reported, state, false), reported);
     }
 }
 

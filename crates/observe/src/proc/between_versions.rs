@@ -1,6 +1,7 @@
 //! What the files of v5.4, v5.10, v6.18, v7.2 and v7.3 say differently from those of the version before, about the same machine.
 
-use super::{Formats, SchedDebug, TaskSched};
+use super::{SchedDebug, TaskSched};
+use crate::formats::Formats;
 use sched::arch::Arch;
 use sched::core::{Boot, Sched, TaskInit};
 use sched::cpu_topology::CpuTopology;

@@ -2,7 +2,7 @@
 //!
 //! Lines of interrupts that no machine here has (NMIs, TLB shootdowns, thermal events) are left out.
 
-use super::Formats;
+use crate::formats::Formats;
 use std::fmt::Write;
 use units::CpuId;
 
@@ -49,15 +49,6 @@ pub fn interrupts_text(online: &[CpuId], lines: &[InterruptLine]) -> String {
     text
 }
 
-/// What `/proc/softirqs` calls one of [`SOFTIRQ_NAMES`]. When irq_poll was renamed (511cbce2ff8b, v4.5-rc1) its row kept the old name for a
-/// while; by v4.15 it has the new one.
-fn row_name(name: &'static str, formats: Formats) -> &'static str {
-    match (name, formats) {
-        ("IRQ_POLL", Formats::V4_5) => "BLOCK_IOPOLL",
-        _ => name,
-    }
-}
-
 /// The text of `/proc/softirqs`, by CPU, offline ones included.
 pub fn softirqs_text(counts: &[[u32; SOFTIRQ_NAMES.len()]], formats: Formats) -> String {
     let mut text = " ".repeat(20);
@@ -66,7 +57,8 @@ pub fn softirqs_text(counts: &[[u32; SOFTIRQ_NAMES.len()]], formats: Formats) ->
     });
     text.push('\n');
     for (vec, name) in SOFTIRQ_NAMES.iter().enumerate() {
-        let _ = write!(text, "{:>12}:", row_name(name, formats));
+        let name = if *name == "IRQ_POLL" { formats.irq_poll } else { name };
+        let _ = write!(text, "{name:>12}:");
         counts.iter().for_each(|counts| {
             let _ = write!(text, " {:>10}", counts[vec]);
         });

@@ -23,34 +23,6 @@ pub use task_sched::{TaskSched, task_schedstat};
 use sched::sched::SchedStatistics;
 use std::fmt;
 
-/// Which kernel's formats (kernel/sched/debug.c, stats.c).
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
-pub enum Formats {
-    /// v4.5: statistics are shown whether they are collected or not.
-    V4_5,
-    /// v4.15 and v4.16: hidden while schedstats are off; task states as letters.
-    V4_15,
-    /// v5.4: `util_est`; no `cpu_load[]`; pressure, of CPUs without a line `full`.
-    V5_4,
-    /// v5.10: `runnable_avg`; no `nr_load_updates`.
-    V5_10,
-    /// v5.15: `h_nr_running`, `idle_h_nr_running`; names of statistics without their place (5.15.y: the tree is 5.15.135); CPU pressure
-    /// has a line `full`.
-    V5_15,
-    /// v6.1: `sum_block_runtime`, `idle_nr_running`.
-    V6_1,
-    /// v6.6: EEVDF's average, deadline and slice.
-    V6_6,
-    /// v6.12: sleepers whose dequeue is delayed; `/proc/schedstat` version 16.
-    V6_12,
-    /// v6.18: `nr_queued` and `h_nr_idle` instead of what they were called before; `/proc/schedstat` version 17.
-    V6_18,
-    /// v7.2: the sums behind the average of virtual times.
-    V7_2,
-    /// v7.3: `h_load`, and the weight of a task among all of its CPU; three counters that never counted are gone.
-    V7_3,
-}
-
 /// debug.c: SPLIT_NS(): milliseconds with six digits behind the point; the sign stands before whole milliseconds only, and a
 /// negative part after the point loses its own, as the kernel prints it.
 pub(crate) struct SplitNs(pub i64);

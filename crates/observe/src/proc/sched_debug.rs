@@ -1,7 +1,10 @@
 //! `/proc/sched_debug` (until v5.12) and `/sys/kernel/debug/sched/debug` (kernel/sched/debug.c: sched_debug_show()): everything
 //! that a kernel says of its run queues at one moment.
 
-use super::{Formats, SplitNs, split_ns, waits_and_sleeps};
+use super::{SplitNs, split_ns, waits_and_sleeps};
+use crate::formats::{
+    Averages, ClassQueues, Formats, QueueCounts, Slices, StatisticsShown, TaskTable, UtilEstShown, VirtualTimes,
+};
 use crate::tasks::cut_comm;
 use sched::arch::Arch;
 use sched::core::Sched;
@@ -57,23 +60,21 @@ impl<A: Arch> SchedDebug<'_, A> {
         out.head("jiffies", self.now.0 / self.sched.tick_nsec);
         out.head("sched_clock_stable()", 1);
         out.line("\nsysctl_sched");
-        if self.formats >= Formats::V6_6 {
+        if self.formats.slices == Slices::Base {
             out.tunable("sysctl_sched_base_slice", split_ns(sysctl.sched_base_slice));
         } else {
             out.tunable("sysctl_sched_latency", split_ns(sysctl.sched_latency));
             out.tunable("sysctl_sched_min_granularity", split_ns(sysctl.sched_min_granularity));
-            if self.formats == Formats::V6_1 {
+            if self.formats.slices == Slices::LatencyAndIdle {
                 out.tunable("sysctl_sched_idle_min_granularity", split_ns(sysctl.sched_idle_min_granularity));
             }
             out.tunable("sysctl_sched_wakeup_granularity", split_ns(sysctl.sched_wakeup_granularity));
         }
-        if self.formats < Formats::V6_12 {
+        if self.formats.child_runs_first {
             out.tunable("sysctl_sched_child_runs_first", sysctl.sched_child_runs_first);
         }
         out.tunable("sysctl_sched_features", self.features());
-        // Misspelt in v4.16, no longer in v5.4.
-        let scaling = if self.formats < Formats::V5_4 { "logaritmic" } else { "logarithmic" };
-        out.tunable("sysctl_sched_tunable_scaling", format!("1 ({scaling})"));
+        out.tunable("sysctl_sched_tunable_scaling", format!("1 ({})", self.formats.tunable_scaling));
         out.line("");
     }
 
@@ -82,16 +83,20 @@ impl<A: Arch> SchedDebug<'_, A> {
         bits.filter(|(_, (feature, _))| self.sched.features.sched_feat(*feature)).map(|(bit, _)| 1 << bit).sum()
     }
 
+    fn shows_statistics(&self) -> bool {
+        self.formats.statistics == StatisticsShown::Always || self.sched.schedstat_enabled()
+    }
+
     /// debug.c: print_cpu().
     fn print_cpu(&self, out: &mut Block, cpu: CpuId) {
         let rq = &self.sched.rq[cpu];
         out.line(format!("cpu#{cpu}, {}.{:03} MHz", self.khz / 1000, self.khz % 1000));
         out.field("nr_running", rq.nr_running);
-        if self.formats < Formats::V5_4 {
+        if self.formats.cpu_load {
             out.field("load", rq.load.weight);
         }
         out.field("nr_switches", rq.nr_switches);
-        if self.formats < Formats::V5_10 {
+        if self.formats.nr_load_updates {
             out.field("nr_load_updates", rq.nr_load_updates);
         }
         out.field("nr_uninterruptible", rq.nr_uninterruptible);
@@ -99,7 +104,7 @@ impl<A: Arch> SchedDebug<'_, A> {
         out.field("curr->pid", rq.curr.map_or(0, |p| self.sched.task_cold[p].pid));
         out.field("clock", split_ns(rq.clock));
         out.field("clock_task", split_ns(rq.clock_task));
-        if self.formats < Formats::V5_4 {
+        if self.formats.cpu_load {
             for (index, load) in rq.cpu_load.iter().enumerate() {
                 out.field(&format!("cpu_load[{index}]"), load);
             }
@@ -108,14 +113,15 @@ impl<A: Arch> SchedDebug<'_, A> {
             out.field("avg_idle", rq.avg_idle);
             out.field("max_idle_balance_cost", rq.max_idle_balance_cost);
         };
-        if self.formats > Formats::V4_5 {
+        let always = self.formats.statistics == StatisticsShown::Always;
+        if !always {
             idle(out);
         }
-        if self.formats == Formats::V4_5 || self.sched.schedstat_enabled() {
+        if self.shows_statistics() {
             out.field("yld_count", rq.yld_count);
             out.field("sched_count", rq.sched_count);
             out.field("sched_goidle", rq.sched_goidle);
-            if self.formats == Formats::V4_5 {
+            if always {
                 idle(out);
             }
             out.field("ttwu_count", rq.ttwu_count);
@@ -140,46 +146,47 @@ impl<A: Arch> SchedDebug<'_, A> {
     fn print_cfs_rq(&self, out: &mut Block, cpu: CpuId, cfs: CfsRqId) {
         let q = &self.sched.cfs_rq[cfs];
         out.line(format!("\ncfs_rq[{cpu}]:{}", self.sched.task_group_path(q.tg)));
-        match self.formats {
-            Formats::V6_6 => self.virtual_times_and_least(out, cfs),
-            Formats::V6_12 | Formats::V6_18 | Formats::V7_2 | Formats::V7_3 => self.virtual_times(out, cfs),
-            Formats::V4_5 | Formats::V4_15 | Formats::V5_4 | Formats::V5_10 | Formats::V5_15 | Formats::V6_1 => {
-                self.vruntimes(out, cfs)
-            }
+        match self.formats.virtual_times {
+            VirtualTimes::Spread => self.vruntimes(out, cfs),
+            VirtualTimes::Average => self.virtual_times_and_least(out, cfs),
+            VirtualTimes::Zero | VirtualTimes::Sums => self.virtual_times(out, cfs),
         }
-        let entities = if self.formats >= Formats::V6_18 { "nr_queued" } else { "nr_running" };
-        out.field(entities, q.nr_running);
-        let runnable = q.h_nr_running - q.h_nr_delayed;
-        match self.formats {
-            Formats::V4_5 | Formats::V4_15 | Formats::V5_4 | Formats::V5_10 => {}
-            Formats::V5_15 | Formats::V6_1 | Formats::V6_6 => out.field("h_nr_running", q.h_nr_running),
-            Formats::V6_12 => {
-                out.field("h_nr_runnable", runnable);
-                out.field("h_nr_queued", q.h_nr_running);
-                out.field("h_nr_delayed", q.h_nr_delayed);
-            }
-            Formats::V6_18 | Formats::V7_2 | Formats::V7_3 => {
-                out.field("h_nr_runnable", runnable);
-                out.field("h_nr_queued", q.h_nr_running);
-                out.field("h_nr_idle", q.idle_h_nr_running);
-            }
-        }
-        if (Formats::V6_1..=Formats::V6_12).contains(&self.formats) {
-            out.field("idle_nr_running", q.idle_nr_running);
-        }
-        if (Formats::V5_15..=Formats::V6_12).contains(&self.formats) {
-            out.field("idle_h_nr_running", q.idle_h_nr_running);
-        }
+        self.queue_counts(out, cfs);
         out.field("load", q.load.weight);
         self.averages(out, cfs);
         out.field("tg_load_avg_contrib", q.tg_load_avg_contrib);
         out.field("tg_load_avg", self.sched.tg[q.tg].load_avg);
-        if self.formats >= Formats::V7_3 {
+        if self.formats.h_load {
             out.field("h_load", q.h_load);
         }
         out.field("throttled", u8::from(self.sched.cfs_rq_throttled(cfs)));
         out.field("throttle_count", q.throttle_count);
         self.print_cfs_group_stats(out, cpu, q.tg);
+    }
+
+    fn queue_counts(&self, out: &mut Block, cfs: CfsRqId) {
+        let q = &self.sched.cfs_rq[cfs];
+        let counts = self.formats.queue_counts;
+        out.field(if counts == QueueCounts::Queued { "nr_queued" } else { "nr_running" }, q.nr_running);
+        match counts {
+            QueueCounts::Entities => return,
+            QueueCounts::Hierarchy | QueueCounts::IdleEntities => out.field("h_nr_running", q.h_nr_running),
+            QueueCounts::Delayed | QueueCounts::Queued => {
+                out.field("h_nr_runnable", q.h_nr_running - q.h_nr_delayed);
+                out.field("h_nr_queued", q.h_nr_running);
+            }
+        }
+        if counts == QueueCounts::Queued {
+            out.field("h_nr_idle", q.idle_h_nr_running);
+            return;
+        }
+        if counts == QueueCounts::Delayed {
+            out.field("h_nr_delayed", q.h_nr_delayed);
+        }
+        if counts != QueueCounts::Hierarchy {
+            out.field("idle_nr_running", q.idle_nr_running);
+        }
+        out.field("idle_h_nr_running", q.idle_h_nr_running);
     }
 
     fn vruntimes(&self, out: &mut Block, cfs: CfsRqId) {
@@ -196,7 +203,7 @@ impl<A: Arch> SchedDebug<'_, A> {
         out.field("nr_spread_over", q.nr_spread_over);
     }
 
-    /// The same in v6.6.
+    /// The same with EEVDF's average.
     ///
     /// Differs: `min_vruntime` is not kept. It is the least vruntime there is, which the kernel's does not follow when an entity is
     /// placed further back.
@@ -218,7 +225,7 @@ impl<A: Arch> SchedDebug<'_, A> {
         out.field("nr_spread_over", q.nr_spread_over);
     }
 
-    /// The same later; `zero_vruntime` took the place of `min_vruntime` in 6.12.y.
+    /// The same with `zero_vruntime`.
     ///
     /// Differs: v7.2 shifts weights where their sum would not fit, which does not happen here (`sum_shift`).
     fn virtual_times(&self, out: &mut Block, cfs: CfsRqId) {
@@ -230,7 +237,7 @@ impl<A: Arch> SchedDebug<'_, A> {
         out.field("left_deadline", SplitNs(left_deadline));
         out.field("left_vruntime", SplitNs(left));
         out.field("zero_vruntime", split_ns(q.zero_vruntime));
-        if self.formats >= Formats::V7_2 {
+        if self.formats.virtual_times == VirtualTimes::Sums {
             let bits = q.sum_w_vruntime.unsigned_abs().checked_ilog2().map_or(-1, i64::from);
             out.field("sum_w_vruntime", format!("{} ({bits} bits)", q.sum_w_vruntime));
             out.field("sum_weight", q.sum_weight);
@@ -243,32 +250,24 @@ impl<A: Arch> SchedDebug<'_, A> {
 
     fn averages(&self, out: &mut Block, cfs: CfsRqId) {
         let q = &self.sched.cfs_rq[cfs];
-        if [Formats::V4_15, Formats::V5_4].contains(&self.formats) {
+        let averages = self.formats.averages;
+        if averages == Averages::RunnableWeight {
             out.field("runnable_weight", q.runnable_weight);
         }
         out.field("load_avg", q.avg.load_avg);
-        let runnable = if self.formats < Formats::V5_10 { "runnable_load_avg" } else { "runnable_avg" };
+        let runnable = if averages == Averages::Runnable { "runnable_avg" } else { "runnable_load_avg" };
         out.field(runnable, q.avg.runnable_avg);
         out.field("util_avg", q.avg.util_avg);
         let enqueued = q.avg.util_est.enqueued & !UTIL_AVG_UNCHANGED;
-        match self.formats {
-            Formats::V4_5 | Formats::V4_15 => {}
-            Formats::V5_4 | Formats::V5_10 | Formats::V5_15 | Formats::V6_1 | Formats::V6_6 => {
-                out.field("util_est_enqueued", enqueued)
-            }
-            Formats::V6_12 | Formats::V6_18 | Formats::V7_2 | Formats::V7_3 => out.field("util_est", enqueued),
+        match self.formats.util_est {
+            UtilEstShown::No => {}
+            UtilEstShown::Two => out.field("util_est_enqueued", enqueued),
+            UtilEstShown::One => out.field("util_est", enqueued),
         }
-        let (sign, runnable) = match self.formats {
-            Formats::V4_5 => ("removed_", None),
-            Formats::V4_15 | Formats::V5_4 => ("removed.", Some("removed.runnable_sum")),
-            Formats::V5_10
-            | Formats::V5_15
-            | Formats::V6_1
-            | Formats::V6_6
-            | Formats::V6_12
-            | Formats::V6_18
-            | Formats::V7_2
-            | Formats::V7_3 => ("removed.", Some("removed.runnable_avg")),
+        let (sign, runnable) = match averages {
+            Averages::LoadAndUtil => ("removed_", None),
+            Averages::RunnableWeight => ("removed.", Some("removed.runnable_sum")),
+            Averages::Runnable => ("removed.", Some("removed.runnable_avg")),
         };
         out.field(&format!("{sign}load_avg"), q.removed.load_avg);
         out.field(&format!("{sign}util_avg"), q.removed.util_avg);
@@ -284,32 +283,24 @@ impl<A: Arch> SchedDebug<'_, A> {
         out.field("se->exec_start", split_ns(entity.exec_start));
         out.field("se->vruntime", split_ns(entity.vruntime));
         out.field("se->sum_exec_runtime", split_ns(entity.sum_exec_runtime));
-        if self.formats == Formats::V4_5 || self.sched.schedstat_enabled() {
+        if self.shows_statistics() {
             let of = self.sched.group_statistics.get(se.index()).copied().unwrap_or_default();
-            // Their place is shown until v5.15 (not in late releases of v5.15.y).
-            let at = if self.formats < Formats::V5_15 { "se->statistics." } else { "" };
+            let at = if self.formats.statistics_placed { "se->statistics." } else { "" };
             for (name, value) in waits_and_sleeps(&of) {
                 out.field(&format!("{at}{name}"), split_ns(value));
             }
             out.field(&format!("{at}wait_count"), of.wait_count);
         }
         out.field("se->load.weight", entity.load.weight);
-        if [Formats::V4_15, Formats::V5_4].contains(&self.formats) {
+        if self.formats.averages == Averages::RunnableWeight {
             out.field("se->runnable_weight", entity.runnable_weight);
         }
         out.field("se->avg.load_avg", entity.avg.load_avg);
         out.field("se->avg.util_avg", entity.avg.util_avg);
-        match self.formats {
-            Formats::V4_5 => {}
-            Formats::V4_15 | Formats::V5_4 => out.field("se->avg.runnable_load_avg", entity.avg.runnable_avg),
-            Formats::V5_10
-            | Formats::V5_15
-            | Formats::V6_1
-            | Formats::V6_6
-            | Formats::V6_12
-            | Formats::V6_18
-            | Formats::V7_2
-            | Formats::V7_3 => out.field("se->avg.runnable_avg", entity.avg.runnable_avg),
+        match self.formats.averages {
+            Averages::LoadAndUtil => {}
+            Averages::RunnableWeight => out.field("se->avg.runnable_load_avg", entity.avg.runnable_avg),
+            Averages::Runnable => out.field("se->avg.runnable_avg", entity.avg.runnable_avg),
         }
     }
 
@@ -318,11 +309,10 @@ impl<A: Arch> SchedDebug<'_, A> {
         let rt = &self.sched.rt[cpu];
         out.line(format!("\nrt_rq[{cpu}]:"));
         out.field("rt_nr_running", rt.rt_nr_running);
-        if self.formats >= Formats::V6_12 {
-            return;
-        }
-        if self.formats > Formats::V4_5 {
-            out.field("rt_nr_migratory", rt.rt_nr_migratory);
+        match self.formats.class_queues {
+            ClassQueues::Running => {}
+            ClassQueues::Migratory => out.field("rt_nr_migratory", rt.rt_nr_migratory),
+            ClassQueues::Bandwidth => return,
         }
         out.field("rt_throttled", u8::from(rt.rt_throttled));
         out.field("rt_time", split_ns(rt.rt_time));
@@ -334,11 +324,10 @@ impl<A: Arch> SchedDebug<'_, A> {
         let dl = &self.sched.dl[cpu];
         out.line(format!("\ndl_rq[{cpu}]:"));
         out.field("dl_nr_running", dl.dl_nr_running);
-        if self.formats == Formats::V4_5 {
-            return;
-        }
-        if self.formats < Formats::V6_12 {
-            out.field("dl_nr_migratory", dl.dl_nr_migratory);
+        match self.formats.class_queues {
+            ClassQueues::Running => return,
+            ClassQueues::Migratory => out.field("dl_nr_migratory", dl.dl_nr_migratory),
+            ClassQueues::Bandwidth => {}
         }
         // -1 means no limit.
         out.field("dl_bw->bw", self.sched.dl_bw_limit().map_or(-1, |bw| bw as i64));
@@ -347,36 +336,24 @@ impl<A: Arch> SchedDebug<'_, A> {
 
     /// debug.c: print_rq(). Every task of the CPU, asleep or not.
     fn print_rq(&self, out: &mut Block, cpu: CpuId) {
-        let tag = match self.formats {
-            Formats::V4_5 => "",
-            Formats::V4_15 | Formats::V5_4 => " S",
-            Formats::V5_10
-            | Formats::V5_15
-            | Formats::V6_1
-            | Formats::V6_6
-            | Formats::V6_12
-            | Formats::V6_18
-            | Formats::V7_2
-            | Formats::V7_3 => " S ",
-        };
         out.line("\nrunnable tasks:");
-        if self.formats >= Formats::V6_12 {
-            let weight = if self.formats >= Formats::V7_3 { "     weight" } else { "" };
+        let table = self.formats.task_table;
+        let (tag, dashes) = match table {
+            TaskTable::Running => (" ", 106),
+            TaskTable::State => (" S", 107),
+            TaskTable::Wide | TaskTable::Blocked | TaskTable::Eevdf => (" S ", 109),
+            TaskTable::EevdfWide | TaskTable::EevdfWeight => (" S ", 191),
+        };
+        if matches!(table, TaskTable::EevdfWide | TaskTable::EevdfWeight) {
+            let weight = if table == TaskTable::EevdfWeight { "     weight" } else { "" };
             out.line(format!(
                 "{tag}           task   PID{weight}       vruntime   eligible    deadline             slice          sum-exec      \
                  switches  prio         wait-time        sum-sleep       sum-block  node   group-id  group-path"
             ));
         } else {
-            let pad = if self.formats == Formats::V4_5 { " " } else { "" };
             let names = "tree-key  switches  prio     wait-time             sum-exec        sum-sleep";
-            out.line(format!("{tag}{pad}           task   PID         {names}"));
+            out.line(format!("{tag}           task   PID         {names}"));
         }
-        let dashes = match self.formats {
-            Formats::V4_5 => 106,
-            Formats::V4_15 | Formats::V5_4 => 107,
-            Formats::V5_10 | Formats::V5_15 | Formats::V6_1 | Formats::V6_6 => 109,
-            Formats::V6_12 | Formats::V6_18 | Formats::V7_2 | Formats::V7_3 => 191,
-        };
         out.line("-".repeat(dashes));
         for p in self.by_process().into_iter().filter(|&p| self.sched.task[p].cpu == cpu) {
             self.print_task(out, cpu, p);
@@ -402,41 +379,45 @@ impl<A: Arch> SchedDebug<'_, A> {
         let (task, cold) = (&self.sched.task[p], &self.sched.task_cold[p]);
         let se = &self.sched.se[task.se];
         let current = self.sched.rq[cpu].curr == Some(p);
-        let state = match (self.formats, current) {
-            (Formats::V4_5, true) => "R".to_string(),
-            (Formats::V4_5, false) => " ".to_string(),
+        let table = self.formats.task_table;
+        let state = match (table, current) {
+            (TaskTable::Running, true) => "R".to_string(),
+            (TaskTable::Running, false) => " ".to_string(),
             (_, true) => ">R".to_string(),
             (_, false) => format!(" {}", task_state_to_char(task.state)),
         };
-        let gap = if self.formats >= Formats::V5_10 && self.formats != Formats::V6_6 { " " } else { "" };
+        let gap = match table {
+            TaskTable::Running | TaskTable::State | TaskTable::Eevdf => "",
+            TaskTable::Wide | TaskTable::Blocked | TaskTable::EevdfWide | TaskTable::EevdfWeight => " ",
+        };
         let (comm, pid, prio, switches) = (cut_comm(&cold.comm), cold.pid, task.prio, task.nvcsw + task.nivcsw);
-        let weight = match self.formats {
-            Formats::V7_3 => format!(" {:>10}", self.sched.competing_weight(task.se)),
+        let weight = match table {
+            TaskTable::EevdfWeight => format!(" {:>10}", self.sched.competing_weight(task.se)),
             _ => String::new(),
         };
         let head = format!("{state}{gap}{comm:>15} {pid:>5}{weight} {:9}", split_ns(se.vruntime));
-        let shown = self.formats == Formats::V4_5 || self.sched.schedstat_enabled();
+        let shown = self.shows_statistics();
         let counted = |ns: u64| split_ns(if shown { ns } else { 0 });
         let of = &cold.statistics;
         let (waited, slept) = (counted(of.wait_sum), counted(of.sum_sleep_runtime));
         let ran = split_ns(se.sum_exec_runtime);
         let (node, group) = (self.sched.topology.node[cpu], self.sched.task_numa_group_id(p));
         let path = self.sched.task_group_path(task.sched_task_group);
-        out.line(match self.formats {
-            Formats::V4_5 | Formats::V4_15 | Formats::V5_4 | Formats::V5_10 | Formats::V5_15 => {
+        out.line(match table {
+            TaskTable::Running | TaskTable::State | TaskTable::Wide => {
                 format!("{head} {switches:>9} {prio:>5} {waited:9} {ran:9} {slept:9} {node} {group} {path}")
             }
-            Formats::V6_1 => {
+            TaskTable::Blocked => {
                 let blocked = counted(of.sum_block_runtime);
                 format!("{head} {switches:>9} {prio:>5} {waited:9} {ran:9} {slept:9} {blocked:9} {node} {group} {path}")
             }
-            Formats::V6_6 | Formats::V6_12 | Formats::V6_18 | Formats::V7_2 | Formats::V7_3 => {
+            TaskTable::Eevdf | TaskTable::EevdfWide | TaskTable::EevdfWeight => {
                 let blocked = counted(of.sum_block_runtime);
                 let eligible =
                     if self.sched.entity_eligible(self.sched.competes_on(task.se), task.se) { 'E' } else { 'N' };
                 let custom = if se.custom_slice { 'S' } else { ' ' };
                 let (deadline, slice) = (split_ns(se.deadline), split_ns(se.slice.into()));
-                if self.formats == Formats::V6_6 {
+                if table == TaskTable::Eevdf {
                     return out.line(format!(
                         "{head} {eligible} {deadline:9} {slice:9} {ran:9} {switches:>9} {prio:>5} \
                          {waited:9} {ran:9} {slept:9} {blocked:9} {node} {group} {path}"

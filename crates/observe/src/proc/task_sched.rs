@@ -1,6 +1,7 @@
 //! `/proc/PID/sched` (kernel/sched/debug.c: proc_sched_show_task()) and `/proc/PID/schedstat`.
 
-use super::{Formats, split_ns, waits_and_sleeps};
+use super::{split_ns, waits_and_sleeps};
+use crate::formats::{Averages, Formats, PolicyParameters, StatisticsShown, UtilEstShown};
 use sched::arch::Arch;
 use sched::core::Sched;
 use sched::pelt::UTIL_AVG_UNCHANGED;
@@ -39,11 +40,10 @@ impl Lines {
 
 impl<A: Arch> TaskSched<'_, A> {
     fn statistics(&self, lines: &mut Lines, of: &SchedStatistics) {
-        // Until v5.15 these fields were part of the entity (not in late releases of v5.15.y).
-        let at = if self.formats >= Formats::V5_15 { "" } else { "se.statistics." };
+        let at = if self.formats.statistics_placed { "se.statistics." } else { "" };
         let named = |name: &str| format!("{at}{name}");
         lines.time(&named("sum_sleep_runtime"), of.sum_sleep_runtime);
-        if self.formats >= Formats::V6_1 {
+        if self.formats.block_time {
             lines.time(&named("sum_block_runtime"), of.sum_block_runtime);
         }
         for (name, value) in waits_and_sleeps(of) {
@@ -52,7 +52,7 @@ impl<A: Arch> TaskSched<'_, A> {
         lines.count(&named("wait_count"), of.wait_count);
         lines.time(&named("iowait_sum"), of.iowait_sum);
         lines.count(&named("iowait_count"), of.iowait_count);
-        if self.formats == Formats::V4_5 {
+        if self.formats.statistics == StatisticsShown::Always {
             let migrations = self.sched.se[self.sched.task[self.task].se].nr_migrations;
             lines.count("se.nr_migrations", migrations.into());
         }
@@ -72,10 +72,9 @@ impl<A: Arch> TaskSched<'_, A> {
             ("nr_wakeups_passive", of.nr_wakeups_passive),
             ("nr_wakeups_idle", of.nr_wakeups_idle),
         ];
-        // Nothing ever counted these, and v7.3 has them no more.
-        let gone = ["nr_migrations_cold", "nr_wakeups_passive", "nr_wakeups_idle"];
+        let uncounted = ["nr_migrations_cold", "nr_wakeups_passive", "nr_wakeups_idle"];
         for (name, value) in counts {
-            if self.formats < Formats::V7_3 || !gone.contains(&name) {
+            if self.formats.uncounted || !uncounted.contains(&name) {
                 lines.count(&named(name), value);
             }
         }
@@ -95,13 +94,13 @@ impl<A: Arch> TaskSched<'_, A> {
         let se = &self.sched.se[self.sched.task[self.task].se];
         let avg = &se.avg;
         lines.count("se.load.weight", se.load.weight);
-        match self.formats {
-            Formats::V4_5 => {
+        match self.formats.averages {
+            Averages::LoadAndUtil => {
                 lines.count("se.avg.load_sum", avg.load_sum);
                 lines.count("se.avg.util_sum", u64::from(avg.util_sum));
                 lines.count("se.avg.load_avg", avg.load_avg);
             }
-            Formats::V4_15 | Formats::V5_4 => {
+            Averages::RunnableWeight => {
                 lines.count("se.runnable_weight", se.runnable_weight);
                 lines.count("se.avg.load_sum", avg.load_sum);
                 lines.count("se.avg.runnable_load_sum", avg.runnable_sum);
@@ -109,14 +108,7 @@ impl<A: Arch> TaskSched<'_, A> {
                 lines.count("se.avg.load_avg", avg.load_avg);
                 lines.count("se.avg.runnable_load_avg", avg.runnable_avg);
             }
-            Formats::V5_10
-            | Formats::V5_15
-            | Formats::V6_1
-            | Formats::V6_6
-            | Formats::V6_12
-            | Formats::V6_18
-            | Formats::V7_2
-            | Formats::V7_3 => {
+            Averages::Runnable => {
                 lines.count("se.avg.load_sum", avg.load_sum);
                 lines.count("se.avg.runnable_sum", avg.runnable_sum);
                 lines.count("se.avg.util_sum", u64::from(avg.util_sum));
@@ -127,30 +119,28 @@ impl<A: Arch> TaskSched<'_, A> {
         lines.count("se.avg.util_avg", avg.util_avg);
         lines.count("se.avg.last_update_time", avg.last_update_time);
         let enqueued = avg.util_est.enqueued & !UTIL_AVG_UNCHANGED;
-        match self.formats {
-            Formats::V4_5 | Formats::V4_15 => {}
+        match self.formats.util_est {
+            UtilEstShown::No => {}
             // v5.4's flag is the lowest bit of the estimate, and shown with it.
-            Formats::V5_4 | Formats::V5_10 | Formats::V5_15 | Formats::V6_1 | Formats::V6_6 => {
+            UtilEstShown::Two => {
                 lines.count("se.avg.util_est.ewma", u64::from(avg.util_est.ewma));
                 lines.count("se.avg.util_est.enqueued", u64::from(enqueued))
             }
-            Formats::V6_12 | Formats::V6_18 | Formats::V7_2 | Formats::V7_3 => {
-                lines.count("se.avg.util_est", u64::from(enqueued))
-            }
+            UtilEstShown::One => lines.count("se.avg.util_est", u64::from(enqueued)),
         }
     }
 
-    /// The policy and its parameters: a deadline task's budget (since v4.15 at the latest), a fair task's slice
-    /// (v6.12).
+    /// The policy and its parameters.
     fn policy(&self, lines: &mut Lines) {
         let task = &self.sched.task[self.task];
         lines.number("policy", policy_number(task.policy));
         lines.number("prio", i64::from(task.prio));
-        if task.policy == Policy::Deadline && self.formats > Formats::V4_5 {
+        let shown = self.formats.policy;
+        if task.policy == Policy::Deadline && shown != PolicyParameters::No {
             let dl = &self.sched.dl_se[self.task];
             lines.number("dl.runtime", dl.runtime);
             lines.count("dl.deadline", dl.deadline);
-        } else if task.policy.fair_policy() && self.formats >= Formats::V6_12 {
+        } else if task.policy.fair_policy() && shown == PolicyParameters::DeadlineAndSlice {
             lines.count("se.slice", self.sched.se[task.se].slice.into());
         }
     }
@@ -171,8 +161,7 @@ impl<A: Arch> TaskSched<'_, A> {
         let _ = writeln!(lines.0, "current_node={node}, numa_group_id={group}");
         for node in 0..self.sched.topology.nr_nodes() as u16 {
             let (mut task, mut group) = (numa.faults_on(self.task, node), numa.group_faults_on(self.task, node));
-            if self.formats < Formats::V5_4 {
-                // The kernel prints each under the other's name.
+            if self.formats.numa_faults_swapped {
                 (task, group) = ((task.1, task.0), (group.1, group.0));
             }
             let _ = writeln!(
@@ -214,10 +203,11 @@ impl<A: Arch> fmt::Display for TaskSched<'_, A> {
         lines.time("se.exec_start", se.exec_start);
         lines.time("se.vruntime", se.vruntime);
         lines.time("se.sum_exec_runtime", se.sum_exec_runtime);
-        if self.formats > Formats::V4_5 {
+        let always = self.formats.statistics == StatisticsShown::Always;
+        if !always {
             lines.number("se.nr_migrations", se.nr_migrations.into());
         }
-        if self.formats == Formats::V4_5 || self.sched.schedstat_enabled() {
+        if always || self.sched.schedstat_enabled() {
             self.statistics(&mut lines, &cold.statistics);
         }
         lines.number("nr_switches", (task.nvcsw + task.nivcsw) as i64);

@@ -385,7 +385,7 @@ fn shared<T: Sink + 'static>(sink: T) -> (Box<dyn Sink>, impl FnOnce() -> T) {
     (Box::new(Shared(shared)), move || taken.borrow_mut().take().expect("it is there"))
 }
 
-const FORMATS: observe::proc::Formats = observe::proc::Formats::V4_15;
+const FORMATS: observe::Formats = observe::Formats::V4_15;
 
 /// Runs an instance and returns what was recorded of it, as Perfetto's file, or in text.
 fn recorded(instance: Box<dyn crate::Instance>, cpus: usize, kernel: Kernel, text: bool) -> (Ran<true>, Vec<u8>) {
