@@ -6,17 +6,17 @@ use crate::failure::Failure;
 use crate::files::Disk;
 use crate::measure::{facts, starter};
 use crate::output::{NewFile, print, say};
+use crate::progress::plain_bar;
 use host::computer::{Computer, now_seconds, utc, wait_for_quiet};
 use host::probe::{Bench, Effort, Findings, Nearness, PROBES, Placement, placements};
 use host::starter::Starter;
-use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use lab::calibration::{Calibration, Measurement, Observed, calibrate as make};
 use lab::experiment::file_name;
 use lab::machines::{Distance, Files, Topology, host_topology};
 use lab::mistake::Written;
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
-use std::io::{self, IsTerminal, Write as _};
+use std::io::Write as _;
 use std::path::Path;
 use std::time::{Duration, Instant};
 use units::CpuId;
@@ -137,7 +137,7 @@ fn measure(
     patience: &Patience,
     since: Instant,
 ) -> Result<Findings, Failure> {
-    let bar = bar(arguments.quiet);
+    let bar = plain_bar("{msg}  {elapsed} passed", PROBES.len(), arguments.quiet);
     let mut findings = Findings::default();
     for probe in PROBES {
         if patience.is_over() {
@@ -159,18 +159,6 @@ fn measure(
     }
     bar.finish_and_clear();
     Ok(findings)
-}
-
-/// A bar on stderr, if that is a terminal and the user wants one.
-fn bar(quiet: bool) -> ProgressBar {
-    if quiet || !io::stderr().is_terminal() {
-        return ProgressBar::hidden();
-    }
-    let bar = ProgressBar::with_draw_target(Some(PROBES.len() as u64), ProgressDrawTarget::stderr());
-    let style = ProgressStyle::with_template("{bar:40} {pos}/{len} {msg}  {elapsed} passed")
-        .unwrap_or_else(|_| ProgressStyle::default_bar());
-    bar.set_style(style);
-    bar
 }
 
 fn observed(name: &str, computer: &Computer, topology: Topology, pairs: &[Placement], findings: Findings) -> Observed {

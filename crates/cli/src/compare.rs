@@ -174,19 +174,19 @@ fn run_missing(
 /// runs are kept.
 fn partial(stopped: Option<String>, report: &Report, format: Format, store: &Store) -> Result<(), Failure> {
     let (done, runs) = (report.progress.done, report.progress.runs);
-    let why = stopped.as_deref().unwrap_or("interrupted");
     if done == 0 && store.discard() {
-        let kept = if stopped.is_some() { "" } else { ": no run was finished, so nothing is kept" };
-        return Err(Failure::Mistake(format!("{why}{kept}")));
+        return Err(stopped.map_or_else(Failure::interrupted_at_first, Failure::Mistake));
     }
     store.report(report)?;
     // Programs that read JSON or CSV must not mistake a part for the whole. A table needs a run of every arm.
     if stopped.is_none() && format == Format::Text && report.has_tables {
         print(&report.text)?;
     }
-    let place = store.folder().display();
-    let next = if stopped.is_some() { "" } else { "; the same command goes on from there" };
-    Err(Failure::Mistake(format!("{why}: {done} of {runs} runs are kept in {place}{next}")))
+    let done = format_args!("{done} of {runs}");
+    Err(match stopped {
+        None => Failure::interrupted(done, Some(store.folder())),
+        Some(why) => Failure::Mistake(format!("{why}: {done} runs are kept in {}", store.folder().display())),
+    })
 }
 
 pub fn chosen(report: &Report, format: Format) -> &str {

@@ -4,12 +4,11 @@ use crate::failure::Failure;
 use crate::output::{say, write_file_and_folders};
 use host::child::{HERALD, second_comes};
 use host::starter::Starter;
-use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use lab::record::Record;
 use lab::setup::Setup;
 use std::any::Any;
 use std::fs;
-use std::io::{self, IsTerminal};
+use std::io;
 use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixStream;
 use std::os::unix::process::CommandExt;
@@ -19,7 +18,7 @@ use std::process::Stdio;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, mpsc};
 use std::thread;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 /// The most threads at the same time.
 pub const MOST_JOBS: u64 = 1024;
@@ -148,30 +147,6 @@ pub fn execute<J: Copy + Send + Sync, T: Send>(
         }
     });
     result
-}
-
-/// A bar on stderr that counts `what`, if stderr is a terminal and the user wants one.
-pub fn progress(what: &str, all: usize, done: usize, quiet: bool) -> ProgressBar {
-    let bar = still_progress(what, all, done, quiet);
-    if !bar.is_hidden() {
-        bar.enable_steady_tick(Duration::from_millis(500));
-    }
-    bar
-}
-
-/// The same without a thread that moves the bar, for a process that measures itself; the bar moves with each run.
-pub fn still_progress(what: &str, all: usize, done: usize, quiet: bool) -> ProgressBar {
-    if quiet || done == all || !io::stderr().is_terminal() {
-        return ProgressBar::hidden();
-    }
-    let bar = ProgressBar::with_draw_target(Some(all as u64), ProgressDrawTarget::stderr());
-    let style =
-        ProgressStyle::with_template(&format!("{{bar:40}} {{pos}}/{{len}} {what}  {{elapsed}} passed, {{eta}} to go"))
-            .unwrap_or_else(|_| ProgressStyle::default_bar());
-    bar.set_style(style);
-    bar.set_position(done as u64);
-    bar.reset_eta();
-    bar
 }
 
 /// CPU time of this thread so far, in nanoseconds; if the system does not tell, the time since `since`.

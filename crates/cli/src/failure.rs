@@ -4,6 +4,7 @@ use lab::mistake::Mistake;
 use lab::trace::TraceError;
 use std::fmt::Display;
 use std::io;
+use std::path::Path;
 use std::process::ExitCode;
 
 #[derive(Clone, Debug)]
@@ -48,6 +49,23 @@ impl From<host::Error> for Failure {
 }
 
 impl Failure {
+    /// The user interrupted a command that does many runs. `done` says how many of them have ended, and `place` keeps
+    /// them.
+    pub fn interrupted(done: impl Display, place: Option<&Path>) -> Failure {
+        Failure::Mistake(match place {
+            Some(place) => {
+                let place = place.display();
+                format!("interrupted: {done} runs are kept in {place}; the same command goes on from there")
+            }
+            None => format!("interrupted: {done} runs are done"),
+        })
+    }
+
+    /// The same, before the first run has ended.
+    pub fn interrupted_at_first() -> Failure {
+        Failure::Mistake("interrupted: no run was finished, so nothing is kept".to_string())
+    }
+
     /// A trace that was not completely written to `out`.
     pub fn of_trace(error: TraceError, out: &str) -> Failure {
         match error {

@@ -1,11 +1,12 @@
 //! `measure`: real benchmarks on this computer's kernel.
 
 use crate::arguments::{MeasureArguments, MeasureFormat};
-use crate::execute::{Patience, still_progress};
+use crate::execute::Patience;
 use crate::failure::Failure;
 use crate::files::Disk;
 use crate::measured_folder::Folder;
 use crate::output::{print, say};
+use crate::progress::still_bar;
 use crate::real_rt_app::RtApp;
 use host::bench::{BENCHMARKS, Benchmark, Request, benchmark};
 use host::computer::{Computer, CpuTimes, now_seconds, others_busy_permille, utc};
@@ -40,7 +41,7 @@ pub fn measure(arguments: &MeasureArguments) -> Result<(), Failure> {
     if let (Some(folder), false, false) = (&folder, records.is_empty(), arguments.quiet) {
         say(&format!("note: {} of {all} runs are taken from {}", records.len(), folder.path().display()));
     }
-    let bar = still_progress("runs", all, records.len(), arguments.quiet);
+    let bar = still_bar("runs", all, records.len(), arguments.quiet);
     // Iteration by iteration, so that slow changes of the computer affect all rows alike.
     let order = (0..iterations as u32).flat_map(|iteration| plan.iter().map(move |row| (iteration, row)));
     let ended = order.take_while(|_| !patience.is_over()).try_for_each(|(iteration, (real, workload))| {
@@ -65,7 +66,7 @@ pub fn measure(arguments: &MeasureArguments) -> Result<(), Failure> {
     }
     ended?;
     if records.is_empty() {
-        return Err(Failure::Mistake("interrupted: no run was finished, so nothing is kept".to_string()));
+        return Err(Failure::interrupted_at_first());
     }
     records.sort_by_key(|record| record.iteration);
     if !arguments.quiet {
@@ -99,9 +100,7 @@ fn finish(
     if !partial {
         return Ok(());
     }
-    let kept = |folder: &Folder| format!("kept in {}; the same command goes on from there", folder.path().display());
-    let place = folder.map_or("done".to_string(), kept);
-    Err(Failure::Mistake(format!("interrupted: {done} of {all} runs are {place}")))
+    Err(Failure::interrupted(format_args!("{done} of {all}"), folder.map(Folder::path)))
 }
 
 fn tables(arguments: &MeasureArguments, allowed: &[usize]) -> Result<Vec<WorkloadTable>, Failure> {

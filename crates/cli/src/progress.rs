@@ -1,4 +1,5 @@
-//! How many runs of one or more experiments are done, and how long the rest will take.
+//! What the user sees of work that takes its time: bars on a terminal, and how many runs of one or more experiments are
+//! done, and how long the rest will take.
 
 use crate::output::say;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
@@ -12,6 +13,38 @@ use std::time::{Duration, Instant};
 
 /// The time between two lines if stderr is no terminal.
 const BETWEEN_LINES: Duration = Duration::from_secs(60);
+
+/// A bar on stderr, if that is a terminal, the user wants one, and there is something to do. `after` stands behind the
+/// bar, in indicatif's template language.
+pub fn plain_bar(after: &str, all: usize, quiet: bool) -> ProgressBar {
+    if quiet || !io::stderr().is_terminal() {
+        return ProgressBar::hidden();
+    }
+    let bar = ProgressBar::with_draw_target(Some(all as u64), ProgressDrawTarget::stderr());
+    let style = ProgressStyle::with_template(&format!("{{bar:40}} {{pos}}/{{len}} {after}"));
+    bar.set_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()));
+    bar
+}
+
+/// The same that counts `what`, for a process that measures itself: no thread moves it, it moves with each run.
+pub fn still_bar(what: &str, all: usize, done: usize, quiet: bool) -> ProgressBar {
+    let bar = plain_bar(&format!("{what}  {{elapsed}} passed, {{eta}} to go"), all, quiet || done == all);
+    bar.set_position(done as u64);
+    bar.reset_eta();
+    bar
+}
+
+/// The same with a thread.
+pub fn bar(what: &str, all: usize, done: usize, quiet: bool) -> ProgressBar {
+    ticking(still_bar(what, all, done, quiet))
+}
+
+fn ticking(bar: ProgressBar) -> ProgressBar {
+    if !bar.is_hidden() {
+        bar.enable_steady_tick(Duration::from_millis(500));
+    }
+    bar
+}
 
 /// What runs cost, as far as is known, and which are still to come. The runs of a row cost much the same under every
 /// arm and seed; rows of one table resemble each other; for anything else there is only the average.
@@ -123,24 +156,14 @@ pub struct Course {
 
 impl Course {
     pub fn new(threads: usize, quiet: bool) -> Course {
-        let shown = !quiet && io::stderr().is_terminal();
-        let bar = if shown {
-            ProgressBar::with_draw_target(Some(0), ProgressDrawTarget::stderr())
-        } else {
-            ProgressBar::hidden()
-        };
-        let style = ProgressStyle::with_template("{bar:40} {pos}/{len} runs  {elapsed} passed{msg}");
-        bar.set_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()));
-        if shown {
-            bar.enable_steady_tick(Duration::from_millis(500));
-        }
+        let bar = ticking(plain_bar("runs  {elapsed} passed{msg}", 0, quiet));
         let standing = Arc::new(Mutex::new(Standing::default()));
         let of_lines = standing.clone();
         let line = move || {
             let standing = *of_lines.lock().unwrap_or_else(PoisonError::into_inner);
             (standing.done < standing.runs).then(|| standing.line(Instant::now()))
         };
-        let lines = (!shown && !quiet).then(|| say_each(BETWEEN_LINES, line));
+        let lines = (bar.is_hidden() && !quiet).then(|| say_each(BETWEEN_LINES, line));
         let forecast = Forecast::default();
         Course { forecast, bar, threads, since: Instant::now(), worked_ns: 0, standing, quiet, _lines: lines }
     }

@@ -1,9 +1,10 @@
 //! `sensitivity`.
 
 use crate::arguments::{MeasureFormat, SensitivityArguments};
-use crate::execute::{Keep, Patience, execute, guarded, progress};
+use crate::execute::{Keep, Patience, execute, guarded};
 use crate::failure::Failure;
 use crate::output::{print, say};
+use crate::progress::bar;
 use crate::select::{experiment, threads};
 use crate::store::Store;
 use crate::trials::Trials;
@@ -30,17 +31,17 @@ pub fn sensitivity(arguments: &SensitivityArguments) -> Result<(), Failure> {
     let patterns: Vec<Written> = arguments.figures.iter().map(|text| Written::option("--figures", text)).collect();
     let patience = Patience::watch();
     // There are hundreds of machines to make, which takes longer than many a run, so there is a bar for it.
-    let mut bar = ProgressBar::hidden();
+    let mut shown = ProgressBar::hidden();
     let mut go_on = |done: usize, all: usize| {
         if done == 0 {
-            bar = progress("figures", all, done, quiet);
+            shown = bar("figures", all, done, quiet);
         }
-        bar.set_position(done as u64);
+        shown.set_position(done as u64);
         !patience.is_over()
     };
     let plan = Plan::new(experiment, &patterns, &mut go_on)?;
-    bar.finish_and_clear();
-    let Some(plan) = plan else { return Err(nothing_done()) };
+    shown.finish_and_clear();
+    let Some(plan) = plan else { return Err(Failure::interrupted_at_first()) };
     if !quiet {
         let (figures, variations) = (plan.uncertain.len(), plan.variations());
         let begin = plan.first().len();
@@ -82,7 +83,7 @@ fn run_missing(
     results: &mut Results,
     quiet: bool,
 ) -> Result<(), Failure> {
-    let bar = progress("runs", missing.len(), 0, quiet);
+    let bar = bar("runs", missing.len(), 0, quiet);
     let work =
         |trial: &Trial, give_up: &dyn Fn() -> bool| {
             let setup = plan.setup(trial);
@@ -109,10 +110,6 @@ fn run_missing(
     ended
 }
 
-fn nothing_done() -> Failure {
-    Failure::Mistake("interrupted: no run was finished, so nothing is kept".to_string())
-}
-
 /// Stores and prints the ranking, which may be partial.
 fn finish(
     ranking: &Ranking,
@@ -122,7 +119,7 @@ fn finish(
     arguments: &SensitivityArguments,
 ) -> Result<(), Failure> {
     if done == 0 {
-        return Err(nothing_done());
+        return Err(Failure::interrupted_at_first());
     }
     let (text, json) = (ranking.to_text(top), ranking.to_json());
     trials.report(ranking.partial, &text, &json)?;
@@ -130,13 +127,11 @@ fn finish(
     if !ranking.partial || arguments.format == MeasureFormat::Text {
         print(if arguments.format == MeasureFormat::Text { &text } else { &json })?;
     }
-    let place = trials.place().display();
     if ranking.partial {
-        let next = "the same command goes on from there";
-        return Err(Failure::Mistake(format!("interrupted: {done} runs are kept in {place}; {next}")));
+        return Err(Failure::interrupted(done, Some(trials.place())));
     }
     if !arguments.selectors.quiet {
-        say(&format!("results: {place}"));
+        say(&format!("results: {}", trials.place().display()));
     }
     Ok(())
 }

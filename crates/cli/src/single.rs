@@ -2,9 +2,10 @@
 
 use crate::arguments::{Format, RunArguments};
 use crate::compare::{check, chosen, here};
-use crate::execute::{Keep, Patience, execute, guarded, progress, thread_cpu_ns};
+use crate::execute::{Keep, Patience, execute, guarded, thread_cpu_ns};
 use crate::failure::Failure;
 use crate::output::{print, say};
+use crate::progress::bar;
 use crate::select::{experiment, threads};
 use crate::store::{Counted, Store};
 use lab::experiment::{Experiment, Job, Purpose};
@@ -38,7 +39,7 @@ pub fn run(arguments: &RunArguments) -> Result<(), Failure> {
     if let (Some(store), false, false) = (&store, results.is_empty(), quiet) {
         say(&format!("note: {} of {} runs are taken from {}", results.len(), jobs.len(), store.folder().display()));
     }
-    let bar = progress("runs", jobs.len(), results.len(), quiet);
+    let bar = bar("runs", jobs.len(), results.len(), quiet);
     let work = |job: &Job, give_up: &dyn Fn() -> bool| {
         let setup = experiment.setup(job);
         let place = store.as_ref().map(|store| store.record_path(&experiment, job));
@@ -119,7 +120,7 @@ fn finish(report: &Report, arguments: &RunArguments, store: Option<&Store>) -> R
         if let Some(store) = store {
             store.discard();
         }
-        return Err(Failure::Mistake("interrupted: no run was finished, so nothing is kept".to_string()));
+        return Err(Failure::interrupted_at_first());
     }
     if let Some(store) = store {
         store.report(report)?;
@@ -133,11 +134,5 @@ fn finish(report: &Report, arguments: &RunArguments, store: Option<&Store>) -> R
     if arguments.format == Format::Text {
         print(&report.text)?;
     }
-    Err(Failure::Mistake(match store {
-        Some(store) => {
-            let place = store.folder().display();
-            format!("interrupted: {done} of {runs} runs are kept in {place}; the same command goes on from there")
-        }
-        None => format!("interrupted: {done} of {runs} runs are done"),
-    }))
+    Err(Failure::interrupted(format_args!("{done} of {runs}"), store.map(Store::folder)))
 }
