@@ -15,6 +15,24 @@ pub struct Parameter {
     pub meaning: &'static str,
     /// Whether a kernel reads it.
     pub has: fn(&Build) -> bool,
+    pub effect: Effect,
+}
+
+/// What reading a parameter does.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Effect {
+    /// It is kept in the setup, and does what it does at boot.
+    Kept,
+    /// The sysctl of that name begins with another value.
+    Schedstats,
+    NumaBalancing,
+    Autogroup,
+    /// It is another kernel build's behaviour.
+    Preempt,
+    IdleGovernor,
+    /// It is read with other parameters or with the machine.
+    Isolation,
+    Cpufreq,
 }
 
 pub const PARAMETERS: &[Parameter] = &[
@@ -23,114 +41,133 @@ pub const PARAMETERS: &[Parameter] = &[
         values: &["enable", "disable"],
         meaning: "collect scheduler statistics from boot on",
         has: |_| true,
+        effect: Effect::Schedstats,
     },
     Parameter {
         name: "numa_balancing",
         values: &["enable", "disable"],
         meaning: "bring tasks and their memory to one node, where there are several",
         has: |_| true,
+        effect: Effect::NumaBalancing,
     },
     Parameter {
         name: "noautogroup",
         values: &[],
         meaning: "no task group for each session, until kernel.sched_autogroup_enabled says otherwise",
         has: |_| true,
+        effect: Effect::Autogroup,
     },
     Parameter {
         name: "preempt",
         values: &["none", "voluntary", "full", "lazy"],
         meaning: "where a task that executes in the kernel gives way (since v5.12)",
         has: |build| build.preempt_dynamic,
+        effect: Effect::Preempt,
     },
     Parameter {
         name: "nohz_full",
         values: &["CPUS"],
         meaning: "CPUs that run a single task without a tick",
         has: |_| true,
+        effect: Effect::Isolation,
     },
     Parameter {
         name: "isolcpus",
         values: &["CPUS"],
         meaning: "CPUs that are not balanced, where tasks come only by affinity",
         has: |_| true,
+        effect: Effect::Isolation,
     },
     Parameter {
         name: "relax_domain_level",
         values: &["0..99"],
         meaning: "the level of domains up to which idle CPUs look for work (0 none, 1 the first): what it does from there on is domains.relax_domain_level's",
         has: |_| true,
+        effect: Effect::Kept,
     },
     Parameter {
         name: "sched_debug",
         values: &[],
         meaning: "all rows of the distance table make NUMA levels, not only node 0's (until v5.11)",
         has: |build| build.sched.domains.numa_distances == NumaDistances::FromNode0,
+        effect: Effect::Kept,
     },
     Parameter {
         name: "psi",
         values: &["0", "1"],
         meaning: "account for the time in which tasks wait for CPUs and devices (1)",
         has: |build| build.sched.psi != Psi::Absent,
+        effect: Effect::Kept,
     },
     Parameter {
         name: "cpuidle.governor",
         values: &["ladder", "menu", "teo", "haltpoll"],
         meaning: "the governor of idle states (since v5.0)",
         has: |build| build.idle.has(Governor::Teo),
+        effect: Effect::IdleGovernor,
     },
     Parameter {
         name: "haltpoll.guest_halt_poll_ns",
         values: &["0..4294967295"],
         meaning: "the longest that the governor haltpoll polls before it halts, in ns (200000)",
         has: |build| build.idle.has(Governor::Haltpoll),
+        effect: Effect::Kept,
     },
     Parameter {
         name: "cpuidle.off",
         values: &["1"],
         meaning: "no governor: the shallowest state, always",
         has: |_| true,
+        effect: Effect::Kept,
     },
     Parameter {
         name: "idle",
         values: &["poll", "halt"],
         meaning: "idle CPUs poll always, or halt by an instruction that only an interrupt ends",
         has: |_| true,
+        effect: Effect::Kept,
     },
     Parameter {
         name: "intel_idle.max_cstate",
         values: &["1..9"],
         meaning: "so many states of the table beside polling",
         has: |_| true,
+        effect: Effect::Kept,
     },
     Parameter {
         name: "intel_idle.states_off",
         values: &["0..1023"],
         meaning: "a bit for each state of the table that is not to be entered (since v5.6)",
         has: |build| build.idle.states_off,
+        effect: Effect::Kept,
     },
     Parameter {
         name: "intel_pstate",
         values: command_line::WORDS,
         meaning: "in which mode Intel's driver of cpufreq works, or that it does not, and without hardware P-states; several words joined by +",
         has: |_| true,
+        effect: Effect::Cpufreq,
     },
     Parameter {
         name: "cpu_dma_latency",
         values: &["0..2000000000"],
         meaning: "not of the command line: what a process holds in /dev/cpu_dma_latency, the exit latency that is allowed, in us",
         has: |_| true,
+        effect: Effect::Kept,
     },
     Parameter {
         name: "noise",
         values: &["0", "1"],
         meaning: "not of the command line: whether the kernel's own threads (vmstat, watchdog, writeback, journal, RCU) run beside the workload",
         has: |_| true,
+        effect: Effect::Kept,
     },
     Parameter {
         name: "profile",
         values: &["sleep", "schedule"],
         meaning: "count where tasks are blocked (turns schedstats on), or calls of the scheduler: /proc/profile",
         has: |_| true,
+        effect: Effect::Kept,
     },
 ];
 

@@ -1,7 +1,7 @@
 //! Parameters of the kernel's command line.
 
 use super::Arm;
-use crate::boot;
+use crate::boot::{self, Effect};
 use crate::cpufreq::command_line;
 use crate::kernels::Build;
 use crate::mistake::{Mistake, Written, excerpt, listed};
@@ -17,46 +17,50 @@ impl Arm {
         if parameter.is_switch() {
             return Err(value.mistake(format!("{} with a value", key.text), format!("`{}` alone", key.text)));
         }
-        match parameter.name {
-            "preempt" => return self.set_preempt(key, value),
-            // These are checked together: see `isolation`.
-            "nohz_full" | "isolcpus" => return Ok(()),
+        match parameter.effect {
+            Effect::Preempt => return self.set_preempt(key, value),
+            // Checked together: see `isolation`.
+            Effect::Isolation => return Ok(()),
             // What it leads to depends on the machine: see `cpufreq`.
-            command_line::PARAMETER => {
+            Effect::Cpufreq => {
                 self.cpufreq.insert(command_line::SETTING.to_string(), value.text.clone());
                 return Ok(());
             }
-            _ => {}
+            Effect::Kept | Effect::Schedstats | Effect::NumaBalancing | Effect::Autogroup | Effect::IdleGovernor => {}
         }
         self.needs(parameter, key)?;
-        if let Some((low, high)) = parameter.range() {
-            let number = value.whole(parameter.name, low, high)?;
-            self.parameters.insert(parameter.name.to_string(), number.to_string());
-            return Ok(());
-        }
-        if parameter.name == "schedstats" {
+        // A value that it cannot parse gets the kernel's own complaint.
+        if parameter.effect == Effect::Schedstats {
             return self.set_schedstats(key, value);
         }
-        if !parameter.takes(&value.text) {
-            return Err(value.unknown(&format!("value of {}", key.text), parameter.values_of(&self.build)));
+        let text = match parameter.range() {
+            Some((low, high)) => value.whole(parameter.name, low, high)?.to_string(),
+            None if parameter.takes(&value.text) => value.text.clone(),
+            None => return Err(value.unknown(&format!("value of {}", key.text), parameter.values_of(&self.build))),
+        };
+        match parameter.effect {
+            Effect::IdleGovernor => {
+                self.build.idle.governor = Governor::from_name(&text).expect("one of those that it takes");
+                self.names_idle_governor = true;
+            }
+            Effect::NumaBalancing => self.sysctl.numa_balancing = u64::from(text == "enable"),
+            _ => {
+                self.refuse_sleep_profile(value)?;
+                self.parameters.insert(parameter.name.to_string(), text);
+            }
         }
-        if parameter.name == "cpuidle.governor" {
-            self.build.idle.governor = Governor::from_name(&value.text).expect("one of those that it takes");
-            self.names_idle_governor = true;
-            return Ok(());
-        }
-        if parameter.name == "numa_balancing" {
-            self.sysctl.numa_balancing = u64::from(value.text == "enable");
-            return Ok(());
-        }
-        if value.text == "sleep" && self.build.sched.sleep_profile == SleepProfile::Absent {
-            let found = format!("profile=sleep, which does nothing in {}", self.kernel);
-            let profile = |kernel: &&Kernel| kernel.sleep_profile != SleepProfile::Absent;
-            let names = listed(KERNELS.iter().filter(profile).map(|kernel| kernel.name));
-            return Err(value.mistake(found, format!("schedule, or a kernel that profiles sleeps ({names})")));
-        }
-        self.parameters.insert(parameter.name.to_string(), value.text.clone());
         Ok(())
+    }
+
+    /// `profile=sleep` does nothing where the kernel has no profile of sleeps.
+    fn refuse_sleep_profile(&self, value: &Written) -> Result<(), Mistake> {
+        if value.text != "sleep" || self.build.sched.sleep_profile != SleepProfile::Absent {
+            return Ok(());
+        }
+        let found = format!("profile=sleep, which does nothing in {}", self.kernel);
+        let profile = |kernel: &&Kernel| kernel.sleep_profile != SleepProfile::Absent;
+        let names = listed(KERNELS.iter().filter(profile).map(|kernel| kernel.name));
+        Err(value.mistake(found, format!("schedule, or a kernel that profiles sleeps ({names})")))
     }
 
     /// Refuses a parameter that the arm's kernel does not read.
@@ -73,10 +77,10 @@ impl Arm {
     /// A parameter that takes no value. As setup_autogroup(): the default is off, and the sysctl still switches it.
     pub(super) fn set_switch(&mut self, parameter: &boot::Parameter, key: &Written) -> Result<(), Mistake> {
         self.needs(parameter, key)?;
-        match parameter.name {
-            "noautogroup" => self.sysctl.sched_autogroup_enabled = 0,
-            "sched_debug" => drop(self.parameters.insert(parameter.name.to_string(), String::new())),
-            other => unreachable!("{other} takes a value"),
+        if parameter.effect == Effect::Autogroup {
+            self.sysctl.sched_autogroup_enabled = 0;
+        } else {
+            self.parameters.insert(parameter.name.to_string(), String::new());
         }
         self.said.push(parameter.name.to_string());
         Ok(())
