@@ -78,6 +78,7 @@ pub fn prices(machine: &Description, kernel: &str) -> Prices {
             .into_iter()
             .map(|(cpus, states)| (cpus, states.into_iter().map(idle_state).collect()))
             .collect(),
+        poll_round: machine.figure("idle.relax").map_or(Cycles(0), Figure::cycles),
         mwait: machine.wakes_by_mwait(),
         halts_in: halts_in(machine.vendor(), machine.wakes_by_mwait()),
         packages_together: machine.packages_sleep_together(),

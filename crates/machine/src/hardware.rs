@@ -153,7 +153,7 @@ impl<const COSTS: bool> Hardware<COSTS> {
                 kind: WorkKind::Compute,
                 demands: false,
                 longer: Ps::ZERO,
-                active: true,
+                active: false,
                 idling: Idling::new(cpuidles.of(cpu)),
                 irq_time: Ps::ZERO,
             })

@@ -70,6 +70,8 @@ pub struct Prices {
     pub idle_states: Vec<IdleState>,
     /// The same states for kinds of CPU on which they are different.
     pub idle_states_of_kinds: Vec<(CpuMask, Vec<IdleState>)>,
+    /// A round of the loop in which an idle CPU polls; 0: it looks at the clock at every moment.
+    pub poll_round: Cycles,
     /// An idle CPU watches its flags word and needs no interrupt to wake.
     pub mwait: bool,
     /// The kernel function in which an idle CPU stands, unless it polls.
@@ -191,6 +193,7 @@ impl Prices {
             paths: vec![Cycles(0); NR_PATHS],
             idle_states: vec![IdleState { polling: false, ..IdleState::declared("idle", 0, 0) }],
             idle_states_of_kinds: Vec::new(),
+            poll_round: Cycles(0),
             mwait: true,
             halts_in: "intel_idle",
             packages_together: false,

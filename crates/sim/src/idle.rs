@@ -206,6 +206,7 @@ impl<const COSTS: bool, S: Scheduler<Arch = Hardware<COSTS>>> Sim<COSTS, S> {
                 return Err((now, Run::LeavingIdle));
             }
             self.sched.arch_mut().reject_idle(cpu);
+            self.stay_active(cpu, now);
             return Err((now, Run::Kernel));
         }
         if unlikely(interrupt) {
@@ -218,7 +219,9 @@ impl<const COSTS: bool, S: Scheduler<Arch = Hardware<COSTS>>> Sim<COSTS, S> {
         let latency = self.sched.arch().prices.idle_state_of(cpu, state).exit_latency_us;
         self.sched.set_idle_state(cpu, Some(latency));
         // A CPU that polls executes, so it keeps its share of the core.
-        if !self.sched.arch().polls_in(cpu, state) {
+        if self.sched.arch().polls_in(cpu, state) {
+            self.stay_active(cpu, now);
+        } else {
             self.set_active(cpu, now, false);
         }
         let this = &mut self.cpus[cpu];
@@ -231,6 +234,7 @@ impl<const COSTS: bool, S: Scheduler<Arch = Hardware<COSTS>>> Sim<COSTS, S> {
     #[inline(never)]
     fn bounce_off_idle(&mut self, cpu: CpuId, now: Ps) {
         let state = self.sched.arch_mut().bounce_off_idle(cpu, now);
+        self.stay_active(cpu, now);
         self.trace_idle(cpu, now, Some(state as u8));
         self.trace_idle(cpu, now, None);
     }
@@ -284,7 +288,7 @@ impl<const COSTS: bool, S: Scheduler<Arch = Hardware<COSTS>>> Sim<COSTS, S> {
 
     /// poll_state.c: poll_idle(): something comes to a CPU that polls. Interrupts are taken in the loop, and end it
     /// only if they ask for something. Returns when the loop ends; `None` if it goes on.
-    /// Differs: reads the clock after each interrupt, not after 200 rounds. Until v4.16 the end of an interrupt stops a
+    /// Differs: how long a round takes is as when the CPU began to poll. Until v4.16 the end of an interrupt stops a
     /// tick that a timeout has kept; here the next round of the idle loop stops it.
     fn interrupt_polling(&mut self, cpu: CpuId, now: Ps) -> Option<Ps> {
         let mut after = now;
@@ -294,7 +298,8 @@ impl<const COSTS: bool, S: Scheduler<Arch = Hardware<COSTS>>> Sim<COSTS, S> {
             self.sched.arch_mut().interrupts_polling(cpu, iowait);
             self.interrupts(cpu);
             after = self.sched.arch().now(cpu);
-            self.sched.arch_mut().interrupted_polling(cpu, after - now);
+            let end = self.cpus[cpu].at;
+            self.cpus[cpu].at = self.sched.arch_mut().interrupted_polling(cpu, after - now, end);
         }
         let this = &self.cpus[cpu];
         if this.monitor_at <= after || self.must_reschedule(cpu, after) {
@@ -345,6 +350,14 @@ impl<const COSTS: bool, S: Scheduler<Arch = Hardware<COSTS>>> Sim<COSTS, S> {
     /// `cpu` begins or stops taking its share of its core.
     fn set_active(&mut self, cpu: CpuId, now: Ps, active: bool) {
         self.share_core(cpu, now, |hardware| hardware.set_active(cpu, active));
+    }
+
+    /// `cpu` does not halt. The first time since boot it begins to take its share so.
+    #[inline]
+    fn stay_active(&mut self, cpu: CpuId, now: Ps) {
+        if unlikely(!self.sched.arch().is_active(cpu)) {
+            self.set_active(cpu, now, true);
+        }
     }
 
     fn trace_idle(&mut self, cpu: CpuId, at: Ps, state: Option<u8>) {

@@ -87,7 +87,8 @@ impl<const COSTS: bool, S: Scheduler<Arch = Hardware<COSTS>>> Sim<COSTS, S> {
         }
         let all = stalled[put_off.len()];
         arch.end_at(cpu, arch.now(cpu) + all);
-        arch.interrupted_polling(cpu, all);
+        let this = &mut self.cpus[cpu];
+        this.at = arch.interrupted_polling(cpu, all, this.at);
     }
 
     /// Simulated time has reached the next request.

@@ -2,7 +2,7 @@
 
 use machine::description::{Description, How, builtin, parse};
 use machine::hardware::Hardware;
-use machine::idle::IdleRules;
+use machine::idle::{IdleOptions, IdleRules, Way};
 use machine::prices::{IdleState, Prices};
 use machine::smt::{SmtPrices, WorkKind};
 use machine::topology::{Distance, Numbering, Topology, from_synthetic};
@@ -93,6 +93,29 @@ fn a_thread_is_as_fast_as_its_sibling_leaves_it_until_that_halts() {
     // Cores of their own.
     let [first, second] = run([compute, compute], [0, 1])[..] else { unreachable!() };
     assert!(near(first, 20_000) && near(second, 40_000), "{first} {second}");
+}
+
+#[test]
+fn a_sibling_that_polls_takes_its_share_from_boot_on() {
+    for (cores, threads) in [("core:2 pu:2", 2), ("core:2 pu:4", 4)] {
+        let topology = from_synthetic(&format!("pack:1 l3:1 {cores}"), "test", Numbering::AsListed).expect("valid");
+        let run = |way: Way, busy: usize| {
+            let smt = SmtPrices { pair: [[500; 2]; 2], threads: Vec::new() };
+            let mut prices = Prices { smt, ..Prices::free() };
+            prices.idle_states.insert(0, IdleState::declared("POLL", 0, 0));
+            let mut sim = machine(&topology, prices);
+            sim.sched.arch.set_idle_options(&IdleOptions { way, ..IdleOptions::default() });
+            took(sim, (0..busy).map(|n| worker(n as u32, n, 10)).collect())
+        };
+        // Whether its siblings work or poll makes no difference, and none do on the other core.
+        let shared = run(Way::Halt, threads);
+        assert!(shared.iter().all(|&took| took > 19_000), "{shared:?}");
+        for busy in [1, threads] {
+            let took = run(Way::Poll, busy);
+            assert!(took.iter().all(|&took| near(took, shared[0])), "{busy} of {threads}: {took:?}, not {shared:?}");
+        }
+        assert!(near(run(Way::Halt, 1)[0], 10_000));
+    }
 }
 
 #[test]

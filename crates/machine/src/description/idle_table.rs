@@ -27,7 +27,7 @@ pub(super) fn read_idle(root: &Table, into: &mut Description) -> Result<(), Desc
     let Some(idle) = root.table("idle")? else {
         return Err(root.error("no [idle]", "[idle] with wake_by and [[idle.state]]", RULE_COMPLETE));
     };
-    idle.only(&["wake_by", "governor", "halt_poll", "package_scope", "state"], RULE_NAMES)?;
+    idle.only(&["wake_by", "governor", "halt_poll", "relax", "package_scope", "state"], RULE_NAMES)?;
     for (name, allowed, _) in FACTS.iter().chain(OPTIONAL_FACTS) {
         let Some(value) = name.strip_prefix("idle.").and_then(|name| idle.get(name)) else { continue };
         into.facts.push(read_fact(&idle, &name["idle.".len()..], value, allowed)?);

@@ -276,8 +276,10 @@ impl Description {
 
     /// The states whose figures' names begin with `section`, as tables at that path.
     fn write_idle(&self, out: &mut String, path: &str, section: &str) -> std::fmt::Result {
-        if let Some(figure) = self.figure(&format!("{section}.halt_poll")) {
-            writeln!(out, "halt_poll = {}", figure_text(figure))?;
+        for name in ["halt_poll", "relax"] {
+            if let Some(figure) = self.figure(&format!("{section}.{name}")) {
+                writeln!(out, "{name} = {}", figure_text(figure))?;
+            }
         }
         for state in &self.idle_states {
             let prefix = format!("{section}.{state}.");

@@ -63,6 +63,8 @@ pub(super) struct Idling {
     dead: bool,
     /// Since when the CPU has been in the state, less the time it executed meanwhile.
     since: Ps,
+    /// When it entered the state, if that polls.
+    polls_since: Ps,
     /// When cpuidle_enter_state() read the clock before it entered the state: the governor's measurement begins there.
     entered: Ps,
     /// The state left last and the nanoseconds spent in it, for the governor to reflect on.
@@ -79,6 +81,7 @@ impl Idling {
             state: None,
             dead: false,
             since: Ps::ZERO,
+            polls_since: Ps::ZERO,
             entered: Ps::ZERO,
             left: (0, 0),
             residency: Residency {
@@ -238,7 +241,25 @@ impl<const COSTS: bool> Hardware<COSTS> {
         }
         self.halt_clock(cpu, now, state);
         self.meter_idle(cpu, now, state);
-        (state, limit.map_or(Ps::NEVER, |ns| now + Ps::from_ns(ns)))
+        (state, limit.map_or(Ps::NEVER, |ns| self.poll_end(cpu, now, Ps::from_ns(ns))))
+    }
+
+    /// poll_state.c: poll_idle(): the time between two looks at the clock, which come after POLL_IDLE_RELAX_COUNT (200)
+    /// rounds and one more.
+    fn poll_looks(&self, cpu: CpuId) -> Ps {
+        const POLL_IDLE_RELAX_COUNT: u64 = 200;
+        let rounds = if COSTS { POLL_IDLE_RELAX_COUNT + 1 } else { 0 };
+        Ps(rounds * self.prices.poll_round.0 * self.cpus[cpu.index()].alone)
+    }
+
+    /// When a CPU that polls from `now` on first sees that more than `limit` has passed.
+    #[cold]
+    fn poll_end(&mut self, cpu: CpuId, now: Ps, limit: Ps) -> Ps {
+        self.cpus[cpu.index()].idling.polls_since = now;
+        match self.poll_looks(cpu) {
+            Ps::ZERO => now + limit,
+            Ps(looks) => now + Ps((limit.0 / looks + 1) * looks),
+        }
     }
 
     /// `cpu` has entered a state so deep that its core empties its own caches, once all other threads of the core are
@@ -319,13 +340,24 @@ impl<const COSTS: bool> Hardware<COSTS> {
         }
     }
 
-    /// That interrupt took `time`. It is no idle time, but the governor does not see that.
-    pub fn interrupted_polling(&mut self, cpu: CpuId, time: Ps) {
+    /// That interrupt took `time`. It is no idle time, but the governor does not see that. `end` is when the polling
+    /// would have ended without it; returns when it does with it: the rounds wait, their limit does not.
+    pub fn interrupted_polling(&mut self, cpu: CpuId, time: Ps, end: Ps) -> Ps {
         self.cpus[cpu.index()].idling.since += time;
         let now = self.now(cpu);
         if let Some(frequency) = &mut self.frequency {
             frequency.idle(cpu, now);
         }
+        let idling = &self.cpus[cpu.index()].idling;
+        let Some(limit) = self.cpuidles.of(cpu).cpuidle_poll_time(&idling.device) else { return end };
+        let looks = self.poll_looks(cpu);
+        if looks == Ps::ZERO || end == Ps::NEVER {
+            return end;
+        }
+        let over = idling.polls_since + Ps::from_ns(limit);
+        let later = end + time;
+        let earlier = later.saturating_sub(now.max(over) + Ps(1)).0 / looks.0;
+        later - Ps(earlier * looks.0)
     }
 
     /// The state `cpu` is in, and since when; `None` if it is not idle.
@@ -339,7 +371,8 @@ impl<const COSTS: bool> Hardware<COSTS> {
 mod tests {
     use super::*;
     use crate::topology::{Numbering, from_synthetic};
-    use sched::versions::V4_16;
+    use sched::versions::{V4_16, V5_10};
+    use units::Cycles;
 
     const BIG: CpuId = CpuId(0);
     const LITTLE: CpuId = CpuId(1);
@@ -484,5 +517,39 @@ mod tests {
         let exit = |cpu| hardware.prices.idle_state_of(cpu, 0).name.clone();
         assert_eq!([exit(BIG), exit(LITTLE)], ["WFI", "WFI"]);
         assert_eq!(hardware.prices.all_idle_states().count(), 2);
+    }
+
+    /// A CPU at 1 GHz that polls for as long as its next state must last, in rounds of so many cycles.
+    fn poller(round: u64, residency_us: u32) -> Hardware<true> {
+        let topology = from_synthetic("pack:1 core:1 pu:1", "test", Numbering::LinuxX86).expect("valid");
+        let idle_states = vec![IdleState::declared("POLL", 0, 0), IdleState::declared("C1", 2, residency_us)];
+        let prices = Prices { idle_states, poll_round: Cycles(round), ..Prices::free() };
+        Hardware::new(topology, prices, V5_10.layout(), IdleRules::V5_10, 1)
+    }
+
+    #[test]
+    fn polling_ends_at_the_first_look_after_its_limit() {
+        let end = |round, limit_us| poller(round, limit_us).enter_idle(BIG, Ps(500)).1 - Ps(500);
+        assert_eq!(end(0, 2), Ps::from_ns(2_000), "at every moment");
+        assert_eq!(end(10, 2), Ps::from_ns(2_010));
+        assert_eq!(end(10, 3), Ps::from_ns(4_020));
+        // As on a Skylake: a limit of 2 us is 28.
+        assert_eq!(end(140, 2), Ps::from_ns(28_140));
+    }
+
+    #[test]
+    fn rounds_wait_for_an_interrupt_and_the_limit_does_not() {
+        let end = |limit_us, at_ns, took_ns| {
+            let mut hardware = poller(10, limit_us);
+            let (_, end) = hardware.enter_idle(BIG, Ps::ZERO);
+            let (at, took) = (Ps::from_ns(at_ns), Ps::from_ns(took_ns));
+            hardware.begin(BIG, at + took);
+            hardware.interrupted_polling(BIG, took, end)
+        };
+        assert_eq!(end(2, 1_000, 500), Ps::from_ns(2_510));
+        // The second look, at 4020 ns without the interrupt, is not needed: after it the first one is late enough.
+        assert_eq!(end(3, 1_000, 3_000), Ps::from_ns(5_010));
+        // That one had been.
+        assert_eq!(end(3, 2_500, 3_000), Ps::from_ns(7_020));
     }
 }

@@ -17,6 +17,12 @@ impl<const COSTS: bool> Hardware<COSTS> {
         if self.threads_share { self.siblings.beside(cpu) } else { Beside::Nobody }
     }
 
+    /// Whether `cpu` takes its share of the core. At boot no CPU does.
+    #[inline]
+    pub fn is_active(&self, cpu: CpuId) -> bool {
+        self.cpus[cpu.index()].active
+    }
+
     /// `cpu` begins or stops taking its share of the core.
     #[inline]
     pub fn set_active(&mut self, cpu: CpuId, active: bool) {
@@ -149,9 +155,9 @@ mod tests {
         let prices = Prices { smt, ..Prices::free() };
         let mut hardware = Hardware::<true>::new(topology, prices, V6_1.layout(), IdleRules::V6_1, 1);
         let (a, b) = (CpuId(0), CpuId(2));
-        hardware.set_active(b, false);
+        hardware.set_active(a, true);
         let speeds = |hardware: &Hardware<true>| [a, b].map(|cpu| hardware.ps_per_cycle(cpu));
-        assert_eq!(speeds(&hardware)[0], 1000);
+        assert_eq!(speeds(&hardware)[0], 1000, "at boot nobody takes a share");
         hardware.set_active(b, true);
         assert_eq!(speeds(&hardware), [1000 * 1000 / 600; 2]);
         hardware.set_work_kind(b, WorkKind::Memory);
