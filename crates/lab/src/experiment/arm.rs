@@ -13,6 +13,7 @@ use machine::description::{HERTZ, is_hz, nearest_name};
 use machine::idle::Governor;
 use os::preempt::Preempt;
 use sched::features::{Feature, Features};
+use sched::layout::PerCpuAreas;
 use sched::stats::Schedstats;
 use sched::sysctl::{RUNTIME_UNLIMITED, Sysctl, Tunable, short_name};
 use sched::versions::{KERNELS, Switched};
@@ -279,6 +280,7 @@ impl Arm {
         match self.build.set(&key.text, &value.text) {
             Switched::Done => {
                 self.names_idle_governor |= key.text == Governor::KEY;
+                self.complain_of_padding();
                 Ok(())
             }
             Switched::UnknownKey => {
@@ -287,6 +289,21 @@ impl Arm {
             }
             Switched::UnknownValue(choices) => {
                 Err(value.unknown(&format!("value of {}", key.text), choices.iter().map(|choice| choice.name)))
+            }
+        }
+    }
+
+    /// Where run queues fill whole lines, they lie in the same way packed and padded.
+    fn complain_of_padding(&mut self) {
+        let mut padded = self.build.sched;
+        padded.layout.percpu_areas = PerCpuAreas::Padded;
+        if padded != self.build.sched && padded.layout() == self.build.sched.layout() {
+            let complaint = format!(
+                "arm {}: layout.percpu_areas=packed changes nothing in {}, whose run queues fill whole lines",
+                self.name, self.kernel
+            );
+            if !self.complaints.contains(&complaint) {
+                self.complaints.push(complaint);
             }
         }
     }

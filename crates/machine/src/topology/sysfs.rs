@@ -165,14 +165,25 @@ impl Reader<'_> {
         Ok(())
     }
 
-    /// Adds a notice about CPUs that do not report their core, if others do.
+    /// Adds notices about CPUs that do not report their core, and about those that report nothing.
     fn silent(&mut self, online: &CpuMask) {
         let told = self.draft.cores.iter().fold(CpuMask::default(), |all, core| all.or(&core.cpus));
         let silent: CpuMask = online.iter().filter(|&cpu| !told.contains(cpu)).collect();
-        if !told.is_empty() && !silent.is_empty() {
+        if !silent.is_empty() {
             let notice = format!("CPUs {} do not say what core they are of: each is taken for one", silent.list());
             self.draft.notices.push(notice);
         }
+        let gone: CpuMask = online.iter().filter(|&cpu| self.is_nowhere(cpu)).collect();
+        if !gone.is_empty() {
+            let notice = format!("of CPUs {} the tree has nothing but their numbers, as if it were cut", gone.list());
+            self.draft.notices.push(notice);
+        }
+    }
+
+    /// Whether a CPU has neither places nor caches of its own in the tree.
+    fn is_nowhere(&self, cpu: CpuId) -> bool {
+        let files = ["topology/physical_package_id", "topology/core_siblings", "cache/index0/level"];
+        !self.has_topology(cpu) && files.iter().all(|name| (self.read)(&format!("{CPU}/cpu{cpu}/{name}")).is_none())
     }
 
     /// The online CPUs of a set, which must contain the CPU that reports it. Old kernels leave sets empty that they do

@@ -500,6 +500,19 @@ fn only_masks_will_do(core: &str, package: &str) {
 }
 
 #[test]
+fn what_a_cut_tree_does_not_say_is_told() {
+    let mut files = sysfs_tree();
+    files.retain(|path, _| !path.contains("/cpu2/") && !path.contains("/cpu6/"));
+    let notices = from_tree(&files).unwrap().notices().to_vec();
+    let told = |what: &str| notices.iter().any(|notice| notice.starts_with(what));
+    assert!(told("of CPUs 2,6 the tree has nothing but their numbers"), "{notices:?}");
+    assert!(told("CPUs 2,6 do not say what core they are of"), "{notices:?}");
+    let only = BTreeMap::from([("sys/devices/system/cpu/online".to_string(), "0-31\n".to_string())]);
+    let notices = from_tree(&only).unwrap().notices().to_vec();
+    assert!(notices[0].starts_with("CPUs 0-31 do not say what core they are of: each is taken for one"), "{notices:?}");
+}
+
+#[test]
 fn clusters_and_capacities_come_from_sysfs() {
     let mut files = sysfs_tree();
     for cpu in 0..7 {

@@ -231,7 +231,7 @@ fn global_part(index: u32) -> Part {
             ][(of_class % 2) as usize];
             own("cpu", of_class / 2, name, fields)
         }
-        at if at == BALANCE_RUNNING.index => own("", 0, "sched_balance_running", "sched_balance_running"),
+        at if at == BALANCE_RUNNING.index => own("", 0, "balancing", "balancing (sched_balance_running)"),
         FIRST_RCU_LEAF.. => own("rcu_node", index - FIRST_RCU_LEAF, "", "rcu_node: lock, qsmask, gpnum"),
         _ => own("", 0, GLOBAL[index as usize].0, GLOBAL[index as usize].1),
     }

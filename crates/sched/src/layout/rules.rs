@@ -31,9 +31,10 @@ behaviour! {
     pub enum PerCpuAreas = "layout.percpu_areas" {
         Padded = "padded", since "v2.6.23", commit "",
             "each begins on a line of its own (DEFINE_PER_CPU_SHARED_ALIGNED)";
-        /// No kernel here has it. Since v4.14 the structure itself asks for whole lines (`cfs.removed`), so it changes nothing there.
+        /// No kernel here has it.
         Packed = "packed", since "none", commit "",
-            "an array without alignment: wake_list of one CPU lies on the line of the next one's lock";
+            "an array without alignment: wake_list of one CPU lies on the line of the next one's lock; nothing else since \
+             v4.14, whose run queues fill whole lines (cfs.removed)";
     }
 }
 

@@ -88,7 +88,7 @@ fn lines_have_names() {
     // A partition for each CPU: its line is nobody else's.
     assert_eq!(layout.describe(layout.root_domain(504)), "root_domain 504");
     assert_eq!(layout.describe(layout.root_domain(8191)), "root_domain 8191");
-    assert_eq!(layout.describe(BALANCE_RUNNING), "sched_balance_running");
+    assert_eq!(layout.describe(BALANCE_RUNNING), "balancing");
 }
 
 #[test]
