@@ -41,8 +41,9 @@ pub enum Command {
     HostChild { words: Vec<String> },
     /// Runs a stored record's setup again and says whether the bytes agree
     Replay {
-        /// A record file of a result folder
-        record: String,
+        /// Records, or result folders, of which all records are run again
+        #[arg(required = true, value_name = "RECORD")]
+        records: Vec<String>,
     },
     /// Replays recorded scenarios of real kernels and compares figure by figure
     Fidelity(FidelityArguments),

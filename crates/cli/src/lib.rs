@@ -83,7 +83,7 @@ fn dispatch(command: &Command) -> Result<(), Failure> {
         Command::Sensitivity(arguments) => sensitivity::sensitivity(arguments),
         Command::Measure(arguments) => measure::measure(arguments),
         Command::HostChild { words } => host::child::child(words).map_err(Failure::from),
-        Command::Replay { record } => replay::replay(record),
+        Command::Replay { records } => replay::replay(records),
         Command::Fidelity(arguments) => fidelity::fidelity(arguments),
         Command::Machines { command } => machines(command),
         Command::Kernels { command } => kernels(command),

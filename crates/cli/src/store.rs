@@ -51,6 +51,26 @@ impl Folder {
         path.join(MARK).exists()
     }
 
+    /// The records in the folder of an experiment's results, in the order of their names.
+    pub fn records(path: &Path) -> Result<Vec<String>, Failure> {
+        let mut places = vec![path.join(RECORDS)];
+        let mut found = Vec::new();
+        while let Some(place) = places.pop() {
+            let unread =
+                |error| Failure::Mistake(format!("{}: cannot be read: {error}; expected records", place.display()));
+            for entry in fs::read_dir(&place).map_err(unread)? {
+                let path = entry.map_err(unread)?.path();
+                if path.is_dir() {
+                    places.push(path);
+                } else if path.extension().is_some_and(|ending| ending == "json") {
+                    found.push(path.display().to_string());
+                }
+            }
+        }
+        found.sort();
+        Ok(found)
+    }
+
     /// Opens the folder for that name and identity, and creates it if necessary.
     pub fn open(path: &Path, name: &str, identity: &str) -> Result<Folder, Failure> {
         let made = folders_to_make(path);
@@ -139,7 +159,7 @@ impl Store {
         record_path(folder, experiment, job).exists()
     }
 
-    /// A run's record, if it exists, is complete, and comes from this program and the same setup. The time limit may
+    /// A run's record, if it exists, is complete and as it was written, and comes from this program and the same setup. The time limit may
     /// differ: a run that ended by itself would have ended so under any larger limit.
     pub fn load(&self, experiment: &Experiment, job: &Job) -> Option<Record> {
         let path = self.record_path(experiment, job);
@@ -150,7 +170,7 @@ impl Store {
         let ended = outcome.end == Ending::Finished && outcome.simulated_ns <= setup.time_limit_ns;
         let time_limit_ns = if ended { setup.time_limit_ns } else { record.setup.time_limit_ns };
         let same = Setup { time_limit_ns, ..record.setup.clone() } == setup;
-        (record.engine == self.engine && same).then_some(record)
+        (record.engine == self.engine && same && record.is_intact()).then_some(record)
     }
 
     pub fn save(&self, experiment: &Experiment, job: &Job, record: &Record) -> Result<PathBuf, Failure> {

@@ -98,6 +98,9 @@ impl Page<'_, '_> {
             let _ = writeln!(html, "<dt>{}</dt><dd>{}</dd>", escaped(word), escaped(rest.trim()));
         }
         html.push_str("</dl>\n");
+        if self.experiment.arms.len() > 1 {
+            html.push_str("<p class=\"note\">Intervals say how far chance (the seeds) may be off. They do not say what the machine's guessed figures are worth: that is what <code>fairground sensitivity</code> is for.</p>\n");
+        }
         html
     }
 

@@ -43,6 +43,9 @@ pub struct Document {
     /// In the order of the experiment; the first is the base.
     pub arms: Vec<ArmDefinition>,
     pub tables: Vec<TableResult>,
+    /// What a kernel, or the benchmark, would have complained about; absent if nothing.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub warnings: Vec<WarningResult>,
     /// The same rows measured on a real computer, if the comparison was given measurements: see [`crate::measured`].
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub measured: Option<Value>,
@@ -53,6 +56,25 @@ pub struct Document {
     pub events: u64,
     /// CPU time of the host for all runs together. No other member may differ between two runs of one experiment.
     pub cpu_seconds: f64,
+}
+
+/// A warning, and in how many runs of each arm it came. Warnings that differ only in their moment are one.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct WarningResult {
+    /// With the moment in the first of these runs, if it has one.
+    pub text: String,
+    /// Whether it has the same moment in all of them, or none.
+    pub same_moment: bool,
+    /// Arms without it are absent; in the order of the experiment.
+    pub arms: Vec<WarnedArm>,
+}
+
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct WarnedArm {
+    pub name: String,
+    pub runs: usize,
 }
 
 /// The rule for how many iterations rows got: see [`Adaptive`].
@@ -206,6 +228,7 @@ impl Document {
             costs,
             arms,
             tables,
+            warnings: Vec::new(),
             measured: None,
             residency: Vec::new(),
             events,

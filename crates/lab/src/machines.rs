@@ -36,6 +36,8 @@ pub struct Machine {
     /// The files that it extends, the nearest first.
     pub bases: Arc<[Base]>,
     pub description: Description,
+    /// The machine that its prices are borrowed from, if it has none of its own.
+    pub prices_of: Option<String>,
     /// Assumptions made while reading, which the user should know of.
     pub notices: Vec<String>,
 }
@@ -52,7 +54,7 @@ impl Machine {
         prices::check(&description)?;
         let name = description.name().to_string();
         let notices = description.topology().notices().to_vec();
-        Ok(Machine { name, text: text.into(), bases: bases.into(), description, notices })
+        Ok(Machine { name, text: text.into(), bases: bases.into(), description, prices_of: None, notices })
     }
 
     /// The SHA-256 of its file and of the files that this extends.
@@ -81,7 +83,7 @@ impl Machine {
         let text = description.to_toml();
         let machine =
             Machine::parse(&text, name).unwrap_or_else(|mistake| panic!("a machine as we write it: {mistake}"));
-        Machine { notices, ..machine }
+        Machine { prices_of: Some(prices.to_string()), notices, ..machine }
     }
 
     /// The machine that `--machine` or an experiment means by `written`; a path is relative to `folder`.

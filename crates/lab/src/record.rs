@@ -1,5 +1,6 @@
 //! What a run leaves behind: its whole setup and all its results, as one line of JSON.
 
+use crate::hash::sha256;
 use crate::mistake::Mistake;
 use crate::observed::Observed;
 use crate::setup::{Engine, Setup};
@@ -19,6 +20,9 @@ pub struct Record {
     pub setup: Setup,
     /// `None` if the run broke off because of a bug in the program.
     pub outcome: Option<Outcome>,
+    /// SHA-256 of the outcome's JSON; absent in older records.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub outcome_sha256: Option<String>,
     /// CPU time of the host that the run took, in nanoseconds. A replay need not reproduce it.
     pub host_cpu_ns: u64,
     /// How the run used its machine, for the first iteration of each row. A replay does not compare it.
@@ -61,7 +65,14 @@ pub enum Ending {
 
 impl Record {
     pub fn new(setup: Setup, outcome: Option<Outcome>, host_cpu_ns: u64) -> Record {
-        Record { format: FORMAT, engine: Engine::this(), setup, outcome, host_cpu_ns, observed: None }
+        let outcome_sha256 = outcome.as_ref().map(|outcome| sha256(outcome.to_json().as_bytes()));
+        Record { format: FORMAT, engine: Engine::this(), setup, outcome, outcome_sha256, host_cpu_ns, observed: None }
+    }
+
+    /// Whether the outcome is the one that was written.
+    pub fn is_intact(&self) -> bool {
+        let told = self.outcome_sha256.as_ref().zip(self.outcome.as_ref());
+        told.is_none_or(|(told, outcome)| *told == sha256(outcome.to_json().as_bytes()))
     }
 
     /// One line of JSON.

@@ -7,7 +7,7 @@ use crate::energy;
 use crate::experiment::{Adaptive, Experiment, Job, Plan, Source};
 use crate::html::Page;
 use crate::json::changes;
-use crate::json::{ArmDefinition, Document, Level, Subject, TableResult, level_percent};
+use crate::json::{ArmDefinition, Document, Level, Subject, TableResult, WarnedArm, WarningResult, level_percent};
 use crate::measured::{Beside, Measured};
 use crate::measurements::{generator, numbered_tables};
 use crate::mistake::{Location, Mistake, excerpt};
@@ -23,7 +23,7 @@ use crate::samples::Samples;
 use crate::setup::{FileSetup, Setup};
 use crate::statistics::Better;
 use crate::tables::Table;
-use crate::warning::counted;
+use crate::warning::{Warning, counted};
 use machine::description::Description;
 use sim::engine::Sample;
 use std::fmt::Write;
@@ -153,8 +153,7 @@ pub fn comparison(experiment: &Experiment, measured: Option<&Measured>, plan: &P
     let (mut report, tables) = report(experiment, beside.as_ref(), &jobs, runs, text);
     let tables: Vec<(Option<usize>, &Table, &str)> =
         tables.iter().map(|(place, table, text)| (*place, table, text.as_str())).collect();
-    let done: Vec<&Outcome> = jobs.iter().filter_map(runs.outcome).collect();
-    let (document, head) = (&report.document, &head(experiment, &done));
+    let (document, head) = (&report.document, &head(experiment, &report.document.warnings));
     let page = Page { experiment, document, tables: &tables, head, measured: beside.as_ref(), observed: runs.observed };
     report.html = Some(page.render());
     report
@@ -189,11 +188,12 @@ fn report(
     let events = done.iter().map(|outcome| outcome.events).sum();
     let (places, tables): (Vec<Option<usize>>, Vec<Table>) = numbered_tables(experiment, outcome).into_iter().unzip();
     let mut document = document(experiment, &tables, events, runs.cpu_seconds);
+    document.warnings = warnings(experiment, jobs, outcome);
     let mut text = String::new();
     if progress.is_partial() {
         let _ = writeln!(text, "PARTIAL: {} of {} runs are done\n", progress.done, progress.runs);
     }
-    text.push_str(&head(experiment, &done));
+    text.push_str(&head(experiment, &document.warnings));
     let texts: Vec<String> =
         tables.iter().zip(&document.tables).map(|(table, result)| table_text(table, result)).collect();
     for ((table, result), own) in tables.iter().zip(&document.tables).zip(&texts) {
@@ -252,11 +252,35 @@ fn verdict(table: &Table, result: &TableResult) -> String {
     format!("{} (in {}, {better} is better)", result.verdict, result.unit)
 }
 
+/// The warnings of all runs that have ended.
+fn warnings<'o>(
+    experiment: &Experiment,
+    jobs: &[Job],
+    outcome: &dyn Fn(&Job) -> Option<&'o Outcome>,
+) -> Vec<WarningResult> {
+    let told = jobs.iter().filter_map(|job| Some((job.arm, outcome(job)?.warnings.as_slice())));
+    let result = |same: Vec<(usize, &Warning)>| {
+        let of = |arm: usize| same.iter().filter(|&&(other, _)| other == arm).count();
+        let arms = experiment.arms.iter().enumerate();
+        let arms = arms.map(|(arm, named)| WarnedArm { name: named.name.clone(), runs: of(arm) });
+        WarningResult {
+            text: same[0].1.to_string(),
+            same_moment: same.iter().all(|(_, other)| *other == same[0].1),
+            arms: arms.filter(|arm| arm.runs > 0).collect(),
+        }
+    };
+    counted(told).into_iter().map(result).collect()
+}
+
 /// What was run, in a few lines, and every warning with the number of runs that had it.
-fn head(experiment: &Experiment, done: &[&Outcome]) -> String {
+fn head(experiment: &Experiment, warnings: &[WarningResult]) -> String {
     let Experiment { machine, arms, iterations, adaptive, seed, .. } = experiment;
     let mut text = String::new();
-    let _ = writeln!(text, "machine  {}: {}", machine.name, machine.description.topology().summary());
+    let prices = machine
+        .prices_of
+        .as_ref()
+        .map_or_else(String::new, |from| format!("; prices of {from}, all of them guesses here"));
+    let _ = writeln!(text, "machine  {}: {}{prices}", machine.name, machine.description.topology().summary());
     for arm in arms {
         let _ = writeln!(text, "arm      {} = {}, {} Hz", arm.name, arm.summary(), arm.hz);
     }
@@ -268,13 +292,17 @@ fn head(experiment: &Experiment, done: &[&Outcome]) -> String {
         many if arms.len() > 1 => format!("{many} iterations, paired by seed"),
         many => format!("{many} iterations"),
     };
-    let warnings = done.iter().map(|outcome| outcome.warnings.len()).sum::<usize>();
+    let told = warnings.iter().flat_map(|warning| &warning.arms).map(|arm| arm.runs).sum::<usize>();
     let costs = if experiment.costs { "on" } else { "off: paths, cache lines and wakeups are free" };
-    let _ = writeln!(text, "runs     {iterations}, seed {seed}, cost model {costs}, warnings {warnings}");
-    for same in counted(done.iter().map(|outcome| outcome.warnings.as_slice())) {
-        let runs = if same.len() == 1 { "1 run".to_string() } else { format!("{} runs", same.len()) };
-        let first = if same.iter().all(|other| *other == same[0]) { "" } else { "; the moment is the first one's" };
-        let _ = writeln!(text, "warning  {} (in {runs}{first})", same[0]);
+    let _ = writeln!(text, "runs     {iterations}, seed {seed}, cost model {costs}, warnings {told}");
+    for WarningResult { text: said, same_moment, arms: warned } in warnings {
+        let runs = |arm: &WarnedArm| {
+            let runs = if arm.runs == 1 { "1 run".to_string() } else { format!("{} runs", arm.runs) };
+            if arms.len() == 1 { runs } else { format!("{runs} of {}", arm.name) }
+        };
+        let runs = warned.iter().map(runs).collect::<Vec<_>>().join(", ");
+        let first = if *same_moment { "" } else { "; the moment is the first one's" };
+        let _ = writeln!(text, "warning  {said} (in {runs}{first})");
     }
     text
 }

@@ -55,15 +55,15 @@ impl fmt::Display for Warning {
     }
 }
 
-/// The warnings of several runs; those that differ only in the moment are grouped.
-pub fn counted<'o>(runs: impl Iterator<Item = &'o [Warning]>) -> Vec<Vec<&'o Warning>> {
-    let mut kinds: BTreeMap<_, Vec<&Warning>> = BTreeMap::new();
-    for warnings in runs {
+/// The warnings of several runs, each with what its run is `of`; those that differ only in the moment are grouped.
+pub fn counted<'o, Of: Copy>(runs: impl Iterator<Item = (Of, &'o [Warning])>) -> Vec<Vec<(Of, &'o Warning)>> {
+    let mut kinds: BTreeMap<_, Vec<(Of, &Warning)>> = BTreeMap::new();
+    for (of, warnings) in runs {
         for (at, warning) in warnings.iter().enumerate() {
             let kind = warning.kind();
             // Two equal warnings in one run are counted as two.
             let before = warnings[..at].iter().filter(|other| other.kind() == kind).count();
-            kinds.entry((kind, before)).or_default().push(warning);
+            kinds.entry((kind, before)).or_default().push((of, warning));
         }
     }
     kinds.into_values().collect()
@@ -87,8 +87,9 @@ mod tests {
                 Warning::timed("\"a at 6 ms\" moved at ", Ns(7), ""),
             ],
         ];
-        let counted = counted(runs.iter().map(Vec::as_slice));
-        let told: Vec<(String, usize)> = counted.iter().map(|same| (same[0].to_string(), same.len())).collect();
+        let counted = counted(runs.iter().enumerate().map(|(run, warnings)| (run, warnings.as_slice())));
+        assert_eq!(counted[2].iter().map(|&(run, _)| run).collect::<Vec<_>>(), [0, 1, 2], "each is of its own run");
+        let told: Vec<(String, usize)> = counted.iter().map(|same| (same[0].1.to_string(), same.len())).collect();
         let expected = [
             ("\"a at 5 ms\" moved at 0.000 ms", 1),
             ("\"a at 6 ms\" moved at 0.000 ms", 1),

@@ -43,7 +43,8 @@ pub fn check(case: &Experiment, interrupted: &dyn Fn() -> bool) -> Result<Option
         runs.push(tasks);
         told.push(outcome.warnings);
     }
-    let warnings = counted(told.iter().map(Vec::as_slice)).into_iter().map(|same| same[0].clone()).collect();
+    let told = counted(told.iter().map(|warnings| ((), warnings.as_slice())));
+    let warnings = told.into_iter().map(|same| same[0].1.clone()).collect();
     let row = |figure: &Figure| {
         let simulated = runs.iter().map(|run| figure.of_tasks(run)).collect::<Result<Vec<f64>, Mistake>>()?;
         Ok::<Row, Mistake>(Row::new(case, figure, simulated))

@@ -74,6 +74,8 @@ fn a_rendered_document_has_exactly_the_keys_of_the_schema() {
         "unfinished": [{ "workload": "pipetest", "iterations": 1 }] }));
     let states = vec![StateResidency { state: "C1".into(), ns: 900, entries: 3 }];
     let frequencies = vec![FrequencyResidency { khz: 2_000_000, ns: 1000, executed_ns: Some(100) }];
+    let arms = vec![WarnedArm { name: "vanilla".into(), runs: 2 }];
+    document.warnings = vec![WarningResult { text: "refused at 1.000 ms".into(), same_moment: false, arms }];
     document.residency = vec![RunResidency {
         run: "pipetest, a, iteration 1".into(),
         duration_ns: 1000,
@@ -109,6 +111,7 @@ fn a_rendered_document_has_exactly_the_keys_of_the_schema() {
         ("row".to_string(), keys(row)),
         ("table".to_string(), keys(table)),
         ("verdict".to_string(), keys(&table["verdict"])),
+        ("warning".to_string(), keys(&value["warnings"][0])),
     ]);
     assert_eq!(printed, declared());
 }
