@@ -332,3 +332,57 @@ fn schedstats_cost_pipetest_what_the_given_pair_says() {
     let cost = before * gain / 100.0;
     assert!((0.08..=0.10).contains(&cost), "{cost} us of a loop: {row}");
 }
+
+/// A figure of a machine file, divided by `divisor`: the first of that key after the line `section`.
+fn figure(machine: &str, section: &str, key: &str, divisor: f64) -> String {
+    let file = text(&format!("machines/{machine}.toml"));
+    let mut lines = file.lines().skip_while(|line| *line != section);
+    let value = lines.find_map(|line| line.strip_prefix(&format!("{key} = {{ value = ")));
+    let value =
+        value.and_then(|rest| rest.split_once(',')).unwrap_or_else(|| panic!("{machine}: no {section} {key}")).0;
+    (value.parse::<f64>().expect("a number") / divisor).to_string()
+}
+
+#[test]
+fn fitted_prices_are_those_of_the_machine_files() {
+    let page = text("docs/cost-model.md").split_whitespace().collect::<Vec<_>>().join(" ");
+    let (server, desktop, client) = ("xeon-e5-2670v3-2s", "core-i7-3770", "skylake-uma-8");
+    let (cpi, c1) = ("[cycles_per_instruction]", "name = \"C1\"");
+    for (before, (machine, section, key, divisor), after) in [
+        ("`line.read_stall` (", (server, "[line]", "read_stall", 1.0), ")"),
+        ("`line.write_stall` (", (server, "[line]", "write_stall", 1.0), ")"),
+        ("of the idle loop takes (", (server, cpi, "paths", 1.0), " cycles)"),
+        ("of the idle loop takes (", (server, cpi, "idle_loop", 1.0), " cycles)"),
+        ("of the rest of the kernel (", (server, cpi, "os", 1.0), ")"),
+        ("of net/ (", (server, cpi, "net", 1.0), ")"),
+        ("`smt.speed` (", (server, "[smt]", "speed", 1.0), ")"),
+        ("the way out of C1 (", (server, c1, "wake", 1.0), " ns)"),
+        ("`smt.speed` (", (desktop, "[smt]", "speed", 1.0), ")"),
+        ("the way out of C1 (", (desktop, c1, "wake", 1.0), " ns)"),
+        ("one factor for `[fs]` (to ", (client, cpi, "fs", 1.0), ")"),
+        ("the disk's write and flush (", (client, "[disk]", "write", 1.0), " and "),
+        (" and ", (client, "[disk]", "flush", 1.0), " us)"),
+        ("idle states (C6 to ", (client, "name = \"C6\"", "wake", 1000.0), " us)"),
+        ("that hardware P-states aim at (", (client, "[frequency]", "hwp_target", 1.0), ")"),
+        ("how long a history they look at (", (client, "[frequency]", "hwp_history", 1.0), " ms)"),
+        ("a line's way across the crossbar (", ("ivybridge-ex-16s", "[line]", "remote_2", 1.0), " ns,"),
+    ] {
+        let words = format!("{before}{}{after}", figure(machine, section, key, divisor));
+        assert!(page.contains(&words), "docs/cost-model.md has not {words:?}, as machines/{machine}.toml");
+    }
+}
+
+#[test]
+fn machine_files_quote_what_was_fitted_on_skylake() {
+    let target = figure("skylake-uma-8", "[frequency]", "hwp_target", 1.0);
+    let files = fs::read_dir(root().join("machines")).expect("the machine files").map(|entry| entry.expect("an entry"));
+    let mut quoted = 0;
+    for path in files.map(|file| file.path()).filter(|path| path.is_file()) {
+        let file = fs::read_to_string(&path).expect("a machine file");
+        for (before, _) in file.match_indices(" was fitted on a Skylake client").map(|(at, _)| file.split_at(at)) {
+            assert_eq!(before.rsplit(' ').next(), Some(target.as_str()), "{}", path.display());
+            quoted += 1;
+        }
+    }
+    assert!(quoted >= 4, "{quoted}");
+}

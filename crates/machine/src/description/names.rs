@@ -73,7 +73,8 @@ keys! {
     "frequency.hwp_window" optional Time PERIOD, "over so long hardware that chooses by itself looks at how busy a CPU was";
     "frequency.hwp_history" optional Time TIME, "how long what it saw counts: the time constant of a moving mean, where it is longer than one window";
     "frequency.hwp_efficient" optional Frequency HERTZ, "where such hardware works most efficiently: it chooses no lower frequency by itself, where not given down to the lowest";
-    "frequency.hwp_ramp" optional Time (MICROSECOND, SECOND), "how long such hardware takes from the lowest to the highest frequency under full load";
+    "frequency.hwp_ramp" optional Time (MICROSECOND, SECOND), "how long such hardware takes from the lowest to the highest frequency, once a core is busier than the target";
+    "frequency.hwp_burst" optional Time TIME, "how long a core that was idle takes to the highest frequency if it is busy without a pause; by default as long as history and ramp take";
     "frequency.hwp_target" optional Ratio (1, 1_000), "the share of time for which such hardware lets a CPU be busy, at the preference balance_performance";
     "frequency.fixed" required Frequency HERTZ, "what all CPUs run at while frequency is not simulated";
     "smt.speed" required Ratio (1, 1_000), "speed of a thread that computes beside one that computes, as a share of its speed alone";

@@ -25,6 +25,8 @@ pub struct Autonomous {
     pub history: Ps,
     /// From the lowest to the highest frequency under full load.
     pub ramp: Ps,
+    /// From idle to the highest frequency, for a core that is busy without a pause.
+    pub burst: Option<Ps>,
     /// By itself it chooses no lower frequency.
     pub efficient_khz: u32,
     /// The share of time, in permille, for which a CPU is to be busy at the chosen frequency, at the middle preference.
@@ -218,6 +220,7 @@ impl Autonomous {
             history: machine.figure("frequency.hwp_history").map_or(Ps::ZERO, Figure::time),
             efficient_khz: machine.figure("frequency.hwp_efficient").map_or(0, |figure| khz(figure.hertz())),
             ramp: figure("frequency.hwp_ramp")?.time(),
+            burst: machine.figure("frequency.hwp_burst").map(Figure::time),
             target: figure("frequency.hwp_target")?.permille() as u32,
         })
     }

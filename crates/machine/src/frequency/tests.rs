@@ -37,6 +37,7 @@ fn model(sharing: Sharing) -> Model {
 
 mod dbs;
 mod kinds;
+mod shipped;
 mod versions;
 
 const FOUR: &str = "pack:1 core:4 pu:2";
@@ -212,7 +213,7 @@ fn cycles_that_a_path_took_too_many_of_are_none() {
 
 /// Hardware that looks at the last window alone, and goes down to the lowest frequency.
 const LAST_WINDOW: Autonomous =
-    Autonomous { window: us(4_000), history: us(4_000), ramp: us(30_000), efficient_khz: 0, target: 800 };
+    Autonomous { window: us(4_000), history: us(4_000), ramp: us(30_000), burst: None, efficient_khz: 0, target: 800 };
 
 fn autonomous(preference: u8) -> Frequency {
     chooses(LAST_WINDOW, preference)
