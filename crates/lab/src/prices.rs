@@ -92,6 +92,8 @@ pub fn prices(machine: &Description, kernel: &str) -> Prices {
         memory_far: machine.memory_loads(),
         memory_ps_per_kib: machine.memory_ps_per_kib(),
         far_memory_ps_per_kib: machine.far_memory_ps_per_kib(),
+        llc_link_ps_per_kib: machine.llc_link_ps_per_kib(),
+        package_link_ps_per_kib: machine.package_link_ps_per_kib(),
         refill_parallel: machine.refill_parallel(),
         copy_ps_per_byte: machine.copy_ps_per_kib() / 1024,
     }

@@ -2,24 +2,29 @@
 //!
 //! A task that declares it fetches a number of lines from beyond its core's own caches in every 1000 cycles of its
 //! work. How many of them the last level cache holds follows from the cache's size and the working sets of all tasks
-//! that run there. The others come from memory, at the latency of the nodes where the task's memory lies. A node has a
-//! limited bandwidth. When more is asked of it, all its latencies stretch until its users ask for no more than it
-//! delivers, so each waits in proportion to its misses.
+//! that run there. The others come from memory, at the latency of the nodes where the task's memory lies. They pass a
+//! few pieces of hardware that CPUs share ([`path`]: the last level cache's link, the links between two packages, the
+//! node), of which each may have a limited bandwidth. When more is asked of a piece, the latencies of all ways through
+//! it stretch until its users ask for no more than it delivers, so each waits in proportion to its misses. A way
+//! stretches as far as the narrowest of its pieces demands.
 //!
-//! Modelled: averages over a segment of work, as if each task's misses were spread evenly. Absent: prefetching, writing
-//! back, the misses of kernel code, and the bandwidth of links between packages.
+//! Modelled: averages over a segment of work, as if each task's misses were spread evenly. So latencies are those of an
+//! idle machine until a piece is at its limit. Absent: queues below the limit, prefetching, writing back, and the
+//! misses of kernel code.
 
+mod path;
 mod queue;
 mod room;
 
 use crate::prices::Prices;
 use crate::topology::Topology;
-use queue::{Waiter, stretch_of, stretched};
+use path::{Piece, path, pieces};
+use queue::{Queue, Wait, Waiter, stretched};
 use room::{Claim, Shared, held, join};
 use units::{CpuId, Ps};
 
-/// How often nodes' latencies are computed in turn. They depend on each other where tasks have memory on several nodes;
-/// after this many rounds they hardly change.
+/// How often pieces' stretches are computed in turn. They depend on each other where ways have several pieces with a
+/// limit, or tasks have memory on several nodes; after this many rounds they hardly change.
 const ROUNDS: usize = 3;
 
 /// How a task's work waits for the lines that it fetches.
@@ -68,6 +73,32 @@ pub struct InMemory {
     pub share: u64,
 }
 
+/// The lines that a CPU has from one node.
+#[derive(Clone, Copy, Debug)]
+struct Way {
+    /// Picoseconds of latency without contention.
+    latency: u64,
+    /// What they pass, with how much of each piece's time they take, in 1024ths of picoseconds.
+    pieces: [Piece; 3],
+}
+
+impl Way {
+    /// The pieces that have a limit.
+    fn limited(&self) -> impl Iterator<Item = &Piece> {
+        self.pieces.iter().filter(|piece| piece.delivery > 0)
+    }
+
+    /// How far its latency stretches, in thousandths, where its pieces stretch as given, without the piece `but`.
+    fn stretch(&self, stretch: &[u64], but: Option<usize>) -> u64 {
+        let others = self.limited().filter(|piece| Some(piece.number) != but);
+        others.map(|piece| stretch[piece.number]).fold(1000, u64::max)
+    }
+
+    fn delivery(&self, piece: usize) -> Option<u64> {
+        self.limited().find(|of| of.number == piece).map(|of| of.delivery)
+    }
+}
+
 /// One CPU's part of the calculation, for 1000 cycles of its task's work.
 #[derive(Clone, Debug)]
 struct Asked {
@@ -79,30 +110,31 @@ struct Asked {
     ahead: bool,
     /// How many of its lines the last level cache has, in thousandths.
     held: u64,
-    /// For each node: picoseconds of latency without contention, and 1024ths of picoseconds of the node's time.
-    far: Vec<(u16, u64, u64)>,
+    /// To each node.
+    ways: Vec<Way>,
 }
 
 impl Asked {
-    /// How long it waits for lines, without those of the node `but`.
-    fn waits(&self, stretch: &[u64], but: Option<u16>) -> u64 {
-        let far = self.far.iter().filter(|(node, ..)| Some(*node) != but);
-        self.near + far.map(|&(node, latency, _)| stretched(latency, stretch[usize::from(node)])).sum::<u64>()
-    }
-
     fn time(&self, stretch: &[u64]) -> u64 {
-        let waits = self.waits(stretch, None);
+        let far = self.ways.iter().map(|way| stretched(way.latency, way.stretch(stretch, None)));
+        let waits = self.near + far.sum::<u64>();
         if self.ahead { self.work.max(waits) } else { self.work + waits }
     }
 
-    /// This CPU as one of a node's users, with the stretch of all other nodes as it is. `None` if it has no lines
-    /// there.
-    fn waiter(&self, stretch: &[u64], node: u16) -> Option<Waiter> {
-        let &(_, latency, delivery) = self.far.iter().find(|(of, _, delivery)| *of == node && *delivery > 0)?;
-        let waits = self.waits(stretch, Some(node));
+    /// Joins those who wait for a piece that lines of its pass, with the stretch of all other pieces as it is.
+    fn join(&self, queue: &mut Queue, stretch: &[u64], piece: usize) {
+        let (mut waits, mut delivery) = (self.near, 0);
+        for way in &self.ways {
+            match way.delivery(piece) {
+                Some(of) => delivery += of,
+                None => waits += stretched(way.latency, way.stretch(stretch, None)),
+            }
+        }
         let (least, rest) = if self.ahead { (self.work, waits) } else { (0, self.work + waits) };
-        // A user of the node waits for it, even if for less than a picosecond.
-        Some(Waiter { least: least.max(1), rest, latency: latency.max(1), delivery })
+        let through = self.ways.iter().filter(|way| way.delivery(piece).is_some());
+        // A user of the piece waits for it, even if for less than a picosecond.
+        let wait = |way: &Way| Wait { latency: way.latency.max(1), stretch: way.stretch(stretch, Some(piece)) };
+        queue.join(Waiter { least: least.max(1), rest, delivery }, through.map(wait));
     }
 }
 
@@ -129,13 +161,13 @@ struct Running {
 pub struct MemoryLoad {
     /// In the order of the CPUs.
     running: Vec<Running>,
-    /// Each node's stretch, in thousandths of its latency without contention.
+    /// Each piece's stretch, in thousandths of the latency without contention.
     stretch: Vec<u64>,
 }
 
 impl MemoryLoad {
     pub fn new(topology: &Topology) -> MemoryLoad {
-        MemoryLoad { running: Vec::new(), stretch: vec![1000; topology.nodes().len()] }
+        MemoryLoad { running: Vec::new(), stretch: vec![1000; pieces(topology)] }
     }
 
     /// The CPUs whose tasks ask for something.
@@ -193,16 +225,18 @@ impl MemoryLoad {
         let own = [(topology.cpu(cpu).node, 1)];
         let nodes = if demand.nodes.is_empty() { &own[..] } else { &demand.nodes };
         let all: u64 = nodes.iter().map(|(_, share)| share).sum::<u64>().max(1);
-        let of_node = |&(node, share): &(u16, u64)| {
+        let way = |&(node, share): &(u16, u64)| {
             let milli_lines = milli_lines * share / all;
             let latency = prices.memory_load(topology.memory_distance(cpu, node)).0;
-            let far = topology.nodes()[usize::from(node)].cpus.is_empty();
-            let ps_per_kib = if far { prices.far_memory_ps_per_kib } else { prices.memory_ps_per_kib };
-            let delivery = milli_lines * prices.line_bytes * ps_per_kib / 1000;
-            (node, milli_lines * latency / 1000 / parallel, delivery)
+            let lines = |Piece { number, delivery }| Piece {
+                number,
+                delivery: milli_lines * prices.line_bytes * delivery / 1000,
+            };
+            let pieces = path(topology, prices, cpu, node).map(lines);
+            Way { latency: milli_lines * latency / 1000 / parallel, pieces }
         };
         let (work, ahead) = (1000 * ps_per_cycle, order == Order::Ahead);
-        Asked { cpu, work, near, ahead, held, far: nodes.iter().map(of_node).collect() }
+        Asked { cpu, work, near, ahead, held, ways: nodes.iter().map(way).collect() }
     }
 
     /// The new shares of those CPUs whose share changes, in the order of [`MemoryLoad::cpus`]. Each takes effect with
@@ -211,7 +245,7 @@ impl MemoryLoad {
         let held = self.held(topology, prices);
         let asked = |(of, held): (&Running, u64)| MemoryLoad::asked(topology, prices, held, of, ps_per_cycle(of.cpu));
         let asked: Vec<Asked> = self.running.iter().zip(held).map(asked).collect();
-        self.stretch_nodes(&asked);
+        self.stretch_pieces(&asked);
         let share = |asked: &Asked| {
             let longer = Ps(asked.time(&self.stretch).saturating_sub(asked.work) / 1000);
             Share { cpu: asked.cpu, longer, held: asked.held }
@@ -220,16 +254,24 @@ impl MemoryLoad {
         settled.filter(|(share, running)| running.share != Some(*share)).map(|(share, _)| share).collect()
     }
 
-    fn stretch_nodes(&mut self, asked: &[Asked]) {
+    fn stretch_pieces(&mut self, asked: &[Asked]) {
         self.stretch.fill(1000);
-        let mut waiters = Vec::new();
+        // Each piece with the numbers of those who have lines through it.
+        let mut users = Vec::new();
+        for (at, asked) in asked.iter().enumerate() {
+            users.extend(asked.ways.iter().flat_map(Way::limited).map(|piece| (piece.number, at)));
+        }
+        users.sort_unstable();
+        users.dedup();
+        let mut queue = Queue::default();
         for _ in 0..ROUNDS {
             let mut changed = false;
-            for node in 0..self.stretch.len() {
-                waiters.clear();
-                waiters.extend(asked.iter().filter_map(|asked| asked.waiter(&self.stretch, node as u16)));
-                let stretch = stretch_of(&waiters);
-                changed |= std::mem::replace(&mut self.stretch[node], stretch) != stretch;
+            for here in users.chunk_by(|(one, _), (other, _)| one == other) {
+                let piece = here[0].0;
+                queue.clear();
+                here.iter().for_each(|&(_, at)| asked[at].join(&mut queue, &self.stretch, piece));
+                let stretch = queue.stretch();
+                changed |= std::mem::replace(&mut self.stretch[piece], stretch) != stretch;
             }
             if !changed {
                 break;

@@ -96,6 +96,9 @@ pub struct Prices {
     pub memory_ps_per_kib: u64,
     /// The same for a node without CPUs.
     pub far_memory_ps_per_kib: u64,
+    /// The same for what leads from memory to a last level cache, and from one package to another.
+    pub llc_link_ps_per_kib: u64,
+    pub package_link_ps_per_kib: u64,
     /// Lines that a core fetches in parallel when it refills its caches.
     pub refill_parallel: u64,
     /// Copying between user and kernel memory.
@@ -207,6 +210,8 @@ impl Prices {
             memory_far: Vec::new(),
             memory_ps_per_kib: 0,
             far_memory_ps_per_kib: 0,
+            llc_link_ps_per_kib: 0,
+            package_link_ps_per_kib: 0,
             refill_parallel: 1,
             copy_ps_per_byte: 0,
         }

@@ -307,6 +307,67 @@ fn memory_has_a_limit_on_every_machine() {
 }
 
 #[test]
+fn what_leads_to_memory_has_a_limit_where_one_is_known() {
+    // In GB/s: of what leads to a last level cache, and from one package to another.
+    let known = [
+        // It has one package, and its host's prices.
+        ("cloud-vm-2", 0, 55),
+        ("epyc-7742-2s-nps1", 46, 89),
+        ("epyc-7742-2s-nps2", 46, 89),
+        ("epyc-7742-2s-nps4", 46, 89),
+        ("epyc-7763-2s-nps1", 51, 89),
+        ("epyc-7763-2s-nps2", 51, 89),
+        ("epyc-7763-2s-nps4", 51, 89),
+        ("epyc-9654", 57, 0),
+        ("xeon-gold-6148-2s", 0, 34),
+        ("xeon-platinum-8375c-2s", 0, 55),
+        ("xeon-platinum-8480-2s", 0, 105),
+    ];
+    let gb = |ps_per_kib: u64| 1_024_000u64.checked_div(ps_per_kib).unwrap_or(0);
+    for (name, _) in builtin() {
+        let machine = shipped(name);
+        let found = (gb(machine.llc_link_ps_per_kib()), gb(machine.package_link_ps_per_kib()));
+        let expected = known.iter().find(|(other, ..)| other == name).map_or((0, 0), |&(_, llc, link)| (llc, link));
+        assert_eq!(found, expected, "{name}");
+    }
+}
+
+#[test]
+fn limits_of_what_leads_to_memory_are_figures_like_others() {
+    let own = |figure: &str| {
+        let text = format!("name = \"own\"\ndescription = \"d\"\nextends = \"core-i7-3770\"\n[memory]\n{figure}\n");
+        parse(&text, "own.toml").map_err(|error| error.to_string())
+    };
+    let figure = |name: &str, value: &str, range: &str| {
+        format!("{name} = {{ value = {value}, unit = \"ps/B\", range = {range}, how = \"guess\", source = \"s\" }}")
+    };
+    let both = format!("{}\n{}", figure("delivery_llc", "20", "[16, 25]"), figure("delivery_remote", "30", "[16, 40]"));
+    let machine = own(&both).expect("a machine");
+    let again = parse(&machine.to_toml(), "again").unwrap_or_else(|error| panic!("{error}"));
+    for machine in [machine, again] {
+        assert_eq!((machine.llc_link_ps_per_kib(), machine.package_link_ps_per_kib()), (20 * 1024, 30 * 1024));
+    }
+    for name in ["delivery_llc", "delivery_remote"] {
+        let good = figure(name, "20", "[16, 25]");
+        for (bad, found) in [
+            (good.replace(", source = \"s\"", ""), "found no `source` in "),
+            (good.replace("\"s\"", "\"\""), "found an empty `source`; expected source = "),
+            (figure(name, "20", "[21, 25]"), "found the value 20 outside its range [21, 25]; expected a range that "),
+            (figure(name, "0", "[0, 25]"), "found the value 0 ps/B; expected from 0.0009765625 to 10000 ps/B"),
+            (figure(name, "10001", "[16, 20000]"), "found the value 10001 ps/B; expected from "),
+            (good.replace("ps/B", "GHz"), "found the unit \"GHz\" for "),
+        ] {
+            let error = own(&bad).expect_err(&bad);
+            let place = error.strip_prefix("own.toml:5:").and_then(|rest| rest.split_once(": "));
+            assert!(place.is_some_and(|(_, message)| message.starts_with(found)), "{bad}: {error}");
+        }
+    }
+    let error = own(&figure("delivery_lcc", "20", "[16, 25]")).expect_err("a slip of the hand");
+    let slip = "own.toml:5:1: found the unknown name `delivery_lcc` in `memory`; expected `delivery_llc`, perhaps";
+    assert!(error.starts_with(slip), "{error}");
+}
+
+#[test]
 fn guesses_say_so() {
     for (name, _) in builtin() {
         let machine = shipped(name);

@@ -205,6 +205,37 @@ fn memory_delivers_what_it_can_and_work_that_misses_takes_as_much_longer() {
 }
 
 #[test]
+fn work_that_misses_waits_for_the_narrowest_piece_of_its_way_to_memory() {
+    let topology =
+        from_synthetic("pack:2 [numa] l3:2 core:4 pu:1", "test", Numbering::LinuxX86).expect("a valid machine");
+    let (_, prices) = with_memory();
+    // 4 bytes a ns behind each last level cache, 3 between packages. 3200 bytes for 1000 cycles, which take 1.5 us alone.
+    let prices = Prices { llc_link_ps_per_kib: 1024 * 250, package_link_ps_per_kib: 1024 * 1000 / 3, ..prices };
+    let of = |cpus: &[usize], node: Option<u16>, ms: &[u64]| {
+        let mut sim = machine(&topology, prices.clone());
+        let region = node.map(|_| sim.os.memory.create_region(RegionSpec { bytes: 64 << 20, node, pinned: true }));
+        let task = |n: usize| {
+            let (series, ms) = (n as u32, ms[n % ms.len()]);
+            let touch = region.map(|region| (region, 1 << 30));
+            let program = Worker { series, touch, work: Some(Ns::from_ms(ms)), began: None };
+            TaskSpec { program: Box::new(program), ..fetcher(series, cpus[n], ms, 100_000) }
+        };
+        took(sim, (0..cpus.len()).map(task).collect())
+    };
+    let all = |found: &[u64], expected: &[u64]| {
+        let close = found.iter().zip(expected).all(|(&found, &expected)| near(found, expected));
+        assert!(found.len() == expected.len() && close, "{found:?}, {expected:?}");
+    };
+    all(&of(&[0, 4], None, &[10]), &[15_000; 2]);
+    all(&of(&[0, 1, 2], None, &[10]), &[24_000; 3]);
+    // Two get 4 bytes a ns, until one is done.
+    all(&of(&[0, 1], None, &[10, 20]), &[16_000, 16_000 + 15_000]);
+    // From the other package, at 1.75 us alone: two ask for more than 3 bytes a ns.
+    all(&of(&[8], Some(0), &[10]), &[17_500]);
+    all(&of(&[8, 12], Some(0), &[10]), &[21_333; 2]);
+}
+
+#[test]
 fn who_is_slowed_down_asks_memory_for_less_whenever_that_happens() {
     let (_, prices) = with_memory();
     let topology = from_synthetic("pack:1 l3:1 core:8 pu:2", "test", Numbering::LinuxX86).expect("a valid machine");

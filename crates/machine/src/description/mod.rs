@@ -537,6 +537,15 @@ impl Description {
         self.figure("memory.delivery_far").map_or_else(|| self.memory_ps_per_kib(), Figure::ps_per_kib)
     }
 
+    /// The same for what leads from memory to a last level cache, and for the links from one package to another.
+    pub fn llc_link_ps_per_kib(&self) -> u64 {
+        self.figure("memory.delivery_llc").map_or(0, Figure::ps_per_kib)
+    }
+
+    pub fn package_link_ps_per_kib(&self) -> u64 {
+        self.figure("memory.delivery_remote").map_or(0, Figure::ps_per_kib)
+    }
+
     pub fn line_bytes(&self) -> u64 {
         self.required("cache.line_size").bytes()
     }

@@ -106,6 +106,8 @@ keys! {
     "memory.remote_N" optional Time TIME, "a line from memory at the Nth distance between packages";
     "memory.delivery" optional TimePerBytes MEMORY, "what a node's memory takes to deliver, at its fastest and all CPUs together; no limit where not given";
     "memory.delivery_far" optional TimePerBytes MEMORY, "the same of a node without CPUs; as memory.delivery where not given";
+    "memory.delivery_llc" optional TimePerBytes MEMORY, "what leads from memory to a last level cache takes to deliver, for all CPUs of the cache together; no limit of its own where not given";
+    "memory.delivery_remote" optional TimePerBytes MEMORY, "what the links from one package to another take to deliver, in one direction; no limit of their own where not given";
     "ipi.send" required Cycles CYCLES, "work of sending an interrupt to another CPU";
     "ipi.delivery" required Time TIME, "from sending to the first instruction on a running CPU of the same package";
     "ipi.delivery_remote" optional Time TIME, "the same, to another package; as ipi.delivery where not given";
