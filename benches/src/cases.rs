@@ -193,8 +193,14 @@ fn boot<const COSTS: bool>(case: &Case) -> LinuxSim<COSTS> {
     if frequencies != Frequencies::Fixed {
         let mut model = Model::of(&machine.description).expect("figures of frequencies");
         let window = Ps::from_ns(4_000_000);
-        let hardware_chooses =
-            Autonomous { window, ramp: Ps::from_ns(30_000_000), history: window, efficient_khz: 0, target: 800 };
+        let hardware_chooses = Autonomous {
+            window,
+            ramp: Ps::from_ns(30_000_000),
+            history: window,
+            burst: None,
+            efficient_khz: 0,
+            target: 800,
+        };
         model.autonomous = (frequencies == Frequencies::Hardware).then_some(hardware_chooses);
         let (driver, governor) = match frequencies {
             Frequencies::Schedutil => (Driver::IntelCpufreq, Governor::Schedutil),

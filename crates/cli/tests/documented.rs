@@ -118,8 +118,12 @@ fn place() -> PathBuf {
     }
     let script = text("docs/scripts.md");
     let tasks = block(&script, "[[workload]]").split("\"\"\"").nth(1).expect("tasks").trim_start().to_string();
-    fs::write(place.join("pair.txt"), tasks.replace("1000 x", "3 x").replace("10s", "20ms").replace("100ms", "10ms"))
-        .unwrap();
+    assert!(
+        text("experiments/script-example.txt").ends_with(&tasks),
+        "docs/scripts.md shows the example that there is"
+    );
+    let short = tasks.replace("1000 x", "3 x").replace("10s", "20ms").replace("100ms", "10ms");
+    fs::write(place.join("experiments/script-example.txt"), short).unwrap();
     fs::write(place.join("group.txt"), block(&text("docs/lines.md"), "group /bench")).unwrap();
     let recorded = ["trace", "--machine", "core-i7-3770", "--arm", "v6.1", "--format", "ftrace", "--out", "work.txt"];
     run_well(&place, &[&recorded[..], &["--workload", "pipetest:batches=1,loops=2"]].concat());
