@@ -71,6 +71,7 @@ static struct step steps[MOST * 16];
 static struct task tasks[MOST];
 static struct change changes[MOST], setup[MOST], dumps[MOST];
 static int nr_steps, nr_tasks, nr_changes, nr_setup, nr_dumps, nr_pipes;
+static int by_time[MOST]; /* tasks in the order in which they are forked; of equal times, in the script's */
 static struct left *left;
 static int pipes[MOST][2];
 static int64_t settle, start;
@@ -282,15 +283,25 @@ static int joins(struct task *task)
     return 0;
 }
 
+static void order_by_time(void)
+{
+    for (int i = 0; i < nr_tasks; i++) {
+        int to = i;
+        for (; to && tasks[by_time[to - 1]].at > tasks[i].at; to--)
+            by_time[to] = by_time[to - 1];
+        by_time[to] = i;
+    }
+}
+
 /* Forks the tasks of a session ("-": of none, and the leaders of all), each at its time, and waits for them. */
 static void fork_all(const char *session)
 {
     static struct left leader;
     for (int i = 0; i < nr_tasks; i++) {
-        struct task *task = &tasks[i];
+        struct task *task = &tasks[by_time[i]];
         int leads = !strcmp(session, "-") && strcmp(task->session, "-");
         for (int j = 0; j < i && leads; j++)
-            leads = strcmp(tasks[j].session, task->session);
+            leads = strcmp(tasks[by_time[j]].session, task->session);
         if ((strcmp(task->session, session) && !leads) || joins(task))
             continue;
         if (task->at)
@@ -412,6 +423,7 @@ int main(void)
     mount("trace", "/sys/kernel/tracing", "tracefs", 0, NULL);
     bound_latency();
     read_program();
+    order_by_time();
     if (mount("cgroup", "/sys/fs/cgroup", legacy ? "cgroup" : "cgroup2", 0, legacy ? "cpu" : NULL))
         die("mount", "/sys/fs/cgroup");
     if (!nr_tasks)
