@@ -461,7 +461,6 @@ int main(void)
             die("pipe", "");
     /* What boots does its work first; a CPU that idles costs nothing. */
     sleep_until(now() + settle);
-    forget_wakees();
     if (with_cpusets && (mkdir("/cpuset", 0755) || mount("cpuset", "/cpuset", "cgroup", 0, "cpuset")))
         die("mount", "cpuset");
     for (int i = 0; i < nr_setup; i++)
@@ -469,6 +468,7 @@ int main(void)
             put(setup[i].path, setup[i].text);
         else if (mkdir(setup[i].path, 0755))
             die("mkdir", setup[i].path);
+    forget_wakees(); /* those of the settings, too: tracing wakes a thread of each CPU */
     put("/sys/kernel/tracing/tracing_on", "1");
     start = now();
     if (nr_changes && !fork())
