@@ -71,6 +71,7 @@ static struct step steps[MOST * 16];
 static struct task tasks[MOST];
 static struct change changes[MOST], setup[MOST], dumps[MOST];
 static int nr_steps, nr_tasks, nr_changes, nr_setup, nr_dumps, nr_pipes;
+static int by_time[MOST]; /* tasks in the order in which they are forked; of equal times, in the script's */
 static struct left *left;
 static int pipes[MOST][2];
 static int64_t settle, start;
@@ -282,15 +283,25 @@ static int joins(struct task *task)
     return 0;
 }
 
+static void order_by_time(void)
+{
+    for (int i = 0; i < nr_tasks; i++) {
+        int to = i;
+        for (; to && tasks[by_time[to - 1]].at > tasks[i].at; to--)
+            by_time[to] = by_time[to - 1];
+        by_time[to] = i;
+    }
+}
+
 /* Forks the tasks of a session ("-": of none, and the leaders of all), each at its time, and waits for them. */
 static void fork_all(const char *session)
 {
     static struct left leader;
     for (int i = 0; i < nr_tasks; i++) {
-        struct task *task = &tasks[i];
+        struct task *task = &tasks[by_time[i]];
         int leads = !strcmp(session, "-") && strcmp(task->session, "-");
         for (int j = 0; j < i && leads; j++)
-            leads = strcmp(tasks[j].session, task->session);
+            leads = strcmp(tasks[by_time[j]].session, task->session);
         if ((strcmp(task->session, session) && !leads) || joins(task))
             continue;
         if (task->at)
@@ -387,6 +398,33 @@ static void read_program(void)
 }
 
 /*
+ * The first process has made hundreds of wakeups of kernel threads, and who is forked inherits that count (wakee_flips): the kernel would
+ * take all tasks for servers of many, for as long as they wake nobody. It halves with the first wakeup of each second.
+ */
+static void forget_wakees(void)
+{
+    int wake[2];
+    char byte = 0;
+    if (pipe(wake))
+        die("pipe", "");
+    pid_t reader = fork();
+    if (!reader) {
+        close(wake[1]);
+        while (read(wake[0], &byte, 1) == 1)
+            ;
+        _exit(0);
+    }
+    close(wake[0]);
+    for (int halvings = 0; halvings < 12; halvings++) {
+        sleep_until(now() + SECOND + SECOND / 50);
+        if (write(wake[1], &byte, 1) != 1)
+            die("write", "a pipe");
+    }
+    close(wake[1]);
+    waitpid(reader, NULL, 0);
+}
+
+/*
  * The clock chip interrupts nobody 8192 times a second. With instructions counted, QEMU lets a CPU run until the next timer of any
  * device, and an interrupt from another CPU waits as long: this bounds that to 122 us.
  */
@@ -412,6 +450,7 @@ int main(void)
     mount("trace", "/sys/kernel/tracing", "tracefs", 0, NULL);
     bound_latency();
     read_program();
+    order_by_time();
     if (mount("cgroup", "/sys/fs/cgroup", legacy ? "cgroup" : "cgroup2", 0, legacy ? "cpu" : NULL))
         die("mount", "/sys/fs/cgroup");
     if (!nr_tasks)
@@ -429,6 +468,7 @@ int main(void)
             put(setup[i].path, setup[i].text);
         else if (mkdir(setup[i].path, 0755))
             die("mkdir", setup[i].path);
+    forget_wakees(); /* those of the settings, too: tracing wakes a thread of each CPU */
     put("/sys/kernel/tracing/tracing_on", "1");
     start = now();
     if (nr_changes && !fork())
