@@ -137,6 +137,7 @@ pub fn resolve(draft: &DraftArm, nr_cpus: usize, hz: u32) -> Result<Arm, Mistake
         arm.set(*kind, setting)?;
     }
     isolation::check(&mut arm, draft, nr_cpus)?;
+    arm.complain_of_governor();
     Ok(arm)
 }
 
@@ -290,6 +291,16 @@ impl Arm {
             Switched::UnknownValue(choices) => {
                 Err(value.unknown(&format!("value of {}", key.text), choices.iter().map(|choice| choice.name)))
             }
+        }
+    }
+
+    /// With `idle=` no driver of idle states loads, and with `cpuidle.off` no governor is asked.
+    fn complain_of_governor(&mut self) {
+        let without = ["idle", "cpuidle.off"].into_iter().find(|name| self.parameters.contains_key(*name));
+        if let Some(name) = without.filter(|_| self.names_idle_governor) {
+            let complaint =
+                format!("arm {}: with {name}= the governor of idle states has nothing to choose", self.name);
+            self.complaints.push(complaint);
         }
     }
 

@@ -269,7 +269,11 @@ impl Draft {
         match &self.name {
             None => {
                 let workload = self.workloads.first().map_or("", |workload| workload.name.text.as_str());
-                Ok(file_name(&format!("{}-{workload}", machine.name)))
+                let more = match self.workloads.len().saturating_sub(1) {
+                    0 => String::new(),
+                    more => format!("-and-{more}-more"),
+                };
+                Ok(file_name(&format!("{}-{workload}{more}", machine.name)))
             }
             Some(name) if file_name(&name.text) == name.text || name.at.line.is_none() => Ok(file_name(&name.text)),
             Some(name) => {

@@ -105,6 +105,22 @@ fn features_are_listed_as_in_a_file_and_odd_schedstats_get_the_kernels_complaint
 }
 
 #[test]
+fn settings_that_change_nothing_are_told() {
+    for (text, complaint) in [
+        ("a=v6.1,layout.percpu_areas=packed", Some("layout.percpu_areas=packed changes nothing in v6.1")),
+        ("a=v4.5-rc1,layout.percpu_areas=packed", None),
+        ("a=v6.1,idle=poll,cpuidle.governor=teo", Some("with idle= the governor of idle states has nothing to choose")),
+        ("a=v6.1,cpuidle.off=1,idle.governor=teo", Some("with cpuidle.off= the governor")),
+        ("a=v6.1,idle=poll", None),
+        ("a=v6.1,cpuidle.governor=teo", None),
+    ] {
+        let complaints = arm(text).unwrap().complaints;
+        assert_eq!(complaints.len(), usize::from(complaint.is_some()), "{text}: {complaints:?}");
+        assert!(complaint.is_none_or(|part| complaints[0].contains(part)), "{text}: {complaints:?}");
+    }
+}
+
+#[test]
 fn wrong_settings_are_named() {
     for (text, message) in [
         (
