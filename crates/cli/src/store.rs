@@ -159,8 +159,8 @@ impl Store {
         record_path(folder, experiment, job).exists()
     }
 
-    /// A run's record, if it exists, is complete and as it was written, and comes from this program and the same setup. The time limit may
-    /// differ: a run that ended by itself would have ended so under any larger limit.
+    /// A run's record, if it exists, is complete and as it was written, and comes from this program and the same setup.
+    /// The time limit may differ: a run that ended by itself would have ended so under any larger limit.
     pub fn load(&self, experiment: &Experiment, job: &Job) -> Option<Record> {
         let path = self.record_path(experiment, job);
         let text = fs::read_to_string(&path).ok()?;

@@ -6,10 +6,12 @@
 //! chooses unless told). If the core was busier than the target, the frequency rises by the fraction of the whole range
 //! that the window is of a full ramp's time. Otherwise it goes to where the same work would just fill the target, but
 //! no lower than the most efficient frequency, if the hardware declares one (`Most_Efficient_Performance` of the same
-//! manual). Where the machine says how long a burst takes from idle to the highest frequency (`hwp_burst`), a core that is busy
-//! without a pause for a third of that goes faster whatever its history, and ramps over the rest: published times are
-//! shorter than a history over which a mean could steer. The energy-performance preference moves the target: at 0 a busy core goes to the highest frequency at once,
+//! manual). The energy-performance preference moves the target: at 0 a busy core goes to the highest frequency at once,
 //! at 128 the target is the machine's own, at 255 a core has to be fuller before it ramps.
+//!
+//! Where the machine says how long a burst takes from idle to the highest frequency (`hwp_burst`), a core that is busy
+//! without a pause for a third of that goes faster whatever its history, and ramps over the rest: published times are
+//! shorter than a history over which a mean could steer.
 //!
 //! The hardware sees time in idle states, and nothing of the scheduler: a task that arrives with a history of load
 //! finds the core as it was left. Windows without work enter the history once something runs on the core again. The
