@@ -63,6 +63,7 @@ pub fn prices(machine: &Description, kernel: &str) -> Prices {
             write_stall: machine.write_stall(),
             contended: machine.figure("line.contended").map_or(1000, Figure::permille),
             disputed_from: machine.figure("line.disputed_from").map_or(u64::MAX, Figure::count),
+            window: machine.figure("line.window").map_or(Ps::ZERO, Figure::time),
             handoff: machine.figure("line.handoff").map_or(1000, Figure::permille),
         },
         ipi_delivery: machine.ipi_delivery(Distance::Llc),

@@ -185,6 +185,7 @@ impl Prices {
                 write_stall: 1000,
                 contended: 1000,
                 disputed_from: u64::MAX,
+                window: Ps::ZERO,
                 handoff: 1000,
             },
             ipi_delivery: Ps::ZERO,

@@ -87,6 +87,7 @@ impl Curve {
             write_stall: machine.write_stall(),
             contended: 1000,
             disputed_from: u64::MAX,
+            window: Ps::ZERO,
             handoff,
         }
     }

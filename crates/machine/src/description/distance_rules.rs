@@ -220,7 +220,7 @@ mod tests {
         assert_eq!(
             refused("memory", "remote_1", 100),
             format!(
-                "own.toml:5:12: found memory.remote_1 = 100 ns below memory.local = 125 ns (machines/ivybridge-ex-16s.toml:76:9); \
+                "own.toml:5:12: found memory.remote_1 = 100 ns below memory.local = 125 ns (machines/ivybridge-ex-16s.toml:77:9); \
                  expected memory.remote_1 of 125 ns or more (rule: {})",
                 super::RULE
             )

@@ -27,6 +27,7 @@ mod kind_table;
 mod limit_rules;
 mod names;
 mod nearest;
+mod pairs;
 mod power_table;
 mod read;
 mod smt_rules;

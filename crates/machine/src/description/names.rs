@@ -75,6 +75,7 @@ keys! {
     "frequency.hwp_efficient" optional Frequency HERTZ, "where such hardware works most efficiently: it chooses no lower frequency by itself, where not given down to the lowest";
     "frequency.hwp_ramp" optional Time (MICROSECOND, SECOND), "how long such hardware takes from the lowest to the highest frequency, once a core is busier than the target";
     "frequency.hwp_burst" optional Time TIME, "how long a core that was idle takes to the highest frequency if it is busy without a pause; by default as long as history and ramp take";
+    "frequency.hwp_burst_still" optional Ratio (1, 999), "the share of that for which the frequency stays where it was";
     "frequency.hwp_target" optional Ratio (1, 1_000), "the share of time for which such hardware lets a CPU be busy, at the preference balance_performance";
     "frequency.fixed" required Frequency HERTZ, "what all CPUs run at while frequency is not simulated";
     "smt.speed" required Ratio (1, 1_000), "speed of a thread that computes beside one that computes, as a share of its speed alone";
@@ -99,6 +100,7 @@ keys! {
     "line.slice_spread" optional Ratio SHARE, "how much nearer or farther than the mean a line's cache slice may be, as a share of a transfer within the cache";
     "line.contended" optional Ratio (1_000, 100_000), "how many times as long a way beyond the last level cache takes where others spin for the lock on the line; once where not given";
     "line.disputed_from" optional Count (1, 10_000), "where somebody has waited for a line of everybody's for longer than so many of its ways take, requests for it are answered in the order of simulated time from then on; never where not given";
+    "line.window" optional Time TIME, "for so long other loads of a core can begin while one waits for a line: its reorder buffer, in time";
     "line.handoff" optional Ratio (1, 1_000), "share of a line's way that is left once the request for it has waited for others'; where given, those from nearby are served first; all of it, and whoever asks first, where not given";
     "line.write_stall" required Ratio SHARE, "share of a write's way that the core cannot hide";
     "memory.local" required Time TIME, "a line from the own NUMA node's memory";

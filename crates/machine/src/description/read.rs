@@ -12,6 +12,7 @@ use super::idle_table::read_idle;
 use super::kind_table::read_kinds;
 use super::limit_rules::check_power_limit;
 use super::names::{AMD_ZEN, FACTS, KEYS, Key, MAKE, OPTIONAL_FACTS, WORK, ZEN_RECLAIM_DISTANCE, key_of};
+use super::pairs::check_pairs;
 use super::smt_rules::{check_threads, leave_out_beyond};
 use super::tick_rules::check_tick;
 use super::toml_text::Table;
@@ -78,6 +79,7 @@ pub fn parse_over(text: &str, file_name: &str, chain: &[Base]) -> Result<Descrip
     check_distances(&description)?;
     check_frequencies(&description)?;
     check_power_limit(&description)?;
+    check_pairs(&description)?;
     check_tick(&description)?;
     check_threads(&description)?;
     check_caches(&description)?;

@@ -10,8 +10,8 @@
 //! at 128 the target is the machine's own, at 255 a core has to be fuller before it ramps.
 //!
 //! Where the machine says how long a burst takes from idle to the highest frequency (`hwp_burst`), a core that is busy
-//! without a pause for a third of that goes faster whatever its history, and ramps over the rest: published times are
-//! shorter than a history over which a mean could steer.
+//! without a pause for a share of that (`hwp_burst_still`) goes faster whatever its history, and ramps over the rest:
+//! published times are shorter than a history over which a mean could steer.
 //!
 //! The hardware sees time in idle states, and nothing of the scheduler: a task that arrives with a history of load
 //! finds the core as it was left. Windows without work enter the history once something runs on the core again. The
@@ -40,9 +40,6 @@ const HIGHEST: u32 = 255;
 /// The highest target, in permille. A core that is busy all the time ramps at any preference.
 const FULLEST: u32 = 950;
 const PERMILLE: u64 = 1_000;
-/// Of so many parts of a burst's way to the highest frequency the first passes before it ramps: a guess, as 10 of 29 ms pass
-/// on the one machine whose history was fitted (machines/skylake-uma-8.toml).
-const BURST_PARTS: u64 = 3;
 /// After this many windows without work any history is as good as forgotten.
 const FORGOTTEN: u64 = 200;
 /// The same as a number of histories, for histories that are long in windows. In a history of n windows each window
@@ -132,7 +129,7 @@ impl Frequency {
         let (period, history) = rule.lengths();
         window.busy = (window.busy * (history - period) + busy * PERMILLE * period) / history;
         window.whole = if busy == PERMILLE { window.whole + 1 } else { 0 };
-        let burst = rule.burst.filter(|burst| window.whole.saturating_mul(period * BURST_PARTS) >= burst.0);
+        let burst = rule.burst.filter(|burst| window.whole.saturating_mul(period) >= burst.still.0);
         let busy = window.busy / PERMILLE;
         let first = self.threads[core][0];
         let floors = self.threads[core].iter().map(|&cpu| self.floor_of(cpu));
@@ -140,8 +137,8 @@ impl Frequency {
         let ceiling = self.ceiling_of(first);
         let target = target(rule.target, u32::from(self.policy.preference.0));
         let range = u64::from(ceiling.saturating_sub(floor));
-        let ramp = burst.map_or(rule.ramp.0, |burst| burst.0 / BURST_PARTS * (BURST_PARTS - 1));
-        let ramp = range * rule.window.0 / ramp.max(1);
+        let ramp = burst.map_or(rule.ramp, |burst| burst.ramp);
+        let ramp = range * rule.window.0 / ramp.0.max(1);
         // What it asked for before, as far as it got it.
         let now = self.khz(first).min(self.cpus[first.index()].vote.max(floor));
         let wanted = if target == 0 && busy > 0 {

@@ -34,7 +34,7 @@ mod tests;
 
 pub use clock::{Counters, FrequencyTime};
 pub use governed::Wish;
-pub use model::{Autonomous, Band, FullSpeed, Model, OperatingPoint, Sharing, fixed_khz};
+pub use model::{Autonomous, Band, Burst, FullSpeed, Model, OperatingPoint, Sharing, fixed_khz};
 pub use policy::{Driver, Governor, Limits, Policy, Preference, Relation};
 pub use rules::{
     AcpiBoost, AtLimit, CppcDelay, CppcSwitch, DeferredSteps, FrequencyRules, IdleTime, LongSleep, NoTurbo, PassiveHwp,

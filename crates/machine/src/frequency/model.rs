@@ -16,6 +16,24 @@ pub enum Sharing {
     Machine,
 }
 
+/// How hardware that chooses by itself follows a core that is busy without a pause.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Burst {
+    /// From the beginning to the first change.
+    pub still: Ps,
+    /// From there to the highest frequency.
+    pub ramp: Ps,
+}
+
+impl Burst {
+    /// `whole`: from the beginning to the highest frequency. `still`: the share of that in which nothing changes, in
+    /// permille.
+    fn new(whole: Ps, still: u64) -> Burst {
+        let still = Ps(whole.0 * still / 1000);
+        Burst { still, ramp: whole - still }
+    }
+}
+
 /// Hardware that chooses frequencies by itself: Intel's HWP, AMD's CPPC in active mode.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Autonomous {
@@ -25,8 +43,8 @@ pub struct Autonomous {
     pub history: Ps,
     /// From the lowest to the highest frequency under full load.
     pub ramp: Ps,
-    /// From idle to the highest frequency, for a core that is busy without a pause.
-    pub burst: Option<Ps>,
+    /// Where it is known how long a core that was idle takes.
+    pub burst: Option<Burst>,
     /// By itself it chooses no lower frequency.
     pub efficient_khz: u32,
     /// The share of time, in permille, for which a CPU is to be busy at the chosen frequency, at the middle preference.
@@ -215,12 +233,13 @@ impl Autonomous {
     /// The name of a figure that the machine file lacks.
     pub fn of(machine: &Description) -> Result<Autonomous, &'static str> {
         let figure = |name: &'static str| machine.figure(name).ok_or(name);
+        let burst = machine.figure("frequency.hwp_burst").zip(machine.figure("frequency.hwp_burst_still"));
         Ok(Autonomous {
             window: figure("frequency.hwp_window")?.time(),
             history: machine.figure("frequency.hwp_history").map_or(Ps::ZERO, Figure::time),
             efficient_khz: machine.figure("frequency.hwp_efficient").map_or(0, |figure| khz(figure.hertz())),
             ramp: figure("frequency.hwp_ramp")?.time(),
-            burst: machine.figure("frequency.hwp_burst").map(Figure::time),
+            burst: burst.map(|(whole, still)| Burst::new(whole.time(), still.permille())),
             target: figure("frequency.hwp_target")?.permille() as u32,
         })
     }

@@ -6,10 +6,6 @@ use crate::profile::{Frame, Place};
 use sched::layout::Line;
 use units::{CpuId, Ps};
 
-/// For how long other loads of the same core can begin while a load waits: the core keeps at most 168 instructions in
-/// flight (Ivy Bridge's reorder buffer, Intel's optimization manual), at about one per cycle in kernel code.
-const WINDOW: Ps = Ps::from_ns(50);
-
 /// Something that a path left to be done at its own moment.
 #[derive(Clone, Copy, Debug)]
 pub struct PutOff {
@@ -80,11 +76,12 @@ impl<const COSTS: bool> Hardware<COSTS> {
 
     /// Puts off an access. The path goes on as though its core had the line.
     ///
-    /// A load soon after another load of the same line needs no request of its own: the line comes to both.
+    /// A load soon after another load of the same line ([`LinePrices::window`](crate::lines::LinePrices)) needs no request
+    /// of its own: the line comes to both.
     pub(super) fn put_off_request(&mut self, access: Access, line: Line) {
         let now = self.executing.clock;
         let is_load = |deed: Deed| matches!(deed, Deed::Ask(Access::Load, _));
-        let before = self.put_off.iter().rev().take_while(|other| other.at + WINDOW >= now);
+        let before = self.put_off.iter().rev().take_while(|other| other.at + self.prices.lines.window >= now);
         if access == Access::Load && before.into_iter().any(|other| other.line == line && is_load(other.deed)) {
             return self.note_here(access, line);
         }
@@ -150,6 +147,7 @@ mod tests {
         let topology = from_synthetic("pack:1 l3:1 core:4 pu:1", "test", Numbering::LinuxX86).expect("valid");
         let mut prices = Prices::free();
         prices.lines.transfer = vec![Ps::from_ns(40); 5];
+        prices.lines.window = Ps::from_ns(50);
         let mut hardware = Hardware::<true>::new(topology, prices, V4_16.layout(), IdleRules::V4_15, 1);
         hardware.dispute_from(1);
         for cpu in (0..4).cycle().take(8).map(CpuId::new) {

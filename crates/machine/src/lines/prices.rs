@@ -24,6 +24,8 @@ pub struct LinePrices {
     /// A line becomes [disputed](super::disputed) when a request has waited behind others for more than this many times
     /// its own way. `u64::MAX`: never.
     pub disputed_from: u64,
+    /// For how long other loads of the same core can begin while a load of a disputed line waits.
+    pub window: Ps,
     /// The share of a line's way that is left once the request has waited long enough at the line's home, in permille.
     /// 1000: all of it is left, and requests are served in the order in which they are made, not [those from nearby
     /// first](super::crowds).

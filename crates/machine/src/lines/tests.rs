@@ -14,6 +14,7 @@ pub(super) fn prices() -> LinePrices {
         write_stall: 500,
         contended: 1000,
         disputed_from: 8,
+        window: Ps::from_ns(50),
         handoff: 1000,
     }
 }
