@@ -15,7 +15,7 @@ use observe::{Formats, Release, Schedstat, Span};
 use os::irq::{Irq, IrqStat};
 use sched::access::Path;
 use sched::core::Sched;
-use sched::core::cgroup::GroupFile;
+use sched::core::cgroup::{GroupFile, Hierarchy};
 use sched::errno::Answer;
 use sched::fair::bandwidth::RUNTIME_INF;
 use sched::latencytop::LatencyRecord;
@@ -267,7 +267,11 @@ fn group_file<const COSTS: bool>(
 ) -> Result<String, Mistake> {
     let sched = &sim.sched;
     let all: Vec<(String, TgId)> = [("/".to_string(), ROOT_TASK_GROUP)].into_iter().chain(groups(sched)).collect();
-    let res = [("cpu.pressure", PsiRes::Cpu), ("io.pressure", PsiRes::Io)];
+    // With cgroup v1 only the whole system has pressure files.
+    let res: &[(&str, PsiRes)] = match sched.cgroup_hierarchy {
+        Hierarchy::Legacy => &[],
+        Hierarchy::Unified => &[("cpu.pressure", PsiRes::Cpu), ("io.pressure", PsiRes::Io)],
+    };
     let Some(tg) = all.iter().find(|(path, _)| *path == group.text).map(|(_, tg)| *tg) else {
         // The root group has only these files.
         let root_has = res.iter().any(|(name, _)| *name == file.text);
@@ -278,15 +282,15 @@ fn group_file<const COSTS: bool>(
         }
         return Err(group.unknown("group", paths));
     };
-    if let Some((_, res)) = res.into_iter().find(|(name, _)| *name == file.text) {
-        // With cgroup v1 only the whole system has pressure files.
-        return pressure(sim, tg, res, now).map_err(|refused| {
+    if let Some((_, res)) = res.iter().find(|(name, _)| *name == file.text) {
+        return pressure(sim, tg, *res, now).map_err(|refused| {
             file.mistake(format!("{}: {refused}", file.quoted()), "a kernel that has it, without psi=0")
         });
     }
     let known = || GroupFile::ALL.iter().copied().filter(|&file| sched.has_group_file(file));
     let Some(which) = known().find(|known| known.name() == file.text) else {
-        return Err(file.unknown("file of a group", known().map(GroupFile::name).chain(["cpu.pressure"])));
+        let pressures = res.iter().map(|(name, _)| *name);
+        return Err(file.unknown("file of a group", known().map(GroupFile::name).chain(pressures)));
     };
     sched
         .cgroup_read(tg, which)

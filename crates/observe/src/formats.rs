@@ -74,6 +74,7 @@ pub struct Formats {
     pub(crate) class_queues: ClassQueues,
     pub(crate) task_table: TaskTable,
     pub(crate) policy: PolicyParameters,
+    pub(crate) clamps: ClampsShown,
     /// /proc/PID/sched prints faults of private pages as those of shared ones, and the other way round.
     pub(crate) numa_faults_swapped: bool,
     /// What /proc/softirqs calls the softirq of irq_poll.
@@ -199,6 +200,15 @@ pub(crate) enum PolicyParameters {
     DeadlineAndSlice,
 }
 
+/// Whether /proc/PID/sched tells a task's clamps.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum ClampsShown {
+    No,
+    /// The configurations that are followed are without `UCLAMP_TASK`. A run that uses clamps stands for a kernel with it.
+    WhereUsed,
+    Always,
+}
+
 /// What stands before an event in a trace's text, and above the first one.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum TraceHead {
@@ -250,6 +260,7 @@ impl Formats {
         class_queues: ClassQueues::Running,
         task_table: TaskTable::Running,
         policy: PolicyParameters::No,
+        clamps: ClampsShown::No,
         numa_faults_swapped: true,
         // irq_poll was renamed by 511cbce2ff8b (v4.5-rc1); the row kept the old name for a while.
         irq_poll: "BLOCK_IOPOLL",
@@ -280,6 +291,8 @@ impl Formats {
     };
     pub const V5_10: Formats = Formats {
         release: Release::V5_10,
+        // 96e74ebf8d59 (v5.7).
+        clamps: ClampsShown::WhereUsed,
         nr_load_updates: false,
         averages: Averages::Runnable,
         task_table: TaskTable::Wide,
@@ -326,6 +339,7 @@ impl Formats {
     };
     pub const V6_18: Formats = Formats {
         release: Release::V6_18,
+        clamps: ClampsShown::Always,
         schedstat: SchedstatVersion::V17,
         queue_counts: QueueCounts::Queued,
         ..Self::V6_12

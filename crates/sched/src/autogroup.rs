@@ -43,15 +43,11 @@ pub struct AutogroupRules {
 impl AutogroupRules {
     pub const V4_5: AutogroupRules = AutogroupRules { default: AutogroupDefault::On, exit: AutogroupExit::InGroup };
     pub const V4_15: AutogroupRules = AutogroupRules { exit: AutogroupExit::InRoot, ..AutogroupRules::V4_5 };
-    pub const V5_4: AutogroupRules = AutogroupRules::V4_15;
-    pub const V5_10: AutogroupRules = AutogroupRules { default: AutogroupDefault::Off, ..AutogroupRules::V5_4 };
+    pub const V5_10: AutogroupRules = AutogroupRules { default: AutogroupDefault::Off, ..AutogroupRules::V4_15 };
     /// 5.15.135 as its own configuration has it, not Debian's.
     pub const V5_15: AutogroupRules = AutogroupRules { default: AutogroupDefault::On, ..AutogroupRules::V5_10 };
     pub const V6_1: AutogroupRules = AutogroupRules::V5_10;
     pub const V6_6: AutogroupRules = AutogroupRules { default: AutogroupDefault::On, ..AutogroupRules::V6_1 };
-    pub const V6_12: AutogroupRules = AutogroupRules { ..AutogroupRules::V6_6 };
-
-    pub const V7_2: AutogroupRules = AutogroupRules { ..AutogroupRules::V6_12 };
 }
 
 /// autogroup.h: struct autogroup: a session's group.

@@ -45,6 +45,7 @@ pub mod sysctl;
 pub mod task_work;
 #[cfg(test)]
 mod testing;
+mod text;
 pub mod topology;
 pub mod trace;
 pub mod versions;

@@ -442,6 +442,8 @@ pub struct TaskGroup {
     pub idle: bool,
     pub cfs_bandwidth: CfsBandwidth,
     pub ticks: GroupTicks,
+    /// Run time of its tasks of the real-time classes, including those of the groups below, in ns.
+    pub unfair_runtime: u64,
     /// Sum of its queues' averages of runnable tasks, in 1024ths (v7.3).
     pub runnable_avg: u64,
 }

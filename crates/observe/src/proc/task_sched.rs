@@ -1,9 +1,9 @@
 //! `/proc/PID/sched` (kernel/sched/debug.c: proc_sched_show_task()) and `/proc/PID/schedstat`.
 
 use super::{split_ns, waits_and_sleeps};
-use crate::formats::{Averages, Formats, PolicyParameters, StatisticsShown, UtilEstShown};
+use crate::formats::{Averages, ClampsShown, Formats, PolicyParameters, StatisticsShown, UtilEstShown};
 use sched::arch::Arch;
-use sched::core::Sched;
+use sched::core::{ClampId, Sched};
 use sched::pelt::UTIL_AVG_UNCHANGED;
 use sched::sched::{Policy, SchedStatistics, TaskId};
 use std::fmt::{self, Write};
@@ -130,6 +130,22 @@ impl<A: Arch> TaskSched<'_, A> {
         }
     }
 
+    /// What was asked for, and what holds.
+    fn clamps(&self, lines: &mut Lines) {
+        let shown = match self.formats.clamps {
+            ClampsShown::No => false,
+            ClampsShown::WhereUsed => self.sched.uclamp_is_used(),
+            ClampsShown::Always => true,
+        };
+        if shown {
+            let asked = &self.sched.task_cold[self.task].uclamp_req;
+            lines.count("uclamp.min", asked[ClampId::Min].value.into());
+            lines.count("uclamp.max", asked[ClampId::Max].value.into());
+            lines.count("effective uclamp.min", self.sched.uclamp_eff_value(self.task, ClampId::Min));
+            lines.count("effective uclamp.max", self.sched.uclamp_eff_value(self.task, ClampId::Max));
+        }
+    }
+
     /// The policy and its parameters.
     fn policy(&self, lines: &mut Lines) {
         let task = &self.sched.task[self.task];
@@ -214,6 +230,7 @@ impl<A: Arch> fmt::Display for TaskSched<'_, A> {
         lines.number("nr_voluntary_switches", task.nvcsw as i64);
         lines.number("nr_involuntary_switches", task.nivcsw as i64);
         self.load(&mut lines);
+        self.clamps(&mut lines);
         self.policy(&mut lines);
         lines.number("clock-delta", 0);
         self.sched_show_numa(&mut lines);

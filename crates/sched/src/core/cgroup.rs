@@ -18,6 +18,7 @@ use crate::fair::bandwidth::{RUNTIME_INF, Refill, ThrottledTime};
 use crate::fair::rules::GroupIdle;
 use crate::load_weight::sched_prio_to_weight;
 use crate::sched::*;
+use crate::text::{kstrtox, scan_llu};
 use std::fmt::Write as _;
 
 behaviour! {
@@ -44,20 +45,34 @@ behaviour! {
     }
 }
 
+behaviour! {
+    /// What cpu.stat of cgroup v1 tells of how long a group has waited for CPUs.
+    pub enum WaitSum = "cgroup.wait_sum" {
+        Untold = "untold", since "v2.6.24", commit "", "nothing";
+        Told = "told", since "v4.20", commit "3d6c50c27bd6", "with schedstats, the sum over its CPUs (wait_sum)";
+    }
+}
+
 /// How groups appear to users in one kernel version.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct CgroupRules {
     pub files: CgroupFiles,
     pub nice_time: NiceTime,
     pub quota_above: QuotaAbove,
+    pub wait_sum: WaitSum,
 }
 
 impl CgroupRules {
-    pub const V4_5: CgroupRules =
-        CgroupRules { files: CgroupFiles::Legacy, nice_time: NiceTime::InUser, quota_above: QuotaAbove::Refused };
+    pub const V4_5: CgroupRules = CgroupRules {
+        files: CgroupFiles::Legacy,
+        nice_time: NiceTime::InUser,
+        quota_above: QuotaAbove::Refused,
+        wait_sum: WaitSum::Untold,
+    };
     pub const V4_15: CgroupRules = CgroupRules { files: CgroupFiles::Unified, ..CgroupRules::V4_5 };
     pub const V4_16: CgroupRules = CgroupRules { quota_above: QuotaAbove::Tightest, ..CgroupRules::V4_15 };
-    pub const V6_12: CgroupRules = CgroupRules { nice_time: NiceTime::Apart, ..CgroupRules::V4_16 };
+    pub const V5_4: CgroupRules = CgroupRules { wait_sum: WaitSum::Told, ..CgroupRules::V4_16 };
+    pub const V6_12: CgroupRules = CgroupRules { nice_time: NiceTime::Apart, ..CgroupRules::V5_4 };
 }
 
 /// Which of the two hierarchies is mounted.
@@ -127,23 +142,9 @@ const fn refuse(errno: Errno, why: &'static str) -> Refusal {
     Refusal::new(errno, why)
 }
 
-/// kstrtoull(), with which the kernel reads a file of one number.
-fn number<T: std::str::FromStr>(text: &str) -> Answer<T> {
-    text.trim().parse().map_err(|_| refuse(Errno::EINVAL, "one whole number belongs into this file"))
-}
-
 /// Microseconds into nanoseconds.
 fn from_us(us: u64) -> Answer<u64> {
     us.checked_mul(1000).ok_or(refuse(Errno::EINVAL, "more microseconds than 64 bits of nanoseconds hold"))
-}
-
-/// vsprintf.c: vsscanf(), its `%llu`: skips blanks and reads digits, whatever follows them; `None` if there are none. What does
-/// not fit into 64 bits is cut off.
-fn scan_llu(text: &str) -> Option<u64> {
-    let digits = text.trim_ascii_start().bytes().take_while(u8::is_ascii_digit).map(|digit| u64::from(digit - b'0'));
-    digits
-        .map(Some)
-        .fold(None, |number: Option<u64>, digit| Some(number.unwrap_or(0).wrapping_mul(10).wrapping_add(digit?)))
 }
 
 /// core.c: cpu_period_quota_parse(): `sscanf("%20s %llu")`. In nanoseconds. If the second word is missing or not a number, the
@@ -155,11 +156,11 @@ fn cpu_period_quota_parse(text: &str, period: u64) -> Answer<(u64, u64)> {
     let (word, rest) = text.split_at(text.char_indices().find(ends).map_or(text.len(), |(at, _)| at));
     let ns = |us: u64| us.wrapping_mul(1000);
     let quota = match scan_llu(word) {
-        Some(us) => ns(us),
+        Some((us, _)) => ns(us),
         None if word == "max" => RUNTIME_INF,
         None => return Err(wrong),
     };
-    Ok((quota, scan_llu(rest).map_or(period, ns)))
+    Ok((quota, scan_llu(rest).map_or(period, |(us, _)| ns(us))))
 }
 
 fn divide_round_closest(a: u64, b: u64) -> u64 {
@@ -207,25 +208,25 @@ impl<A: Arch> Sched<A> {
         self.group_file(tg, file)?;
         let Quota { period, quota, burst } = self.quota(tg);
         match file {
-            GroupFile::Shares => self.cpu_shares_write_u64(tg, number(text)?),
-            GroupFile::Weight => self.cpu_weight_write_u64(tg, number(text)?),
-            GroupFile::WeightNice => self.cpu_weight_nice_write_s64(tg, number(text)?),
-            GroupFile::Idle => self.cpu_idle_write_s64(tg, number(text)?),
+            GroupFile::Shares => self.cpu_shares_write_u64(tg, kstrtox(text)?),
+            GroupFile::Weight => self.cpu_weight_write_u64(tg, kstrtox(text)?),
+            GroupFile::WeightNice => self.cpu_weight_nice_write_s64(tg, kstrtox(text)?),
+            GroupFile::Idle => self.cpu_idle_write_s64(tg, kstrtox(text)?),
             GroupFile::Max => {
                 let (quota, period) = cpu_period_quota_parse(text, period)?;
                 self.tg_set_cfs_bandwidth(tg, Quota { period, quota, burst })
             }
             GroupFile::CfsQuotaUs => {
-                let us: i64 = number(text)?;
+                let us: i64 = kstrtox(text)?;
                 let quota = if us < 0 { RUNTIME_INF } else { from_us(us as u64)? };
                 self.tg_set_cfs_bandwidth(tg, Quota { period, quota, burst })
             }
             GroupFile::CfsPeriodUs => {
-                let period = from_us(number(text)?)?;
+                let period = from_us(kstrtox(text)?)?;
                 self.tg_set_cfs_bandwidth(tg, Quota { period, quota, burst })
             }
             GroupFile::MaxBurst | GroupFile::CfsBurstUs => {
-                let burst = from_us(number(text)?)?;
+                let burst = from_us(kstrtox(text)?)?;
                 self.tg_set_cfs_bandwidth(tg, Quota { period, quota, burst })
             }
             GroupFile::UclampMin => self.cpu_uclamp_write(tg, ClampId::Min, text),
@@ -324,12 +325,11 @@ impl<A: Arch> Sched<A> {
             "nr_periods {}\nnr_throttled {}\nthrottled_time {}\n",
             cfs_b.nr_periods, cfs_b.nr_throttled, cfs_b.throttled_time
         );
-        let rule = self.kernel.bandwidth.refill;
-        if rule.bursts() && self.schedstat_enabled() && tg != ROOT_TASK_GROUP {
+        if self.kernel.cgroup.wait_sum == WaitSum::Told && self.schedstat_enabled() && tg != ROOT_TASK_GROUP {
             let waited: u64 = self.tg[tg].se.iter().map(|&se| self.group_wait_sum(se)).sum();
             let _ = writeln!(out, "wait_sum {waited}");
         }
-        if rule == Refill::Burst {
+        if self.kernel.bandwidth.refill == Refill::Burst {
             let _ = write!(out, "nr_bursts {}\nburst_time {}\n", cfs_b.nr_burst, cfs_b.burst_time);
         }
         out
@@ -356,10 +356,9 @@ impl<A: Arch> Sched<A> {
 
     /// kernel/cgroup/rstat.c: cgroup_base_stat_cputime_show(), the first lines of cpu.stat, which every controller shows. Run
     /// time is exact; it is divided into user and system time in proportion to what the group's ticks interrupted.
-    /// Differs: the run time is that of the group's entities, so tasks of the real-time classes are missing.
     #[doc(alias = "cgroup_base_stat_cputime_show")]
     fn cgroup_base_stat_show(&self, tg: TgId) -> String {
-        let usage = self.group_runtime(tg);
+        let usage = self.group_runtime(tg) + self.tg[tg].unfair_runtime;
         let GroupTicks { user, system, nice } = self.tg[tg].ticks;
         // cputime_adjust(): without any tick, all time counts as user time.
         let share = |part: u64| match user + system {
@@ -379,7 +378,7 @@ impl<A: Arch> Sched<A> {
         out
     }
 
-    /// The run time of the group's tasks on all CPUs, in ns.
+    /// The run time of the group's fair tasks on all CPUs, in ns.
     pub fn group_runtime(&self, tg: TgId) -> u64 {
         self.tg[tg].se.iter().map(|&se| self.se[se].sum_exec_runtime).sum()
     }

@@ -2,6 +2,7 @@
 
 use super::Sched;
 use crate::arch::Arch;
+use crate::sched::TaskId;
 use crate::scheduler::Scheduler;
 use units::CpuId;
 
@@ -15,6 +16,16 @@ pub struct GroupTicks {
 }
 
 impl<A: Arch> Sched<A> {
+    /// cgroup.h: cgroup_account_cputime(), for a task that is not fair: other groups' run time is that of their entities. In ns.
+    #[doc(alias = "cgroup_account_cputime")]
+    pub(crate) fn cgroup_account_unfair_cputime(&mut self, p: TaskId, delta_exec: u64) {
+        let mut group = Some(self.task_cold[p].css);
+        while let Some(tg) = group {
+            self.tg[tg].unfair_runtime += delta_exec;
+            group = self.tg[tg].parent;
+        }
+    }
+
     /// cputime.c: account_process_tick(). `user_tick`: the tick interrupts user mode.
     ///
     /// Differs: every tick counts in full, even with irq time accounting, which would leave out interrupts; tasks and
@@ -38,7 +49,7 @@ impl<A: Arch> Sched<A> {
 mod tests {
     use super::*;
     use crate::core::cgroup::GroupFile;
-    use crate::sched::{ROOT_TASK_GROUP, TaskId, TgId};
+    use crate::sched::{Policy, ROOT_TASK_GROUP, TgId};
     use crate::testing::{Hand, MS, machine, task_in};
     use crate::versions::{Kernel, V4_15, V6_1, V6_12};
 
@@ -53,6 +64,26 @@ mod tests {
         Scheduler::wake_up_new_task(&mut s, CPU0, p);
         Scheduler::schedule(&mut s, CPU0, false);
         (s, p, outer, inner)
+    }
+
+    #[test]
+    fn run_time_of_a_real_time_task_is_its_groups_too() {
+        for kernel in [V4_15, V6_1, V6_12] {
+            let (mut s, p, outer, inner) = nested(kernel);
+            let run = |s: &mut Sched<Hand>, ms: u64| {
+                for _ in 0..ms {
+                    s.arch.now += MS;
+                    s.on_cpu(CPU0);
+                    s.scheduler_tick();
+                }
+            };
+            run(&mut s, 3);
+            s.sched_setscheduler(p, Policy::Fifo, 1).expect("root may");
+            run(&mut s, 4);
+            for stat in [outer, inner].map(|tg| s.cgroup_read(tg, GroupFile::Stat).expect("cpu.stat")) {
+                assert!(stat.starts_with("usage_usec 7000\n"), "{}: {stat}", kernel.name);
+            }
+        }
     }
 
     #[test]

@@ -543,6 +543,7 @@ impl<A: Arch> Sched<A> {
             self.trace(Event::SchedStatRuntime { task: curr, runtime: Ns(delta_exec), vruntime: 0 });
         }
         self.path(Path::cpuacct_charge);
+        self.cgroup_account_unfair_cputime(curr, delta_exec);
         Some(delta_exec)
     }
 

@@ -254,7 +254,7 @@ const fn uclamp_none(id: ClampId) -> u32 {
 impl<A: Arch> Sched<A> {
     /// sched.h: uclamp_is_used().
     #[inline]
-    pub(crate) fn uclamp_is_used(&self) -> bool {
+    pub fn uclamp_is_used(&self) -> bool {
         unlikely(self.uclamp.sched_uclamp_used)
     }
 
@@ -278,7 +278,7 @@ impl<A: Arch> Sched<A> {
     }
 
     /// core.c: uclamp_eff_value(). The clamp that holds for the task.
-    pub(crate) fn uclamp_eff_value(&self, p: TaskId, id: ClampId) -> u64 {
+    pub fn uclamp_eff_value(&self, p: TaskId, id: ClampId) -> u64 {
         let counted = self.task_cold[p].uclamp[id];
         u64::from(if counted.active { counted.value } else { self.uclamp_eff_get(p, id).value })
     }

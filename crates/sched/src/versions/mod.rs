@@ -285,7 +285,7 @@ behaviours! {
     }
     autogroup: AutogroupRules { default, exit }
     isolation: IsolationRules { can_stop, residual, stopped, idle_exit, timer_target, any_housekeeper, kthreads, ilb, boot_masks }
-    cgroup: CgroupRules { files, nice_time, quota_above }
+    cgroup: CgroupRules { files, nice_time, quota_above, wait_sum }
     layout: LayoutRules { tg_load_avg, task_group_cache, percpu_areas }
     bandwidth: BandwidthRules {
         expiry, refill, distribute, throttle_asks, throttle_levels, throttled_accounting, slack_timer, period_overrun,

@@ -6,7 +6,7 @@
 //! configuration has it.
 
 use super::{CoreRules, Kernel, V4_16};
-use crate::autogroup::AutogroupRules;
+use crate::core::cgroup::CgroupRules;
 use crate::core::class::PickOrder;
 use crate::core::{CpuAllowed, UtilClamp, WakeCurrent};
 use crate::cpufreq::CpufreqRules;
@@ -44,7 +44,7 @@ pub const V5_4: Kernel = Kernel {
     balance: BalanceRules::V5_4,
     numa: NumaRules::V5_4,
     bandwidth: BandwidthRules::V5_4,
-    autogroup: AutogroupRules::V5_4,
+    cgroup: CgroupRules::V5_4,
     rt: RtRules::V5_4,
     dl: DlRules::V5_4,
     psi: Psi::ByQueued,

@@ -5,7 +5,6 @@
 //! deadline wakeup rule and 64-bit sums in `update_tg_cfs_runnable()`.
 
 use super::{CoreRules, Kernel, V6_6};
-use crate::autogroup::AutogroupRules;
 use crate::core::cgroup::CgroupRules;
 use crate::core::class::{BalanceFair, PickOrder};
 use crate::core::schedule::ScheduleIdle;
@@ -48,7 +47,6 @@ pub const V6_12: Kernel = Kernel {
     balance: BalanceRules::V6_12,
     numa: NumaRules::V6_12,
     bandwidth: BandwidthRules::V6_12,
-    autogroup: AutogroupRules::V6_12,
     sleep_profile: SleepProfile::Absent,
     cgroup: CgroupRules::V6_12,
     rt: RtRules::V6_12,

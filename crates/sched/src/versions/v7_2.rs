@@ -1,7 +1,6 @@
 //! v7.2 (2026), as Debian builds 7.2.13.
 
 use super::{CoreRules, Kernel, V6_18};
-use crate::autogroup::AutogroupRules;
 use crate::core::class::BalanceFair;
 use crate::core::hrtick::Hrtick;
 use crate::core::schedule::AvgIdle;
@@ -43,7 +42,6 @@ pub const V7_2: Kernel = Kernel {
     balance: BalanceRules::V7_2,
     numa: NumaRules::V7_2,
     bandwidth: BandwidthRules::V7_2,
-    autogroup: AutogroupRules::V7_2,
     rt: RtRules::V7_2,
     dl: DlRules::V7_2,
     isolation: IsolationRules::V7_2,

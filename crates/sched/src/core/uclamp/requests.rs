@@ -7,35 +7,41 @@ use crate::core::Sched;
 use crate::errno::{Answer, Errno, Refusal};
 use crate::sched::*;
 use crate::sysctl::Sysctl;
+use crate::text::scan_lld;
 
 /// A percentage in hundredths of a percent, as in cpu.uclamp.* (UCLAMP_PERCENT_SHIFT): 100%.
 const UCLAMP_PERCENT_SCALE: u32 = 100 * 100;
 
-/// core.c: capacity_from_percent(), with cgroup_parse_float(): reads `max`, or a percentage, rounded to two decimals.
-/// In hundredths of a percent.
+/// core.c: capacity_from_percent(). Reads `max`, or a percentage, in hundredths of a percent.
 fn capacity_from_percent(text: &str) -> Answer<u32> {
-    const SHIFT: usize = 2;
-    let wrong = Refusal::new(Errno::EINVAL, "a percentage such as 37.5, or `max`");
-    let text = text.trim();
+    let text = text.trim_ascii();
     if text == "max" {
         return Ok(UCLAMP_PERCENT_SCALE);
     }
-    let (whole, fraction) = text.split_once('.').unwrap_or((text, ""));
-    let whole: i64 = whole.parse().map_err(|_| wrong)?;
-    let digits = &fraction[..fraction.find(|c: char| !c.is_ascii_digit()).unwrap_or(fraction.len())];
-    let fraction: i64 = if digits.is_empty() { 0 } else { digits.parse().map_err(|_| wrong)? };
-    let hundredths = match digits.len().checked_sub(SHIFT) {
-        None | Some(0) => fraction * 10_i64.pow((SHIFT - digits.len()) as u32),
-        Some(more) => {
-            let unit = 10_i64.checked_pow(more as u32).ok_or(wrong)?;
-            (fraction + unit / 2) / unit
-        }
-    };
-    let percent = whole.saturating_mul(100).saturating_add(hundredths);
+    let percent =
+        cgroup_parse_float(text, 2).ok_or(Refusal::new(Errno::EINVAL, "a percentage such as 37.5, or `max`"))?;
     match u32::try_from(percent) {
         Ok(percent) if percent <= UCLAMP_PERCENT_SCALE => Ok(percent),
         _ => Err(Refusal::new(Errno::ERANGE, "a percentage from 0 to 100")),
     }
+}
+
+/// cgroup.c: cgroup_parse_float(), `sscanf("%lld.%n%lld%n")`. A decimal number times ten to the power of `shift`, rounded. What
+/// follows it is ignored.
+fn cgroup_parse_float(text: &str, shift: usize) -> Option<i64> {
+    let (whole, rest) = scan_lld(text)?;
+    let after = rest.strip_prefix('.').unwrap_or_default();
+    let (fraction, rest) = scan_lld(after).unwrap_or((0, after));
+    if fraction < 0 {
+        return None;
+    }
+    let digits = after.len() - rest.len();
+    let fraction = match digits.checked_sub(shift) {
+        None | Some(0) => fraction * 10_i64.pow((shift - digits) as u32),
+        // So long a fraction is less than half of the last place.
+        Some(more) => 10_i64.checked_pow(more as u32).map_or(0, |unit| (fraction + unit / 2) / unit),
+    };
+    Some(whole.wrapping_mul(10_i64.pow(shift as u32)).wrapping_add(fraction))
 }
 
 impl<A: Arch> Sched<A> {
@@ -219,7 +225,7 @@ mod tests {
 
     #[test]
     fn percentages_have_two_decimals() {
-        let read = |text| capacity_from_percent(text).map_err(|refusal| refusal.errno);
+        let read = |text: &str| capacity_from_percent(text).map_err(|refusal| refusal.errno);
         assert_eq!(read("max\n"), Ok(10_000));
         assert_eq!(read("50"), Ok(5_000));
         assert_eq!(read(" 37.5 "), Ok(3_750));
@@ -231,5 +237,14 @@ mod tests {
         assert_eq!(read("-1"), Err(Errno::ERANGE));
         assert_eq!(read("half"), Err(Errno::EINVAL));
         assert_eq!(read(""), Err(Errno::EINVAL));
+        // What sscanf("%lld.%n%lld%n") ignores, and what it takes.
+        assert_eq!(
+            [read("50%"), read("37abc"), read("12.5.7"), read("8."), read("8.x")],
+            [5_000, 3_700, 1_250, 800, 800].map(Ok)
+        );
+        assert_eq!(read("-0.5"), Ok(50));
+        assert_eq!(read("1.-5"), Err(Errno::EINVAL));
+        assert_eq!(read(&format!("1.{}", "9".repeat(18))), Ok(200));
+        assert_eq!(read(&format!("1.{}1", "0".repeat(30))), Ok(100));
     }
 }
