@@ -38,6 +38,7 @@ use os::irq::IrqTime;
 use sched::arch::Arch;
 use sched::core::{Boot, NoLongerAffine, Sched};
 use sched::errno::Refusal;
+use sched::fair::bandwidth::PeriodTooShort;
 use sched::fair::load::FrequencyInvariance;
 use sched::profile::ProfileType;
 use sched::trace::{Event, Sink};
@@ -362,7 +363,7 @@ fn simulate<const COSTS: bool>(
     let before = wanted.observed.then(|| HardwareTotals::of(&sim.sched.arch, start.into()));
     let energy_before = sim.sched.arch.energy(start.into());
     let lines_before = sim.sched.arch.line_totals();
-    let changes = begin(&mut sim, setup, &build, model, (start, cpu), at)?;
+    begin(&mut sim, setup, &build, model, (start, cpu), at)?;
     let limit = Ns(setup.time_limit_ns).min(wanted.until.unwrap_or(Ns::MAX));
     let mut reached = start;
     let mut files = Vec::new();
@@ -392,7 +393,7 @@ fn simulate<const COSTS: bool>(
     }
     let shares = window.map(|window| window.rows(&|| profile(&sim, &setup.kernel.name, start)));
     Ok(Some(Run {
-        outcome: outcome(&sim, end, model, warnings(setup, model, &changes, &sim, end), shares),
+        outcome: outcome(&sim, end, model, warnings(setup, model, &sim, end), shares),
         logs: model.logs(&sim.samples),
         profile: wanted.profile.then(|| profile(&sim, &setup.kernel.name, start)),
         observed: before.map(|before| observed(&sim, setup, start, &before, profiled)),
@@ -413,7 +414,7 @@ fn simulate<const COSTS: bool>(
     }))
 }
 
-/// Starts the workload at the given time on the given CPU. Returns the administrator's future changes.
+/// Starts the workload at the given time on the given CPU, and schedules the changes of the administrator.
 fn begin<const COSTS: bool>(
     sim: &mut LinuxSim<COSTS>,
     setup: &Setup,
@@ -421,18 +422,18 @@ fn begin<const COSTS: bool>(
     model: &Model,
     (start, cpu): (Ns, CpuId),
     at: &Location,
-) -> Result<Vec<(Ns, Change)>, Mistake> {
+) -> Result<(), Mistake> {
     let mut groups = Groups::default();
     let tasks = workloads::start_among(model.instance(), sim, &mut groups)
         .map_err(|error| refused_group(setup, model, &sim.sched, &error))?;
     let changes = timeline::changes(setup, &build.sched, |path| groups.get(path), at)?;
-    for (at, change) in &changes {
-        sim.at(start + *at, change.clone());
+    for (at, change) in changes {
+        sim.at(start + at, change);
     }
     for task in tasks {
         sim.spawn(cpu, task);
     }
-    Ok(changes)
+    Ok(())
 }
 
 /// Books time on kernel functions from `start` on, and records who touches which line.
@@ -458,17 +459,12 @@ fn read_all<const COSTS: bool>(
 }
 
 /// What the user should know of a run, unless the caller asked for an early end.
-fn warnings<const COSTS: bool>(
-    setup: &Setup,
-    model: &Model,
-    changes: &[(Ns, Change)],
-    sim: &LinuxSim<COSTS>,
-    end: End,
-) -> Vec<Warning> {
+fn warnings<const COSTS: bool>(setup: &Setup, model: &Model, sim: &LinuxSim<COSTS>, end: End) -> Vec<Warning> {
     let whole = end != End::Time || end_of(sim) >= Ns(setup.time_limit_ns);
     let mut warnings = model.warnings(&sim.sched.kernel, &sim.samples, &sim.refused_requests, whole);
     warnings.extend(sim.sched.affinity.no_longer_affine.iter().map(no_longer_affine));
-    warnings.extend(timeline::warnings(setup, changes, sim, whole));
+    warnings.extend(sim.sched.periods_too_short().iter().map(|short| period_too_short(short, &sim.sched)));
+    warnings.extend(timeline::warnings(setup, sim, whole));
     if matches!(end, End::Deadlock { .. }) {
         let file = setup.workload.file.as_ref().map(|file| file.path.as_str());
         warnings.push(deadlock::told(&sim.sleepers(), file).into());
@@ -483,6 +479,22 @@ fn no_longer_affine(NoLongerAffine { comm, cpu, at, times }: &NoLongerAffine) ->
         format!("process \"{comm}\" is no longer affine to CPU {cpu} since "),
         *at,
         format!("{more}: no CPU of its affinity was up, so it may use all"),
+    )
+}
+
+/// The lines in the kernel's log about a group's timer that cannot keep pace with its period, and what the kernel did.
+fn period_too_short<A: Arch>(short: &PeriodTooShort, sched: &Sched<A>) -> Warning {
+    let PeriodTooShort { tg, at, times, longest } = *short;
+    let period = sched.tg[tg].cfs_bandwidth.period / 1000;
+    let done = match longest {
+        false => format!("kernel doubled period and quota {times} times, the period is {period} us now"),
+        true => format!("kernel doubled period and quota up to {period} us, the longest is a second"),
+    };
+    let group = sched.task_group_path(tg);
+    Warning::timed(
+        format!("the period of group {group} is too short for its timer since "),
+        at,
+        format!(": the {done}"),
     )
 }
 

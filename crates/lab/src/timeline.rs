@@ -54,24 +54,13 @@ fn change_of(change: &ChangeKind, kernel: &Kernel, group: impl Fn(&str) -> Optio
 }
 
 /// The changes that the kernel refused, and those that came after the end of a `whole` run.
-pub fn warnings<const COSTS: bool>(
-    setup: &Setup,
-    changes: &[(Ns, Change)],
-    sim: &LinuxSim<COSTS>,
-    whole: bool,
-) -> Vec<Warning> {
-    // Changes are applied in order, so the next equal one is meant.
-    let mut next = 0;
+pub fn warnings<const COSTS: bool>(setup: &Setup, sim: &LinuxSim<COSTS>, whole: bool) -> Vec<Warning> {
     let refused = sim.refused.iter().map(|refused| {
-        let same = changes[next..].iter().position(|(_, change)| *change == refused.change);
-        let index = next + same.expect("nobody else changes the machine");
-        next = index + 1;
-        let ChangeSetup { at_ns, change } = &setup.timeline[index];
+        let ChangeSetup { at_ns, change } = &setup.timeline[refused.number];
         format!("timeline: `{change}` at {} ms was refused: {}", milliseconds(Ns(*at_ns)), refused.refusal)
     });
-    let refused: Vec<String> = refused.collect();
     // The changes that remain are at the end of the list.
-    let done = changes.len() - sim.ahead().count();
+    let done = setup.timeline.len() - sim.ahead().count();
     let missed = setup.timeline[done..].iter().filter(|_| whole).map(|missed| {
         let at = milliseconds(Ns(missed.at_ns));
         format!("timeline: `{}` at {at} ms did not come, the run had ended", missed.change)
@@ -150,6 +139,48 @@ mod tests {
         ];
         assert_eq!(run.outcome.warnings, expected.map(|text| Warning::Plain(text.to_string())));
         assert_eq!(milliseconds(Ns(1_500_001)), "1.500001");
+    }
+
+    #[test]
+    fn a_refused_change_is_told_with_its_own_moment() {
+        // Between the second change and the third a task takes half of each CPU, which is more than 300 ms of a second.
+        let text = "machine = \"pack:1 core:2 pu:1\"\n[[workload]]\nname = \"script\"\ntasks = \"\"\"\n\
+                    task d at=25ms: policy deadline/10ms/20ms; 4 x (run 1ms; sleep 9ms)\ntask e: run 60ms\n\"\"\"\n\
+                    [[arm]]\nname = \"a\"\nkernel = \"v6.1\"\n";
+        let moment = |at: u32, budget: u32| {
+            format!("[[timeline]]\nat = \"{at}ms\"\nsysctl = {{ \"kernel.sched_rt_runtime_us\" = {budget} }}\n")
+        };
+        let text = [text, &moment(10, 200_000), &moment(20, 950_000), &moment(30, 200_000)].concat();
+        let experiment = parse(&text, "x.toml").and_then(|draft| draft.resolve(Purpose::Single, &Table::default()));
+        let experiment = experiment.unwrap();
+        let setup = experiment.setup(&experiment.jobs()[0]);
+        let run = run(&setup, Wanted::default(), &Location::of("x.toml")).unwrap().expect("nobody interrupted");
+        let [told] = &run.outcome.warnings[..] else { panic!("{:?}", run.outcome.warnings) };
+        let told = told.to_string();
+        let expected = "timeline: `kernel.sched_rt_runtime_us=200000` at 30 ms was refused: EBUSY";
+        assert!(told.starts_with(expected), "{told}");
+    }
+
+    #[test]
+    fn a_deadline_task_is_admitted_in_the_partition_of_its_cpus() {
+        // 0.6 and 0.5 of a CPU do not both fit on the first, but one of them fits there and one in the other partition.
+        let tasks = "task a at=20ms cpus=0 policy=deadline/6ms/10ms: run 20ms\n\
+                     task b at=20ms cpus=1-3 policy=deadline/5ms/10ms: run 20ms\n\
+                     task c at=30ms cpus=0 policy=deadline/5ms/10ms: run 20ms\n";
+        let text = format!(
+            "machine = \"pack:1 core:4 pu:1\"\n[[workload]]\nname = \"script\"\ntasks = \"\"\"\n{tasks}\"\"\"\n\
+             [[timeline]]\nat = \"10ms\"\npartitions = [\"0\", \"1-3\"]\n"
+        );
+        for kernel in ["v4.15", "v6.1", "v7.3"] {
+            let text = format!("{text}[[arm]]\nname = \"a\"\nkernel = \"{kernel}\"\n");
+            let experiment = parse(&text, "x.toml").and_then(|draft| draft.resolve(Purpose::Single, &Table::default()));
+            let experiment = experiment.unwrap();
+            let setup = experiment.setup(&experiment.jobs()[0]);
+            let run = run(&setup, Wanted::default(), &Location::of("x.toml")).unwrap().expect("nobody interrupted");
+            let [refused] = &run.outcome.warnings[..] else { panic!("{kernel}: {:?}", run.outcome.warnings) };
+            let refused = refused.to_string();
+            assert!(refused.starts_with("\"c\" of line 7") && refused.contains("EBUSY"), "{kernel}: {refused}");
+        }
     }
 
     #[test]

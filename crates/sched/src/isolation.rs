@@ -220,6 +220,11 @@ impl<A: Arch> Sched<A> {
             && self.tick_nohz_full_update_tick(cpu) != FullTick::Restarted
     }
 
+    /// include/linux/sched/isolation.h: cpu_is_isolated().
+    pub fn cpu_is_isolated(&self, cpu: CpuId) -> bool {
+        self.isolated.contains(cpu) || self.tick_nohz_full_cpu(cpu)
+    }
+
     /// The online housekeeping CPUs.
     fn housekeeping_cpumask(&self) -> CpuMask {
         let online = self.cpu_online_mask.iter();

@@ -107,6 +107,8 @@ pub trait Scheduler:
     /// Whether some CPUs run without ticks (nohz_full=), so that the first CPU always ticks for them; and whether `cpu` is one of those.
     fn tick_nohz_full_enabled(&self) -> bool;
     fn tick_nohz_full_cpu(&self, cpu: CpuId) -> bool;
+    /// Whether `cpu` is one of isolcpus= or nohz_full=.
+    fn cpu_is_isolated(&self, cpu: CpuId) -> bool;
     /// The end of an interrupt on a nohz_full CPU that runs a task.
     fn tick_nohz_full_update_tick(&mut self, cpu: CpuId) -> FullTick;
     /// The CPU on which a timer waits that a task on `cpu` arms.
@@ -382,6 +384,10 @@ impl<A: Arch> Scheduler for Sched<A> {
 
     fn tick_nohz_full_cpu(&self, cpu: CpuId) -> bool {
         Sched::tick_nohz_full_cpu(self, cpu)
+    }
+
+    fn cpu_is_isolated(&self, cpu: CpuId) -> bool {
+        Sched::cpu_is_isolated(self, cpu)
     }
 
     fn tick_nohz_full_update_tick(&mut self, cpu: CpuId) -> FullTick {

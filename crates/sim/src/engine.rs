@@ -55,8 +55,8 @@ pub struct Sim<const COSTS: bool, S: Scheduler<Arch = Hardware<COSTS>>> {
     pub(crate) now: Ps,
     pub(crate) timeline: Timeline,
     pub(crate) devices: Devices,
-    /// By CPU; empty if no noise was asked for, or if threads do a watchdog's work.
-    pub(crate) watchdogs: Vec<Watchdog>,
+    /// By CPU, `None` for those of nohz_full=; empty if no noise was asked for, or if threads do a watchdog's work.
+    pub(crate) watchdogs: Vec<Option<Watchdog>>,
     pub(crate) timekeeping: Timekeeping,
     /// For each CPU whose last path waits for the answers to its requests.
     pub(crate) unsettled: Slots<Option<Box<Unsettled>>>,
@@ -197,7 +197,6 @@ impl<const COSTS: bool, S: Scheduler<Arch = Hardware<COSTS>>> Sim<COSTS, S> {
     ///
     /// # Panics
     /// When the kernel refuses the task's policy; [`Sim::try_spawn`] returns the refusal instead.
-    /// When the kernel refuses the task's policy; [`Sim::try_spawn`] says so instead.
     pub fn spawn(&mut self, cpu: CpuId, spec: TaskSpec) -> TaskId {
         let comm = spec.comm.clone();
         self.try_spawn(cpu, spec).unwrap_or_else(|refusal| panic!("task {comm}: {refusal}"))
@@ -266,6 +265,10 @@ impl<const COSTS: bool, S: Scheduler<Arch = Hardware<COSTS>>> Sim<COSTS, S> {
                 }
             }
             let Some((cpu, at)) = next else {
+                if !self.timeline.is_done() {
+                    self.now = until;
+                    return Some(End::Time);
+                }
                 return Some(End::Deadlock { sleeping: self.live_tasks });
             };
             loop {
@@ -402,10 +405,11 @@ impl<const COSTS: bool, S: Scheduler<Arch = Hardware<COSTS>>> Sim<COSTS, S> {
     }
 
     /// Whether nothing will ever happen again, although some CPU still ticks: every task sleeps, no timer is armed,
-    /// nothing is on its way.
+    /// nothing is on its way, the administrator has nothing left to do.
     fn ticks_alone(&self) -> bool {
         // Tested rarely: a machine that only ticks does so for the rest of the run.
         self.events.is_multiple_of(1 << 16)
+            && self.timeline.is_done()
             && self
                 .cpus
                 .iter()

@@ -32,23 +32,34 @@ pub enum Change {
 /// A change that the kernel refused.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Refused {
+    /// How many changes were scheduled before it: the number of its call of [`Sim::at`].
+    pub number: usize,
     pub at: Ns,
     pub change: Change,
     pub refusal: Refusal,
+}
+
+struct Entry {
+    at: Ps,
+    /// [`Refused::number`].
+    number: usize,
+    change: Change,
 }
 
 /// The changes still to be made, the earliest first.
 pub(crate) struct Timeline {
     /// The time of the first one, or of `frequency` if that is earlier.
     next: Ps,
-    entries: VecDeque<(Ps, Change)>,
+    entries: VecDeque<Entry>,
+    /// How many changes were ever scheduled.
+    scheduled: usize,
     /// When something is due for the machine's clocks.
     frequency: Ps,
 }
 
 impl Default for Timeline {
     fn default() -> Timeline {
-        Timeline { next: Ps::NEVER, entries: VecDeque::new(), frequency: Ps::NEVER }
+        Timeline { next: Ps::NEVER, entries: VecDeque::new(), scheduled: 0, frequency: Ps::NEVER }
     }
 }
 
@@ -57,6 +68,11 @@ impl Timeline {
     #[inline]
     pub fn next(&self) -> Ps {
         self.next
+    }
+
+    /// Whether no change is left. Clocks may still be due.
+    pub fn is_done(&self) -> bool {
+        self.entries.is_empty()
     }
 
     pub fn frequency(&self) -> Ps {
@@ -69,7 +85,7 @@ impl Timeline {
     }
 
     fn find_next(&mut self) {
-        self.next = self.entries.front().map_or(Ps::NEVER, |entry| entry.0).min(self.frequency);
+        self.next = self.entries.front().map_or(Ps::NEVER, |entry| entry.at).min(self.frequency);
     }
 }
 
@@ -78,14 +94,16 @@ impl<const COSTS: bool, S: Scheduler<Arch = Hardware<COSTS>>> Sim<COSTS, S> {
     /// means at once.
     pub fn at(&mut self, at: Ns, change: Change) {
         let at = Ps::from(at);
-        let place = self.timeline.entries.partition_point(|entry| entry.0 <= at);
-        self.timeline.entries.insert(place, (at, change));
+        let place = self.timeline.entries.partition_point(|entry| entry.at <= at);
+        let number = self.timeline.scheduled;
+        self.timeline.entries.insert(place, Entry { at, number, change });
+        self.timeline.scheduled += 1;
         self.timeline.find_next();
     }
 
     /// The changes still to be made, the earliest first.
     pub fn ahead(&self) -> impl Iterator<Item = (Ns, &Change)> {
-        self.timeline.entries.iter().map(|(at, change)| (at.ns(), change))
+        self.timeline.entries.iter().map(|entry| (entry.at.ns(), &entry.change))
     }
 
     /// Does what is due at `self.timeline.next()`. Of several things at one time, those that hardware does by itself
@@ -94,13 +112,13 @@ impl<const COSTS: bool, S: Scheduler<Arch = Hardware<COSTS>>> Sim<COSTS, S> {
         if self.timeline.frequency <= self.timeline.next {
             return self.change_frequencies();
         }
-        let (at, change) = self.timeline.entries.pop_front().expect("something is due");
+        let Entry { at, number, change } = self.timeline.entries.pop_front().expect("something is due");
         self.timeline.find_next();
         self.now = self.now.max(at);
         let by = self.administrator(&change);
         let answer = self.beside(by, |sim| sim.change(by, &change));
         if let Err(refusal) = answer {
-            self.refused.push(Refused { at: self.now.ns(), change, refusal });
+            self.refused.push(Refused { number, at: self.now.ns(), change, refusal });
         }
     }
 

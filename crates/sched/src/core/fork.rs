@@ -11,14 +11,14 @@ use crate::topology::SdFlags;
 use crate::trace::Event;
 use crate::versions::ClockUpdate;
 use fentry::fentry;
-use units::{CpuMask, unlikely};
+use units::{CpuId, CpuMask, unlikely};
 
 impl<A: Arch> Sched<A> {
     /// core.c: sched_fork(). The child exists, but cannot run yet.
     #[fentry]
     pub(crate) fn sched_fork(&mut self, parent: Option<TaskId>, init: TaskInit) -> TaskId {
-        let cpu = self.this_cpu;
         let attr = init.attr.unwrap_or_else(|| self.attr_of_child(parent));
+        let cpu = self.cpu_of_child(&attr, init.cpus_allowed.as_ref());
         self.sched_idle_used |= attr.sched_policy == Policy::Idle;
         let static_prio = DEFAULT_PRIO + attr.sched_nice;
         let prio = normal_prio(attr.sched_policy, attr.sched_priority as u8, static_prio);
@@ -105,9 +105,10 @@ impl<A: Arch> Sched<A> {
         }
         match &init.attr {
             Some(attr) => {
-                self.check_attr(attr, self.this_cpu, init.cpus_allowed.as_ref())?;
+                let cpu = self.cpu_of_child(attr, init.cpus_allowed.as_ref());
+                self.check_attr(attr, cpu, init.cpus_allowed.as_ref())?;
                 match attr.sched_policy {
-                    Policy::Deadline => self.dl_new_task_fits(self.this_cpu, attr),
+                    Policy::Deadline => self.dl_new_task_fits(cpu, attr),
                     _ => Ok(()),
                 }
             }
@@ -116,6 +117,15 @@ impl<A: Arch> Sched<A> {
             }
             None => Ok(()),
         }
+    }
+
+    /// Where a child is when its attributes are set. To become a deadline task it must be in the root domain of its CPUs:
+    /// sched_setaffinity(), which a program calls before, has moved it there.
+    fn cpu_of_child(&self, attr: &SchedAttr, cpus: Option<&CpuMask>) -> CpuId {
+        let here = self.this_cpu;
+        let asks = attr.sched_policy == Policy::Deadline && !attr.sched_flags.sugov;
+        let elsewhere = cpus.filter(|cpus| asks && !cpus.contains(here));
+        elsewhere.and_then(|cpus| cpus.and(&self.cpu_active_mask).first()).unwrap_or(here)
     }
 
     fn inherits(&self, parent: Option<TaskId>, cpus: &CpuMask) -> bool {

@@ -27,7 +27,7 @@ use crate::fair::rules::Pick;
 use crate::sched::*;
 use fentry::fentry;
 use std::collections::VecDeque;
-use units::{CpuId, unlikely};
+use units::{CpuId, Ns, unlikely};
 
 /// sched.h: RUNTIME_INF: no quota.
 pub const RUNTIME_INF: u64 = u64::MAX;
@@ -119,8 +119,19 @@ pub(crate) struct Bandwidth {
     limbo: Vec<VecDeque<TaskId>>,
     /// Whether any task has ever been given throttle work.
     works: bool,
-    /// Groups whose period was scaled up because their timer could not keep pace, for reports.
-    pub scaled_periods: Vec<TgId>,
+    /// Groups whose timer could not keep pace with their period, in the order in which that was first seen.
+    too_short: Vec<PeriodTooShort>,
+}
+
+/// A group whose period was too short for its timer, as the kernel warns of it (sched_cfs_period_timer()).
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct PeriodTooShort {
+    pub tg: TgId,
+    /// When that was first seen.
+    pub at: Ns,
+    pub times: u32,
+    /// The last time the period could not be scaled up without exceeding the longest one.
+    pub longest: bool,
 }
 
 impl Bandwidth {
@@ -140,6 +151,11 @@ impl Bandwidth {
 }
 
 impl<A: Arch> Sched<A> {
+    /// The groups whose periods were too short for their timers.
+    pub fn periods_too_short(&self) -> &[PeriodTooShort] {
+        &self.bandwidth.too_short
+    }
+
     /// fair.c: cfs_bandwidth_used(). A static key, on while any group has a quota.
     #[inline]
     pub(crate) fn cfs_bandwidth_used(&self) -> bool {

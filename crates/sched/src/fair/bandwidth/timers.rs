@@ -1,8 +1,8 @@
 //! When a group gets runtime: once per period, and in between from queues that need less than they have (slack).
 
 use super::{
-    CfsBandwidth, DEFAULT_CFS_PERIOD, Distribute, PeriodOffset, PeriodOverrun, RUNTIME_INF, Refill, SlackTimer,
-    Throttle,
+    CfsBandwidth, DEFAULT_CFS_PERIOD, Distribute, PeriodOffset, PeriodOverrun, PeriodTooShort, RUNTIME_INF, Refill,
+    SlackTimer, Throttle,
 };
 use crate::access::Path;
 use crate::arch::Arch;
@@ -116,13 +116,19 @@ impl<A: Arch> Sched<A> {
     }
 
     /// The timer cannot keep pace: doubles period, quota and burst, which keeps their ratio.
-    fn scale_up_period(&mut self, tg: TgId) {
+    pub(in crate::fair) fn scale_up_period(&mut self, tg: TgId) {
+        let at = self.arch.sched_clock(self.this_cpu);
         let cfs_b = &mut self.tg[tg].cfs_bandwidth;
-        if cfs_b.period * 2 < MAX_CFS_QUOTA_PERIOD {
+        let longest = cfs_b.period * 2 >= MAX_CFS_QUOTA_PERIOD;
+        if !longest {
             cfs_b.period *= 2;
             cfs_b.quota *= 2;
             cfs_b.burst *= 2;
-            self.bandwidth.scaled_periods.push(tg);
+        }
+        let log = &mut self.bandwidth.too_short;
+        match log.iter_mut().find(|known| known.tg == tg) {
+            Some(known) => (known.times, known.longest) = (known.times + 1, longest),
+            None => log.push(PeriodTooShort { tg, at, times: 1, longest }),
         }
     }
 

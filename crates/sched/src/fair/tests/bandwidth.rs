@@ -5,7 +5,7 @@ use crate::core::cfs_quota::Quota;
 use crate::core::cgroup::{GroupFile, Hierarchy, QuotaAbove};
 use crate::deadline::server::ServerCounted;
 use crate::errno::Errno;
-use crate::fair::bandwidth::{BandwidthRules, RUNTIME_INF, Throttle};
+use crate::fair::bandwidth::{BandwidthRules, PeriodTooShort, RUNTIME_INF, Throttle};
 use crate::rt::bandwidth::RtBandwidth;
 use crate::versions::{V4_16, V6_1, V6_6, V6_12, V6_18, V7_2};
 
@@ -109,6 +109,31 @@ fn a_hog_runs_its_quota_of_each_period() {
         assert!((700..=810).contains(&time), "{}: {time} ms", kernel.name);
         assert_eq!(s.group_runtime(tg) / MS, ran);
     }
+}
+
+#[test]
+fn a_period_that_is_too_short_for_its_timer_is_doubled_and_told() {
+    let mut s = machine(V6_1, 1);
+    let [a, b] = [("a", MS), ("b", 300 * MS)].map(|(name, period)| {
+        let tg = s.sched_create_group(ROOT_TASK_GROUP, name, 1024);
+        s.tg_set_cfs_bandwidth(tg, Quota { period, quota: 2 * period, burst: period }).expect("limits within bounds");
+        tg
+    });
+    assert_eq!(s.periods_too_short(), []);
+    s.pass(MS);
+    let first = Ns(s.arch.now);
+    for tg in [a, b, a, b, a] {
+        s.scale_up_period(tg);
+        s.pass(MS);
+    }
+    let told = |tg, at, times, longest| PeriodTooShort { tg, at, times, longest };
+    // 600 ms do not double to more than a second.
+    assert_eq!(s.periods_too_short(), [told(a, first, 3, false), told(b, Ns(first.0 + MS), 2, true)]);
+    let limits = |tg: TgId| {
+        let cfs_b = &s.tg[tg].cfs_bandwidth;
+        [cfs_b.period, cfs_b.quota, cfs_b.burst].map(|ns| ns / MS)
+    };
+    assert_eq!([limits(a), limits(b)], [[8, 16, 8], [600, 1200, 600]]);
 }
 
 #[test]
