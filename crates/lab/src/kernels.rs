@@ -132,7 +132,6 @@ impl Elsewhere {
     const V7_2: Elsewhere = Elsewhere {
         os: OsRules::V7_2,
         idle: IdleRules::V7_2,
-        irq: IrqRules::V7_2,
         frequency: FrequencyRules::V7_2,
         formats: Formats::V7_2,
         preempt_models: &[Preempt::Full, Preempt::Lazy],
@@ -220,9 +219,10 @@ impl Build {
     }
 }
 
-/// What `v4.16`, `v4.5-rc1`, `6.1.5` or `v6.1.y` (a long-term release) is a version of; `None` for other words.
-fn version(name: &str) -> Option<(u32, u32)> {
-    let mut parts = name.trim_start_matches('v').split(['.', '-']).map(|part| part.parse().ok());
+/// What `v4.16`, `v4.5-rc1`, `6.18.44-fc`, `6.8+` or `v6.1.y` (a long-term release) is a version of; `None` for other words.
+pub fn version(name: &str) -> Option<(u32, u32)> {
+    let mut parts =
+        name.trim_start_matches('v').split(|letter: char| !letter.is_ascii_digit()).map(|part| part.parse().ok());
     Some((parts.next()??, parts.next()??))
 }
 

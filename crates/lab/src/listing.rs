@@ -1,7 +1,7 @@
 //! Lists machines, kernels and workloads as text.
 
 use crate::boot::PARAMETERS;
-use crate::kernels::{Build, diff, names};
+use crate::kernels::{Build, diff, names, version};
 use crate::machines::Machine;
 use machine::description::{Description, Fact, Figure, HERTZ, How, builtin};
 use machine::topology::{Distance, Topology};
@@ -178,18 +178,12 @@ fn since(variant: &Variant) -> String {
         ("none", _) => "in no release".to_string(),
         (since, commit) if !commit.is_empty() => format!("since {since}, {commit}"),
         // Whatever the oldest kernel here already had has no commit that could be looked up.
-        (since, _) if is_before_the_first(since) => format!("since {since}, before the first kernel here"),
+        // v4.5 or older.
+        (since, _) if version(since).is_some_and(|since| since <= (4, 5)) => {
+            format!("since {since}, before the first kernel here")
+        }
         ("before v4.5", _) => "before the first kernel here".to_string(),
         (since, _) => format!("since {since}, commit not confirmed"),
-    }
-}
-
-/// Whether a version is v4.5 or older.
-fn is_before_the_first(since: &str) -> bool {
-    let mut numbers = since.trim_start_matches('v').split(['.', '-']).map(|part| part.parse::<u32>().ok());
-    match (numbers.next().flatten(), numbers.next().flatten()) {
-        (Some(major), Some(minor)) => (major, minor) <= (4, 5),
-        _ => false,
     }
 }
 

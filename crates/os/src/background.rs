@@ -29,3 +29,11 @@ behaviour! {
         Deferrable = "deferrable", since "v4.7", commit "ccde8bd4014e", "one that a CPU without ticks does not wake for";
     }
 }
+
+behaviour! {
+    /// Whether isolated CPUs, those of isolcpus= and nohz_full=, have such work.
+    pub enum VmstatIsolated = "noise.vmstat_isolated" {
+        Served = "served", since "v2.6.0", commit "", "they do";
+        Spared = "spared", since "v6.5", commit "be5e015d107d", "nobody starts it there";
+    }
+}

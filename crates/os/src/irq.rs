@@ -5,7 +5,7 @@
 //! delivers it to the CPU. What a softirq does is a list of [`SoftWork`]: rounds of polling, each a call of the
 //! vector's action, that may end by waking a task.
 
-use crate::background::{QuietVmstat, Softlockup, VmstatTimer};
+use crate::background::{QuietVmstat, Softlockup, VmstatIsolated, VmstatTimer};
 use crate::block::BioId;
 use crate::paths;
 use crate::timer_wheel::{TimerSlack, TimerWheel};
@@ -43,6 +43,7 @@ pub struct IrqRules {
     pub slack: TimerSlack,
     pub softlockup: Softlockup,
     pub vmstat: VmstatTimer,
+    pub vmstat_isolated: VmstatIsolated,
     pub quiet_vmstat: QuietVmstat,
     /// irq_vectors.h: LOCAL_TIMER_VECTOR, which moves down for each new vector of the kernel's own.
     pub local_timer_vector: u8,
@@ -56,6 +57,7 @@ impl IrqRules {
         slack: TimerSlack::ByClass,
         softlockup: Softlockup::Threads,
         vmstat: VmstatTimer::Standard,
+        vmstat_isolated: VmstatIsolated::Served,
         quiet_vmstat: QuietVmstat::EachTime,
         local_timer_vector: 0xef,
     };
@@ -70,14 +72,18 @@ impl IrqRules {
     pub const V4_16: IrqRules = IrqRules { local_timer_vector: 0xed, ..Self::V4_15 };
     pub const V5_4: IrqRules = IrqRules { softlockup: Softlockup::Stopper, local_timer_vector: 0xec, ..Self::V4_16 };
     pub const V6_1: IrqRules = IrqRules { slack: TimerSlack::Kept, ..Self::V5_4 };
-    pub const V6_6: IrqRules =
-        IrqRules { ksoftirqd: KsoftirqdRunning::Removed, slack: TimerSlack::ByClass, ..Self::V6_1 };
+    pub const V6_6: IrqRules = IrqRules {
+        ksoftirqd: KsoftirqdRunning::Removed,
+        slack: TimerSlack::ByClass,
+        vmstat_isolated: VmstatIsolated::Spared,
+        ..Self::V6_1
+    };
     pub const V6_12: IrqRules = IrqRules { slack: TimerSlack::Kept, ..Self::V6_6 };
-
-    pub const V7_2: IrqRules = IrqRules { ..IrqRules::V6_12 };
 }
 
-rules! { IrqRules { ksoftirqd, time, wheel, slack, softlockup, vmstat, quiet_vmstat; local_timer_vector } }
+rules! {
+    IrqRules { ksoftirqd, time, wheel, slack, softlockup, vmstat, vmstat_isolated, quiet_vmstat; local_timer_vector }
+}
 
 /// interrupt.h: the softirqs, in the order in which pending ones are run.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]

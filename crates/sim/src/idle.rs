@@ -288,8 +288,7 @@ impl<const COSTS: bool, S: Scheduler<Arch = Hardware<COSTS>>> Sim<COSTS, S> {
 
     /// poll_state.c: poll_idle(): something comes to a CPU that polls. Interrupts are taken in the loop, and end it
     /// only if they ask for something. Returns when the loop ends; `None` if it goes on.
-    /// Differs: how long a round takes is as when the CPU began to poll. Until v4.16 the end of an interrupt stops a
-    /// tick that a timeout has kept; here the next round of the idle loop stops it.
+    /// Differs: how long a round takes is as when the CPU began to poll.
     fn interrupt_polling(&mut self, cpu: CpuId, now: Ps) -> Option<Ps> {
         let mut after = now;
         if self.cpus[cpu].interrupt_at() <= now {
@@ -297,6 +296,7 @@ impl<const COSTS: bool, S: Scheduler<Arch = Hardware<COSTS>>> Sim<COSTS, S> {
             let iowait = self.counts_iowait(cpu);
             self.sched.arch_mut().interrupts_polling(cpu, iowait);
             self.interrupts(cpu);
+            self.tick_nohz_irq_exit(cpu);
             after = self.sched.arch().now(cpu);
             let end = self.cpus[cpu].at;
             self.cpus[cpu].at = self.sched.arch_mut().interrupted_polling(cpu, after - now, end);
@@ -310,6 +310,17 @@ impl<const COSTS: bool, S: Scheduler<Arch = Hardware<COSTS>>> Sim<COSTS, S> {
             return Some(after);
         }
         None
+    }
+
+    /// tick-sched.c: tick_nohz_irq_exit(): until v4.16 the end of an interrupt stops an idle CPU's tick, if it ticks still
+    /// or again. Here only for a CPU that polls: others soon stop it in the next round of the idle loop.
+    fn tick_nohz_irq_exit(&mut self, cpu: CpuId) {
+        let stops = self.sched.arch().idle_rules().tick == TickStop::Always && self.cpus[cpu].tick_at != Ps::NEVER;
+        if stops && !self.sched.need_resched(cpu) {
+            self.reprogram(cpu);
+            let near = self.wheel_is_near(cpu);
+            self.tick_nohz_idle_stop_tick(cpu, near);
+        }
     }
 
     /// idle.c: the tail of the idle loop.

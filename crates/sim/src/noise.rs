@@ -8,7 +8,7 @@ use crate::engine::Sim;
 use crate::program::{AddressSpace, Op, Outcome, Program, TaskSpec};
 use crate::task::Pending;
 use machine::hardware::Hardware;
-use os::background::{Softlockup, VmstatTimer};
+use os::background::{Softlockup, VmstatIsolated, VmstatTimer};
 use os::paths;
 use sched::access::Path;
 use sched::autogroup::Session;
@@ -163,9 +163,14 @@ impl<const COSTS: bool, S: Scheduler<Arch = Hardware<COSTS>>> Sim<COSTS, S> {
             for cpu in (0..cpus).map(CpuId::new) {
                 let mut chance = Prng::stream(seed, "noise", number);
                 number += 1;
+                let spared = self.is_spared(source.timer, cpu);
                 if stopper {
                     let haste = over.clone().map(|over| (over, all.into()));
-                    self.start_watchdog(cpu, Watchdog { period: Ns(all.0 / often).into(), haste, chance });
+                    let watchdog = Watchdog { period: Ns(all.0 / often).into(), haste, chance };
+                    self.start_watchdog(cpu, Some(watchdog).filter(|_| !spared));
+                    continue;
+                }
+                if spared {
                     continue;
                 }
                 let asleep = haste.is_none().then(|| period.part(&mut chance));
@@ -192,6 +197,18 @@ impl<const COSTS: bool, S: Scheduler<Arch = Hardware<COSTS>>> Sim<COSTS, S> {
         }
     }
 
+    /// Whether `cpu` is isolated from this work.
+    fn is_spared(&self, work: By, cpu: CpuId) -> bool {
+        match work {
+            By::Wheel => false,
+            By::Vmstat => {
+                self.os.irq.rules.vmstat_isolated == VmstatIsolated::Spared && self.sched.cpu_is_isolated(cpu)
+            }
+            // watchdog.c: lockup_detector_init(): `watchdog_cpumask`.
+            By::Watchdog => self.sched.tick_nohz_full_cpu(cpu),
+        }
+    }
+
     /// A thread that has been asleep in schedule_timeout() since before the run, for this many jiffies more.
     ///
     /// If the threads were awake at first, every CPU would have two tasks at once, and would search the whole machine
@@ -208,18 +225,20 @@ impl<const COSTS: bool, S: Scheduler<Arch = Hardware<COSTS>>> Sim<COSTS, S> {
         self.requeue(cpu);
     }
 
-    /// `cpu`'s timer has been running since before the run. To be called for the CPUs in order.
-    fn start_watchdog(&mut self, cpu: CpuId, mut watchdog: Watchdog) {
+    /// `cpu`'s timer, if it has one, has been running since before the run. To be called for the CPUs in order.
+    fn start_watchdog(&mut self, cpu: CpuId, mut watchdog: Option<Watchdog>) {
         debug_assert_eq!(cpu.index(), self.watchdogs.len());
-        let first = Ps(1 + watchdog.chance.below(watchdog.period.0));
+        if let Some(Watchdog { period, chance, .. }) = &mut watchdog {
+            let first = Ps(1 + chance.below(period.0));
+            self.cpus[cpu].timers.set_watchdog(self.now + first);
+            self.requeue(cpu);
+        }
         self.watchdogs.push(watchdog);
-        self.cpus[cpu].timers.set_watchdog(self.now + first);
-        self.requeue(cpu);
     }
 
     /// watchdog.c: watchdog_enable(): the timer of a CPU that has come back.
     pub(crate) fn watchdog_enable(&mut self, cpu: CpuId) {
-        if let Some(watchdog) = self.watchdogs.get(cpu.index()) {
+        if let Some(Some(watchdog)) = self.watchdogs.get(cpu.index()) {
             self.cpus[cpu].timers.set_watchdog(self.now + watchdog.period);
             self.requeue(cpu);
         }
@@ -231,7 +250,8 @@ impl<const COSTS: bool, S: Scheduler<Arch = Hardware<COSTS>>> Sim<COSTS, S> {
     pub(crate) fn watchdog_timer_fn(&mut self, cpu: CpuId, now: Ps) {
         self.within(cpu, paths::WATCHDOG, |sim| sim.sched.stop_for_softlockup(cpu));
         let at = self.cpus[cpu].timers.watchdog();
-        let next = self.watchdogs[cpu.index()].forward(at, now);
+        let watchdog = self.watchdogs[cpu.index()].as_mut().expect("only a watchdog sets its timer");
+        let next = watchdog.forward(at, now);
         self.cpus[cpu].timers.set_watchdog(next);
     }
 }

@@ -2,7 +2,6 @@
 //!
 //! One CPU is in charge of jiffies and of the timekeeper, and writes their lines in each of its ticks. Every other
 //! CPU's tick then finds that it has lost its copies of them. The clock itself is exact everywhere, at no cost.
-//! lost its copies of them. The clock itself is exact everywhere and costs nothing to be so.
 
 use crate::cpu::Run;
 use crate::engine::Sim;

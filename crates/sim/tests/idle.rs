@@ -139,6 +139,20 @@ fn without_a_driver_the_tick_stops_once_it_has_ended_an_idle() {
 }
 
 #[test]
+fn until_v4_16_the_end_of_an_interrupt_stops_the_tick_of_a_cpu_that_polls() {
+    let ticks = |idle| {
+        let mut sim = machine(IrqRules::V4_15, idle, None);
+        sim.sched.arch.set_idle_options(&IdleOptions { way: Way::Poll, ..IdleOptions::default() });
+        // CPU 2 polls since boot.
+        sim.spawn(CpuId(0), pinned("sleeper", CPU1, [Op::SleepUntil(Ns::from_ms(400)), report(1)]));
+        finish(&mut sim);
+        sim.ticks(CpuId(2))
+    };
+    assert!(ticks(IdleRules::V4_15) <= 2, "{}", ticks(IdleRules::V4_15));
+    assert!(ticks(IdleRules::V6_1) > 95, "{}", ticks(IdleRules::V6_1));
+}
+
+#[test]
 fn time_in_interrupts_is_no_idle_time_of_a_cpu_that_polls() {
     let mut sim = machine(IrqRules::V6_1, IdleRules::V6_1, None);
     sim.sched.arch.set_idle_options(&IdleOptions { way: Way::Poll, ..IdleOptions::default() });

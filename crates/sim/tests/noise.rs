@@ -109,6 +109,38 @@ fn counters_of_memory_wake_no_cpu_that_idles_without_ticks_since_v4_7() {
 }
 
 #[test]
+fn isolated_cpus_have_no_watchdog_and_since_v6_5_no_work_on_counters_of_memory() {
+    for (rules, isolated, spared) in [
+        (IrqRules::V4_5, true, [true, false]),
+        (IrqRules::V6_1, true, [true, false]),
+        (IrqRules::V6_6, true, [true, true]),
+        (IrqRules::V6_6, false, [false, true]),
+    ] {
+        let mut sim = machine(rules, IdleRules::V6_1, None);
+        // One CPU of nohz_full= or of isolcpus=.
+        let cpus = CpuMask::single(CPU2);
+        if isolated {
+            sim.sched.tick_nohz_full_setup(&cpus)
+        } else {
+            sim.sched.isolated = cpus
+        }
+        sim.start_noise(1, None);
+        let stopper = |cpu: CpuId| sim.sched.rq[cpu].stop.expect("every CPU has one");
+        let [before, of_others] = [CPU2, CPU1].map(|cpu| sim.sched.task[stopper(cpu)].nvcsw);
+        let comms: Vec<&str> = sim.sched.task_cold.iter().map(|(_, task)| task.comm.as_str()).collect();
+        let has = |comm: &str| comms.contains(&comm);
+        assert!(has("kworker/1") && has("kworker/2") != spared[1], "{comms:?}");
+        let threads = rules.softlockup == Softlockup::Threads;
+        assert_eq!([has("watchdog/1"), has("watchdog/2")], [threads, threads && !spared[0]], "{comms:?}");
+        let [stoppers, others] = [stopper(CPU2), stopper(CPU1)];
+        sim.idle(Ns::from_ms(9_000));
+        let turns = |task: TaskId| sim.sched.task[task].nvcsw;
+        assert_eq!(turns(stoppers) - before, if threads || spared[0] { 0 } else { 2 });
+        assert_eq!(turns(others) - of_others, if threads { 0 } else { 2 });
+    }
+}
+
+#[test]
 fn a_watchdog_is_off_with_its_cpu_and_on_again() {
     let mut sim = machine(IrqRules::V6_1, IdleRules::V6_1, None);
     sim.start_noise(1, None);

@@ -14,6 +14,7 @@ mod write;
 pub use fit::Check;
 
 use crate::experiment::{Draft, resolve_arm};
+use crate::kernels::{names, version};
 use crate::machines::Machine;
 use crate::measured::Host;
 use crate::mistake::{Location, Mistake};
@@ -116,12 +117,8 @@ fn with_effort(observed: &Observed, effort: Effort, interrupted: &dyn Fn() -> bo
 
 /// The newest simulated kernel that is not newer than a release such as `6.18.44-fc`; the oldest one if all are newer.
 pub fn nearest_kernel(release: &str) -> &'static str {
-    let wanted = version(release);
-    let mut known: Vec<(&'static str, (u64, u64))> =
-        crate::kernels::names().map(|name| (name, version(name))).collect();
-    known.sort_by_key(|&(_, version)| version);
-    let not_newer = known.iter().rev().find(|&&(_, version)| version <= wanted);
-    not_newer.or(known.first()).map(|&(name, _)| name).expect("a kernel is simulated")
+    let not_newer = names().filter(|name| version(name) <= version(release)).last();
+    not_newer.or(names().next()).expect("a kernel is simulated")
 }
 
 /// The arm that resembles a host's kernel most.
@@ -135,12 +132,6 @@ pub fn nearest_arm(host: &Host) -> String {
         }
     }
     arm
-}
-
-fn version(text: &str) -> (u64, u64) {
-    let mut numbers =
-        text.trim_start_matches('v').split(|c: char| !c.is_ascii_digit()).map(|part| part.parse().unwrap_or(0));
-    (numbers.next().unwrap_or(0), numbers.next().unwrap_or(0))
 }
 
 #[cfg(test)]
