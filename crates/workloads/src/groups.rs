@@ -9,7 +9,7 @@ use sched::scheduler::Scheduler;
 use sim::engine::Sim;
 use units::CpuId;
 
-/// A task group to create before the start.
+/// A task group to create before the start, or more to be written into one that was specified before.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct GroupSpec {
     /// The path from the root, as in `/above/below`. The root itself is `/` and always exists.
@@ -41,7 +41,7 @@ pub struct Groups {
     created: Vec<(String, TgId)>,
 }
 
-/// Adds the missing ancestors of each group, parents before children.
+/// Adds the missing ancestors of each group, parents before children. A group comes again only where more is to be written.
 pub fn with_those_above(specs: impl IntoIterator<Item = GroupSpec>) -> Vec<GroupSpec> {
     let mut all: Vec<GroupSpec> = Vec::new();
     for spec in specs {
@@ -51,9 +51,8 @@ pub fn with_those_above(specs: impl IntoIterator<Item = GroupSpec>) -> Vec<Group
                 all.push(GroupSpec::new(above));
             }
         }
-        match all.iter_mut().find(|known| known.path == spec.path) {
-            Some(known) => known.files.extend(spec.files),
-            None => all.push(spec),
+        if !spec.files.is_empty() || !all.iter().any(|known| known.path == spec.path) {
+            all.push(spec);
         }
     }
     all
@@ -129,5 +128,9 @@ mod tests {
         let all = with_those_above(specs);
         let paths: Vec<&str> = all.iter().map(|spec| spec.path.as_str()).collect();
         assert_eq!(paths, ["/a", "/a/b", "/a/b/c", "/d"]);
+        let weight = |path| GroupSpec { files: vec![(GroupFile::Weight, "5".to_string())], ..GroupSpec::new(path) };
+        let all = with_those_above([weight("/a/b"), GroupSpec::new("/a"), weight("/a"), weight("/a/b")]);
+        let written: Vec<_> = all.iter().map(|spec| (spec.path.as_str(), spec.files.len())).collect();
+        assert_eq!(written, [("/a", 0), ("/a/b", 1), ("/a", 1), ("/a/b", 1)], "in the order in which they were given");
     }
 }

@@ -255,7 +255,10 @@ impl Parent {
             task(Receiver { gate, channel: channels[number as usize], left, want: 0 }, self.memory)
         } else {
             let left = FDS * self.loops;
-            task(Sender { gate, channels: channels.clone(), left, pace: self.pace.clone() }, self.memory)
+            task(
+                Sender { gate, channels: channels.clone(), left, writing: false, pace: self.pace.clone() },
+                self.memory,
+            )
         }
     }
 }
@@ -324,6 +327,8 @@ struct Sender {
     channels: Rc<[Channel]>,
     /// Messages to write.
     left: u64,
+    /// Whether the last operation was a message.
+    writing: bool,
     pace: Option<Rc<Pace>>,
 }
 
@@ -332,7 +337,7 @@ impl Program for Sender {
         if let Some(op) = self.gate.next() {
             return op;
         }
-        if let Some(pace) = &self.pace {
+        if let Some(pace) = self.pace.as_ref().filter(|_| self.writing) {
             pace.sent(last.now);
         }
         if self.left == 0 {
@@ -340,7 +345,7 @@ impl Program for Sender {
         }
         // The total is a multiple of the receivers: the first message goes to the first one.
         let channel = self.channels[((FDS - self.left % FDS) % FDS) as usize];
-        self.left -= 1;
+        (self.left, self.writing) = (self.left - 1, true);
         channel.write(MESSAGE)
     }
 }

@@ -164,8 +164,8 @@ pub(super) fn crossing(observed: &Observed) -> Option<(&Measurement, [usize; 2])
     })
 }
 
-/// Finds the value between `bounds` at which `simulated`, which grows with it, equals the measurement. If there is
-/// none, it returns the nearest value that it tried, and adds a note.
+/// Finds the value between `bounds` at which `simulated`, which grows with it, equals the measurement, and the values for
+/// the ends of the measurement's range. If there is none, it returns the nearest value that it tried, and adds a note.
 fn solve(
     measured: &Measurement,
     bounds: (f64, f64),
@@ -173,10 +173,10 @@ fn solve(
     notes: &mut Vec<String>,
     simulated: impl Fn(f64) -> Result<f64, Stop>,
 ) -> Result<Range, Stop> {
-    let found = search(measured.value, bounds, simulated)?;
+    let found = search(measured.value, bounds, &simulated)?;
     notes.extend(found.doubt(measured, bounds, what));
-    let at = |target: f64| (found.value + (target - measured.value) / found.slope).clamp(bounds.0, bounds.1);
-    Ok(Range { value: found.value, low: at(measured.low), high: at(measured.high) }.ordered())
+    let at = |target: f64| search(target, bounds, &simulated).map(|found| found.value);
+    Ok(Range { value: found.value, low: at(measured.low)?, high: at(measured.high)? }.ordered())
 }
 
 /// Where a search ended.
@@ -185,8 +185,6 @@ struct Found {
     value: f64,
     /// The simulated time at that value.
     simulated: f64,
-    /// Simulated time per unit of the value, near there.
-    slope: f64,
     end: End,
 }
 
@@ -223,8 +221,7 @@ impl Found {
 fn search<E>(target: f64, bounds: (f64, f64), simulated: impl Fn(f64) -> Result<f64, E>) -> Result<Found, E> {
     let off = |value: f64| Ok::<f64, E>(simulated(value)? - target);
     let ((mut low, mut high), mut below, mut above) = (bounds, off(bounds.0)?, off(bounds.1)?);
-    let slope = ((above - below) / (high - low)).max(f64::MIN_POSITIVE);
-    let ended = |(value, off): (f64, f64), end: End| Found { value, simulated: target + off, slope, end };
+    let ended = |(value, off): (f64, f64), end: End| Found { value, simulated: target + off, end };
     let mut nearest = if below.abs() <= above.abs() { (low, below) } else { (high, above) };
     if below >= 0.0 || above <= 0.0 {
         return Ok(ended(nearest, End::Beyond));
@@ -339,8 +336,8 @@ mod tests {
     #[test]
     fn a_search_finds_what_grows() {
         let simulated = |value: f64| Ok::<f64, ()>(100.0 + 30.0 * value);
-        let Found { value, slope, end, .. } = search(400.0, (0.02, 50.0), simulated).unwrap();
-        assert!((value - 10.0).abs() < 0.02 && (slope - 30.0).abs() < 1e-6, "{value} {slope}");
+        let Found { value, end, .. } = search(400.0, (0.02, 50.0), simulated).unwrap();
+        assert!((value - 10.0).abs() < 0.02, "{value}");
         assert_eq!(end, End::Reached);
         for (target, nearest) in [(50.0, 0.02), (5_000.0, 50.0)] {
             let Found { value, end, .. } = search(target, (0.02, 50.0), simulated).unwrap();
@@ -351,6 +348,23 @@ mod tests {
         let Found { value, end, .. } = search(400.0, (0.02, 50.0), bent).unwrap();
         assert!((19.9..20.1).contains(&value), "{value}");
         assert_eq!(end, End::Reached);
+    }
+
+    #[test]
+    fn a_range_is_what_the_ends_of_the_measurement_take() {
+        // Up to 10 a unit takes 1 ns, from there on 90 ns.
+        let bent = |value: f64| Ok::<f64, Stop>(100.0 + value + 89.0 * (value - 10.0).max(0.0));
+        let (name, unit, ran) = ("pipe_self".to_string(), "ns".to_string(), String::new());
+        let measured = Measurement { name, unit, value: 110.0, low: 105.0, high: 200.0, bursts: 9, ran };
+        let mut notes = Vec::new();
+        let Ok(Range { value, low, high }) = solve(&measured, (0.02, 50.0), "x", &mut notes, bent) else {
+            panic!("nobody interrupts")
+        };
+        assert!(
+            (value - 10.0).abs() < 0.2 && (low - 5.0).abs() < 0.2 && (high - 11.0).abs() < 0.2,
+            "{value} {low} {high}"
+        );
+        assert!(notes.is_empty(), "{notes:?}");
     }
 
     #[test]

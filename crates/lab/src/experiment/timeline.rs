@@ -210,6 +210,27 @@ kernel = \"v6.12\"
     }
 
     #[test]
+    fn files_of_groups_are_written_in_the_order_of_the_script() {
+        // cgroup v1 refuses a quota above that of the group above.
+        let refused = |lines: &str| {
+            let text = format!(
+                "machine = \"pack:1 core:2 pu:1\"\n[[workload]]\nname = \"script\"\ntasks = \"\"\"\n{lines}\ntask a: run 1ms\n\"\"\"\n\
+                 [[arm]]\nname = \"a\"\nkernel = \"v6.1\"\nbehaviour = {{ \"cgroup.files\" = \"legacy\" }}\n"
+            );
+            let parsed = parse(&text, "x.toml").and_then(|draft| draft.resolve(Purpose::Single, &Table::default()));
+            parsed.map(|_| ()).map_err(|mistake| mistake.to_string())
+        };
+        let quota = |path: &str, us: u32| format!("group {path}: cpu.cfs_quota_us {us}\n");
+        let lines = |steps: &[(&str, u32)]| steps.iter().map(|&(path, us)| quota(path, us)).collect::<String>();
+        let down = [("/p", 50_000), ("/p/c", 40_000), ("/p/c", 20_000), ("/p", 30_000)];
+        assert_eq!(refused(&lines(&down)), Ok(()));
+        let late = refused(&lines(&[("/p", 30_000), ("/p/c", 40_000), ("/p", 50_000)])).unwrap_err();
+        assert!(late.contains("40000 for /p/c") && late.contains("line 2"), "{late}");
+        let early = refused(&lines(&[("/p/c", 60_000), ("/p", 50_000)])).unwrap_err();
+        assert!(early.contains("50000 for /p") && early.contains("line 2"), "{early}");
+    }
+
+    #[test]
     fn moments_become_each_arms_timeline_in_order() {
         let experiment = resolve(
             "[[timeline]]

@@ -11,7 +11,7 @@ use crate::numbers::{is_zero, signed};
 use crate::record::Outcome;
 use crate::statistics::interval::MISS;
 use crate::statistics::student::{two_sided_critical, two_sided_p};
-use crate::statistics::{Better, Mean, amean, benjamini_hochberg, percent_change, sample_stddev};
+use crate::statistics::{Better, Mean, amean, benjamini_hochberg, sample_stddev, true_change};
 use serde::Serialize;
 use std::fmt::Write;
 
@@ -295,14 +295,15 @@ impl Row {
         }
     }
 
-    /// The change of an arm relative to the first, in per cent; positive is better.
+    /// The change of an arm relative to the first, in per cent; positive is better. `None` from a mean of zero.
     fn change(&self, arm: usize) -> Option<f64> {
         let (base, new) = (self.mean.of(&self.arms[0])?, self.mean.of(&self.arms[arm])?);
-        Some(percent_change(self.better, base, new))
+        true_change(self.better, base, new)
     }
 
-    fn change_of(&self, arm: usize, iteration: usize) -> f64 {
-        percent_change(self.better, self.arms[0][iteration], self.arms[arm][iteration])
+    /// The same in one iteration.
+    fn change_of(&self, arm: usize, iteration: usize) -> Option<f64> {
+        true_change(self.better, self.arms[0][iteration], self.arms[arm][iteration])
     }
 
     /// The number of iterations that all arms of both have.
@@ -339,7 +340,7 @@ fn judge(moves: Vec<&mut Move>) -> usize {
     tested.into_iter().zip(beyond).map(|(it, beyond)| it.beyond_noise = beyond).count()
 }
 
-/// How far the rows of a variation are from the unvaried machine's.
+/// How far the rows of a variation are from the unvaried machine's. Where a figure is relative to a zero nothing is said.
 fn moved(base: &[Row], varied: &[Row]) -> Moves {
     let mut moved = Moves::default();
     for row in varied {
@@ -354,8 +355,10 @@ fn moved(base: &[Row], varied: &[Row]) -> Moves {
         }
         for arm in 1..row.arms.len() {
             if let (Some(change), Some(was)) = (row.change(arm), before.change(arm)) {
-                let each = (0..pairs).map(|i| row.change_of(arm, i) - before.change_of(arm, i)).collect();
-                moved.change.extend(Move::of(row, change - was, each));
+                let each = (0..pairs).map(|i| Some(row.change_of(arm, i)? - before.change_of(arm, i)?));
+                if let Some(each) = each.collect() {
+                    moved.change.extend(Move::of(row, change - was, each));
+                }
             }
         }
     }
@@ -434,6 +437,16 @@ mod tests {
         let alone = told(&[row("a", &[&[4.0]])], &[row("a", &[&[5.0]])]);
         assert_eq!((alone.change, alone.level.map(|level| level.by)), (None, Some(25.0)));
         assert_eq!(told(&base, &[row("c", &[&[1.0], &[1.0]])]), Moved::default());
+    }
+
+    #[test]
+    fn from_zero_there_is_no_change_in_per_cent() {
+        // Printed tables have -99% for what rises from zero, and 0% for a rate that falls to it.
+        let base = [row("a", &[&[0.0, 0.0], &[0.0, 0.0]])];
+        assert_eq!(told(&base, &[row("a", &[&[0.0, 0.0], &[1.0, 1.0]])]), Moved::default());
+        let rate = |new: f64| [Row { better: Better::Higher, ..row("b", &[&[4.0, 4.0], &[new, new]]) }];
+        let change = told(&rate(4.0), &rate(0.0)).change.expect("two arms");
+        assert_eq!((change.by, change.sure()), (-100.0, Sure::Beyond));
     }
 
     #[test]

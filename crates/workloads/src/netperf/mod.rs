@@ -201,7 +201,7 @@ impl Instance for Netperf {
                 let receiver = datagrams::Receiver::new(server, run.clone());
                 (Box::new(receiver), Box::new(datagrams::Sender::new(client, run)))
             }
-            (false, _) => (Box::new(Receiver { side: server }), Box::new(Sender::of(client))),
+            (false, _) => (Box::new(Receiver { side: server, over: false }), Box::new(Sender::of(client))),
         };
         vec![task("netserver", server), task("netperf", client)]
     }
@@ -373,6 +373,8 @@ impl Program for Sender {
 
 struct Receiver {
     side: Side,
+    /// The sender has closed.
+    over: bool,
 }
 
 impl Program for Receiver {
@@ -380,12 +382,12 @@ impl Program for Receiver {
         let side = &mut self.side;
         if std::mem::take(&mut side.waiting) {
             if last.value == 0 {
-                side.left = 1;
+                self.over = true;
                 return Op::Report { series: RECEIVED, value: side.window.rate(8) };
             }
             side.window.count(last.now, last.value);
         }
-        if side.left == 1 {
+        if self.over {
             return Op::Exit;
         }
         side.before().unwrap_or_else(|| side.receive(side.size))

@@ -268,20 +268,29 @@ impl Script {
         self.mutexes.iter().map(|mutex| if mutex.inherit { os.create_pi_mutex() } else { os.create_mutex() }).collect()
     }
 
-    /// The script's groups, without ancestors that it does not name.
-    pub fn group_specs(&self) -> impl Iterator<Item = GroupSpec> + '_ {
-        self.groups.iter().map(|group| GroupSpec {
-            path: group.path.clone(),
-            files: group.files.iter().map(|line| (line.file, line.text.clone())).collect(),
-        })
+    /// The script's groups, without ancestors that it does not name, and what it writes into their files, in the order of
+    /// the text.
+    pub fn group_specs(&self) -> Vec<GroupSpec> {
+        let made = |group: &Group| ((group.line, group.column), GroupSpec::new(&group.path));
+        let written = |group: &Group, line: &GroupLine| {
+            let files = vec![(line.file, line.text.clone())];
+            ((line.line, line.column), GroupSpec { files, ..GroupSpec::new(&group.path) })
+        };
+        let steps_of = |group| std::iter::once(made(group)).chain(group.files.iter().map(|line| written(group, line)));
+        let mut steps: Vec<((u32, u32), GroupSpec)> = self.groups.iter().flat_map(steps_of).collect();
+        steps.sort_by_key(|&(place, _)| place);
+        steps.into_iter().map(|(_, spec)| spec).collect()
     }
 
     /// The position in the script of what the kernel refused (line and column, both from 1), and the line for the
     /// group's file.
     pub fn place_of(&self, error: &GroupError) -> Option<(u32, u32, Option<&GroupLine>)> {
-        let path = &with_those_above(self.group_specs()).swap_remove(error.group).path;
+        let specs = with_those_above(self.group_specs());
+        let path = &specs[error.group].path;
         let group = self.groups.iter().find(|group| group.path == *path)?;
-        let file = error.file.and_then(|file| group.files.get(file));
+        let before: usize =
+            specs[..error.group].iter().filter(|spec| spec.path == *path).map(|spec| spec.files.len()).sum();
+        let file = error.file.and_then(|file| group.files.get(before + file));
         Some(file.map_or((group.line, group.column, None), |file| (file.line, file.column, Some(file))))
     }
 }
