@@ -6,7 +6,8 @@
 //! frequencies of a table power is interpolated linearly; below the lowest one it falls in proportion to the frequency.
 //! All values are integers: a microwatt for a picosecond is an attojoule.
 //!
-//! The simulation's decisions do not depend on anything here.
+//! A power limit ([`PowerLimiter`](crate::power_limit::PowerLimiter)) chooses clocks by the power that is reckoned here. Nothing
+//! else that is simulated depends on it.
 
 use crate::description::Description;
 use crate::frequency::{FrequencyTime, fixed_khz};

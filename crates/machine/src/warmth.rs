@@ -21,7 +21,6 @@
 //!
 //! Modelled: a core's caches as least recently used, by whole working sets; the newest part of a set is in level 1.
 //! Absent: what the kernel's code pushes out of level 1.
-//! pushes out of level 1.
 
 use crate::prices::Prices;
 use crate::topology::{CacheKind, Distance, Topology};

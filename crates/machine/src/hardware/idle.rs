@@ -209,7 +209,8 @@ impl<const COSTS: bool> Hardware<COSTS> {
         self.cpus[cpu.index()].idling.entered
     }
 
-    /// Whether `cpu` executes while it is in this state.
+    /// Whether `cpu` executes while it is in this state. All kinds of CPU poll in the same states, as a machine file's rule
+    /// wants it.
     #[inline]
     pub fn polls_in(&self, cpu: CpuId, state: usize) -> bool {
         self.prices.idle_states[state].polling && !self.cpus[cpu.index()].idling.dead
