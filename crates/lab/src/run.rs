@@ -43,7 +43,6 @@ use sched::fair::load::FrequencyInvariance;
 use sched::profile::ProfileType;
 use sched::trace::{Event, Sink};
 use sim::engine::{End, LinuxSim};
-use sim::timeline::Change;
 use std::fmt::Write;
 use units::{CpuId, Ns, PerCpu, Prng, Ps};
 use workloads::{GroupError, GroupSpec, Groups};

@@ -307,6 +307,10 @@ impl<const COSTS: bool> Arch for Hardware<COSTS> {
         self.frequency.is_some()
     }
 
+    fn driver_tells_frequency(&self) -> bool {
+        self.frequency.as_ref().is_some_and(|frequency| frequency.driver_tells())
+    }
+
     fn arch_scale_freq_tick(&mut self, cpu: CpuId) {
         let now = self.now(cpu);
         if let Some(frequency) = &mut self.frequency {

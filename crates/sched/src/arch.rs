@@ -30,6 +30,11 @@ pub trait Arch {
         true
     }
 
+    /// Whether the driver of cpufreq tells the architecture which clock it sets (arch_set_freq_scale(), drivers of ARM's).
+    fn driver_tells_frequency(&self) -> bool {
+        false
+    }
+
     /// sched.h: arch_scale_freq_tick(). The tick of `cpu`: updates what [`Arch::arch_scale_freq_capacity`] returns.
     #[inline]
     fn arch_scale_freq_tick(&mut self, _cpu: CpuId) {}

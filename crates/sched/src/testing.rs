@@ -25,6 +25,8 @@ pub(crate) struct Hand {
     pub ns_per_read: u64,
     /// The speed of each CPU, 1024 = full; CPUs not listed run at full speed.
     pub freq: Vec<Capacity>,
+    /// Whether the driver of cpufreq tells the speeds.
+    pub driver_tells: bool,
     /// The time in interrupts of each CPU, in ns; 0 for CPUs not listed.
     pub irq_time: Vec<u64>,
     /// The frequency range of a cpufreq driver, in kHz; any frequency if there is none.
@@ -68,6 +70,10 @@ impl Hand {
 impl Arch for Hand {
     fn sched_clock(&self, _cpu: CpuId) -> Ns {
         Ns(self.now)
+    }
+
+    fn driver_tells_frequency(&self) -> bool {
+        self.driver_tells
     }
 
     fn arch_scale_freq_capacity(&self, cpu: CpuId) -> Capacity {

@@ -223,4 +223,9 @@ impl Frequency {
     pub fn scale(&self, cpu: CpuId) -> Capacity {
         self.cpus[cpu.index()].scale
     }
+
+    /// Whether the driver calls arch_set_freq_scale() by itself. From v5.10 on cpufreq's core does for all.
+    pub fn driver_tells(&self) -> bool {
+        matches!(self.policy.driver, Driver::Scmi | Driver::CpufreqDt)
+    }
 }

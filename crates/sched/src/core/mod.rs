@@ -170,7 +170,10 @@ pub struct TaskInit {
 
 impl<A: Arch> Sched<A> {
     /// core.c: sched_init() and sched_init_smp(): every CPU idle, domains built, the root group in place.
-    pub fn new(arch: A, boot: Boot) -> Sched<A> {
+    pub fn new(arch: A, mut boot: Boot) -> Sched<A> {
+        if boot.kernel.load.frequency == FrequencyInvariance::ToldByDrivers && !arch.driver_tells_frequency() {
+            boot.kernel.load.frequency = FrequencyInvariance::Unknown;
+        }
         let nr_cpus = boot.topology.nr_cpus;
         let online = CpuMask::all(nr_cpus);
         let (setup, sched_core_priority) = boot.domain_setup();

@@ -71,7 +71,9 @@ impl<A: Arch> Sched<A> {
     fn scale_of_part(&self, cpu: CpuId) -> Scale {
         let freq = match self.kernel.load.frequency {
             FrequencyInvariance::Unknown => SCHED_CAPACITY_SCALE,
-            FrequencyInvariance::ToldByIntel | FrequencyInvariance::Told => self.arch.arch_scale_freq_capacity(cpu),
+            FrequencyInvariance::ToldByDrivers | FrequencyInvariance::ToldByIntel | FrequencyInvariance::Told => {
+                self.arch.arch_scale_freq_capacity(cpu)
+            }
         };
         Scale { freq, cpu: self.topology.capacity[cpu] }
     }
@@ -138,5 +140,28 @@ impl<A: Arch> Sched<A> {
     pub(super) fn clock_of(&mut self, cpu: CpuId) -> u64 {
         self.path(Path::sched_clock_cpu);
         self.arch.sched_clock(cpu).0
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::cpu_topology::CpuTopology;
+    use crate::testing::Hand;
+    use crate::versions::{V4_5_RC1, V4_15, V5_4, V5_10};
+
+    #[test]
+    fn until_v5_6_averages_know_the_clock_where_its_driver_tells_it() {
+        let booted = |kernel, driver_tells| {
+            let arch = Hand { driver_tells, freq: vec![512], ..Hand::default() };
+            let s = Sched::new(arch, Boot::new(kernel, CpuTopology::symmetric(1, 1, 1, 1, 1), 250));
+            (s.kernel.load.frequency, s.scale(CpuId(0)).freq)
+        };
+        for kernel in [V4_15, V5_4] {
+            assert_eq!(booted(kernel, true), (FrequencyInvariance::ToldByDrivers, 512), "{}", kernel.name);
+            assert_eq!(booted(kernel, false), (FrequencyInvariance::Unknown, 1024), "{}", kernel.name);
+        }
+        assert_eq!(booted(V4_5_RC1, true), (FrequencyInvariance::Unknown, 1024));
+        assert_eq!(booted(V5_10, false), (FrequencyInvariance::ToldByIntel, 512));
     }
 }

@@ -86,12 +86,14 @@ behaviour! {
 }
 
 behaviour! {
-    /// Whether the architecture tells how fast a CPU runs (`arch_scale_freq_capacity()`, on x86).
+    /// Whether the architecture tells how fast a CPU runs (`arch_scale_freq_capacity()`).
     pub enum FrequencyInvariance = "load.frequency" {
         Unknown = "unknown", since "v2.6.23", commit "", "no: every CPU counts as running at full speed";
+        ToldByDrivers = "told-by-drivers", since "v4.15", commit "0e27c567d167",
+            "on ARM, by drivers that set clocks themselves (scmi, cpufreq-dt); nobody else does";
         ToldByIntel = "told-by-intel", since "v5.7", commit "1567c3e3467c",
-            "yes, from the counters APERF and MPERF, but not on x86 CPUs of other makers";
-        Told = "told", since "v5.11", commit "41ea667227ba", "yes, from these counters, on AMD's CPUs as well";
+            "there, and on Intel's CPUs from the counters APERF and MPERF";
+        Told = "told", since "v5.11", commit "41ea667227ba", "there, and on AMD's CPUs from these counters";
     }
 }
 
@@ -162,6 +164,7 @@ impl LoadRules {
         leaf_list: LeafList::BeforeParent,
         migration_detach: MigrationDetach::Synchronous,
         new_task_attach: NewTaskAttach::AtOnce,
+        frequency: FrequencyInvariance::ToldByDrivers,
         ..LoadRules::V4_5
     };
 
