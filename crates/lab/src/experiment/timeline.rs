@@ -225,9 +225,9 @@ kernel = \"v6.12\"
         let down = [("/p", 50_000), ("/p/c", 40_000), ("/p/c", 20_000), ("/p", 30_000)];
         assert_eq!(refused(&lines(&down)), Ok(()));
         let late = refused(&lines(&[("/p", 30_000), ("/p/c", 40_000), ("/p", 50_000)])).unwrap_err();
-        assert!(late.contains("40000 for /p/c") && late.contains("line 2"), "{late}");
+        assert!(late.contains("`40000` for cpu.cfs_quota_us of /p/c, which v6.1 refuses: EINVAL"), "{late}");
         let early = refused(&lines(&[("/p/c", 60_000), ("/p", 50_000)])).unwrap_err();
-        assert!(early.contains("50000 for /p") && early.contains("line 2"), "{early}");
+        assert!(early.contains("`50000` for cpu.cfs_quota_us of /p, which v6.1 refuses: EINVAL"), "{early}");
     }
 
     #[test]
