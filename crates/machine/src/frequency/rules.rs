@@ -179,6 +179,10 @@ pub struct FrequencyRules {
     pub preference_numbers: bool,
     /// Whether the file `hwp_dynamic_boost` exists.
     pub hwp_boost: bool,
+    /// Whether amd-pstate-epp has the file `boost` (since v6.11).
+    pub epp_boost: bool,
+    /// Whether a lowest frequency above the highest may be written, which then counts as the highest (since v5.3).
+    pub limits_cross: bool,
 }
 
 impl FrequencyRules {
@@ -212,6 +216,8 @@ impl FrequencyRules {
         preference: false,
         preference_numbers: false,
         hwp_boost: false,
+        epp_boost: false,
+        limits_cross: false,
     };
 
     pub const V4_15: FrequencyRules = FrequencyRules {
@@ -238,6 +244,7 @@ impl FrequencyRules {
         long_sleep: LongSleep::Idle,
         step_floor: StepFloor::Lowest,
         hwp_boost: true,
+        limits_cross: true,
         drivers: &[
             Driver::AcpiCpufreq,
             Driver::IntelPstate,
@@ -289,6 +296,7 @@ impl FrequencyRules {
         deferred_steps: DeferredSteps::CountedWhereIdle,
         at_limit: AtLimit::Asks,
         no_turbo: NoTurbo::Lowers,
+        epp_boost: true,
         ..FrequencyRules::V6_6
     };
 
@@ -307,6 +315,7 @@ rules! {
     FrequencyRules {
         sampling, pstate, pstate_iowait, transition_delay, long_sleep, idle_time, deferred_steps, step_floor, at_limit, cppc_switch,
         cppc_delay, acpi_boost, passive_hwp, pstate_start, no_turbo, table_limits;
-        drivers, governors, default_governor, preference, preference_numbers, hwp_boost
+        drivers, governors, default_governor, preference, preference_numbers, hwp_boost,
+        epp_boost, limits_cross
     }
 }
