@@ -20,7 +20,7 @@ struct Region {
     group: usize,
 }
 
-/// The CPUs of a list on a machine with `nr_cpus`.
+/// bitmap.c: bitmap_parselist(): the CPUs of a list on a machine with `nr_cpus`.
 ///
 /// # Errors
 /// What was found instead of a list that a kernel with these rules reads, on this machine.

@@ -307,6 +307,7 @@ mod tests {
                 "wake.affine_count",
                 "tcp.full_segment",
                 "tcp.quick_ack",
+                "frequency.table_limits",
             ],
         ),
         (

@@ -146,12 +146,10 @@ impl Driver {
         }
     }
 
-    /// intel_pstate.c: intel_pstate_update_perf_limits(); amd-pstate.c: amd_pstate_epp_update_limit(): a policy's limit as the
-    /// hardware is told it. Both count in whole levels, and what is left of a division is lost, so that the lowest frequency
-    /// may be below what was written.
+    /// intel_pstate.c: intel_pstate_update_perf_limits(): a policy's limit as the hardware is told it, in whole levels. What
+    /// is left of a division is lost, so the lowest frequency may be below what was written. amd-pstate-epp does the same.
     ///
-    /// Differs: amd-pstate of the newest kernels rounds up.
-    #[doc(alias = "amd_pstate_epp_update_limit")]
+    /// Differs: amd-pstate-epp of the newest kernels rounds up.
     #[doc(alias = "intel_pstate_update_perf_limits")]
     fn perf_limit(self, model: &Model, band: &Band, khz: u32) -> u32 {
         let counts = self.is_active() || self == Driver::IntelCpufreq;

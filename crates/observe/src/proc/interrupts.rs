@@ -17,7 +17,7 @@ const GSI_TOP: usize = 24;
 const NR_LEGACY_IRQS: usize = 16;
 const NR_VECTORS: usize = 256;
 
-/// x86's vector.c: arch_probe_nr_irqs(): for how many interrupts a machine has room.
+/// vector.c: arch_probe_nr_irqs() of x86: for how many interrupts a machine has room.
 ///
 /// Differs: the pins of its IO-APICs are not known.
 pub fn arch_probe_nr_irqs(nr_cpus: usize) -> usize {
