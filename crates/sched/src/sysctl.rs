@@ -53,6 +53,15 @@ impl Tunable {
     pub fn words(self) -> Option<&'static [&'static str]> {
         (self == Tunable::cgroup_mode).then_some(&CgroupMode::NAMES)
     }
+
+    /// The numbers that may be written to it, of which the greatest value of `sched_rt_runtime_us` is none: it stands for
+    /// -1 ([`RUNTIME_UNLIMITED`]).
+    pub fn written_range(self) -> (u64, u64) {
+        match self {
+            Tunable::sched_rt_runtime => (0, i32::MAX as u64),
+            _ => self.row().range,
+        }
+    }
 }
 
 /// Whether a default grows with the number of CPUs.

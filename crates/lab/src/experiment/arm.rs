@@ -391,12 +391,13 @@ impl Arm {
         value: &Written,
     ) -> Result<(&'static str, Tunable, u64), Mistake> {
         let Some((name, tunable)) = self.build.sched.tunable(&key.text) else { return Err(self.unknown_tunable(key)) };
-        let (low, high) = tunable.row().range;
+        let (low, high) = tunable.written_range();
         let sysctl = name.starts_with("kernel.");
+        let or_unlimited = |of: Mistake| Mistake { expected: format!("{}, or -1: no limit", of.expected), ..of };
         let below_one = value.text.parse::<i32>().is_ok_and(|number| number < 1);
         let number = match (value.text.as_str(), tunable.words()) {
             ("-1", _) if tunable == Tunable::sched_rt_runtime => RUNTIME_UNLIMITED,
-            (_, None) if tunable == Tunable::sched_rt_runtime => runtime_us(name, value)?,
+            (_, None) if tunable == Tunable::sched_rt_runtime => value.whole(name, low, high).map_err(or_unlimited)?,
             // An int to the sysctl, and 32 bits without a sign to debugfs, which reads no `-1`.
             ("-1", _) if tunable == Tunable::sched_migration_cost && sysctl => u32::MAX.into(),
             // rt.c: sched_rr_handler()
@@ -520,13 +521,6 @@ impl KernelSetup {
             preempt: (own != Some(preempt)).then(|| preempt.name().to_string()),
         }
     }
-}
-
-/// `kernel.sched_rt_runtime_us`, unless it is -1.
-fn runtime_us(name: &str, value: &Written) -> Result<u64, Mistake> {
-    let most = i32::MAX as u64;
-    let mistake = |of: Mistake| Mistake { expected: format!("{}, or -1: no limit", of.expected), ..of };
-    value.whole(name, 0, most).map_err(mistake)
 }
 
 /// As one would write it into `sched_features`.
