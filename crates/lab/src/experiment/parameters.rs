@@ -115,7 +115,7 @@ fn kstrtobool(value: &Written) -> Result<u8, Mistake> {
     match (letters.next(), letters.next()) {
         (Some('y' | '1'), _) | (Some('o'), Some('n')) => Ok(1),
         (Some('n' | '0'), _) | (Some('o'), Some('f')) => Ok(0),
-        _ => Err(value.mistake(format!("psi = {}", excerpt(&value.text, 40)), "1, y or on, or 0, n or off")),
+        _ => Err(value.unknown("value of psi", ["0", "1", "n", "y", "off", "on"])),
     }
 }
 
@@ -198,7 +198,7 @@ mod tests {
         for (text, message) in [
             ("a=v6.1,sched/migration_cost_ns=-1", "expected a whole number from 0 to 4294967295"),
             ("a=v6.1,sched_rt_runtime_us=-2", "expected a whole number from 0 to 2147483647, or -1: no limit"),
-            ("a=v6.1,psi=maybe", "found psi = maybe; expected 1, y or on, or 0, n or off"),
+            ("a=v6.1,psi=maybe", "found the unknown value of psi `maybe`; expected "),
             ("a=v6.1,cpuidle.off=2", "value of cpuidle.off"),
         ] {
             let error = sysctl(text).unwrap_err();
