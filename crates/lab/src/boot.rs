@@ -2,6 +2,7 @@
 
 use crate::cpufreq::command_line;
 use crate::kernels::Build;
+use crate::mistake::{Mistake, Written};
 use machine::idle::Governor;
 use sched::profile::SleepProfile;
 use sched::psi::Psi;
@@ -81,7 +82,7 @@ pub const PARAMETERS: &[Parameter] = &[
     Parameter {
         name: "relax_domain_level",
         values: &["0..99"],
-        meaning: "the level of domains up to which idle CPUs look for work (0 none, 1 the first): what it does from there on is domains.relax_domain_level's",
+        meaning: "the level of domains up to which idle CPUs look for work (0 none, 1 the first, -1 as without it): what it does from there on is domains.relax_domain_level's",
         has: |_| true,
         effect: Effect::Kept,
     },
@@ -115,8 +116,8 @@ pub const PARAMETERS: &[Parameter] = &[
     },
     Parameter {
         name: "cpuidle.off",
-        values: &["1"],
-        meaning: "no governor: the shallowest state, always",
+        values: &["0", "1"],
+        meaning: "no governor: the shallowest state, always (1)",
         has: |_| true,
         effect: Effect::Kept,
     },
@@ -129,14 +130,14 @@ pub const PARAMETERS: &[Parameter] = &[
     },
     Parameter {
         name: "intel_idle.max_cstate",
-        values: &["1..9"],
-        meaning: "so many states of the table beside polling",
+        values: &["1..2147483647"],
+        meaning: "at most so many states of the table beside polling",
         has: |_| true,
         effect: Effect::Kept,
     },
     Parameter {
         name: "intel_idle.states_off",
-        values: &["0..1023"],
+        values: &["0..4294967295"],
         meaning: "a bit for each state of the table that is not to be entered (since v5.6)",
         has: |build| build.idle.states_off,
         effect: Effect::Kept,
@@ -177,7 +178,7 @@ impl Parameter {
         self.values.is_empty()
     }
 
-    /// Whether it takes that value. An entry of `values` may be a range of whole numbers, such as `1..9`.
+    /// Whether it takes that value. An entry of `values` may be a range of whole numbers, such as `0..99`.
     pub fn takes(&self, text: &str) -> bool {
         if self.is_switch() {
             return text.is_empty();
@@ -211,6 +212,45 @@ impl Parameter {
 /// The parameter of that name.
 pub fn parameter(name: &str) -> Option<&'static Parameter> {
     PARAMETERS.iter().find(|parameter| parameter.name == name)
+}
+
+/// Parameters of real kernels that lead to nothing here, and what would be right instead.
+const NOT_MODELLED: &[(&str, &str)] = &[
+    ("amd_pstate", "cpufreq.driver=amd-pstate (passive) or amd-pstate-epp (active), in kernels that have it"),
+    ("clocksource", NOTHING),
+    ("default_hugepagesz", NOTHING),
+    ("highres", "no such word: timers always have high resolution"),
+    ("hlt", NOTHING),
+    ("irqaffinity", "no such word: each device's interrupt stays where the machine file and its queue put it"),
+    ("kthread_cpus", NOTHING),
+    ("maxcpus", "another machine, or `offline` in a timeline"),
+    ("mitigations", "no such word: prices are those of the machine file"),
+    ("nmi_watchdog", "noise=1 for the watchdog's threads, or nothing"),
+    ("nohlt", "no such word: idle CPUs do not poll there"),
+    ("nohz", "no such word: idle CPUs may always stop their tick"),
+    ("nosmt", "another machine, or `offline` in a timeline"),
+    ("nosoftlockup", "noise=1 for the watchdog's threads, or nothing"),
+    ("nowatchdog", "nothing: without noise=1 the watchdog's threads do not run"),
+    ("nr_cpus", "another machine, or `offline` in a timeline"),
+    ("numa", "another machine"),
+    ("possible_cpus", "another machine, or `offline` in a timeline"),
+    ("powersave", "cpuidle.off=1, which is near it, or nothing"),
+    ("processor.max_cstate", "intel_idle.max_cstate, on Intel's processors"),
+    ("rcu_nocb_poll", NOTHING),
+    ("rcu_nocbs", "no such word: of RCU only noise=1 has a thread"),
+    ("skew_tick", "no such word: where each CPU's tick falls is not to be chosen"),
+    ("threadirqs", "no such word: interrupts are handled where they are taken"),
+    ("transparent_hugepage", NOTHING),
+    ("tsc", NOTHING),
+    ("watchdog_thresh", NOTHING),
+    ("workqueue.power_efficient", NOTHING),
+];
+const NOTHING: &str = "an arm without it";
+
+/// What to say of a parameter that real kernels have and that is not modelled.
+pub fn not_modelled(name: &Written) -> Option<Mistake> {
+    let (_, expected) = NOT_MODELLED.iter().find(|(known, _)| *known == name.text)?;
+    Some(name.mistake(format!("{}, a parameter that is not modelled", name.quoted()), *expected))
 }
 
 /// The names of all parameters.

@@ -88,7 +88,7 @@ pub fn choose(
 ) -> Result<Option<(Model, Policy)>, Mistake> {
     for (name, _) in settings.iter().filter(|setting| setting.0.text != command_line::SETTING) {
         if !FILES.iter().any(|file| file.0 == name.text) {
-            return Err(name.unknown("file of cpufreq", FILES.iter().map(|file| file.0)));
+            return Err(no_file(name));
         }
     }
     check_governed(machine, settings)?;
@@ -112,6 +112,16 @@ pub fn choose(
     let mut policy = Policy::new(&model, driver, governor, build.frequency, hz);
     Setter { model: &model, policy: &mut policy, settings, preference: build.frequency.preference, kernel }.all()?;
     Ok(Some((model, policy)))
+}
+
+/// A name that is no file: perhaps a parameter of the module.
+fn no_file(name: &Written) -> Mistake {
+    let expected = match name.text.as_str() {
+        "default_governor" => "cpufreq.governor, to which it leads",
+        "off" => "a machine whose frequencies are fixed: one without `driver` in [frequency]",
+        _ => return name.unknown("file of cpufreq", FILES.iter().map(|file| file.0)),
+    };
+    name.mistake(format!("cpufreq.{}, a parameter that is not modelled", name.text), expected)
 }
 
 /// The value set for that name.
@@ -165,25 +175,29 @@ fn driver(machine: &Description, kernel: &str, build: &Build, settings: &Setting
         // Such a machine runs with this driver under a kernel that does not know its own driver yet.
         return Ok(Some(Driver::AcpiCpufreq));
     };
+    let fitting = of_kernel.iter().copied().filter(|&driver| fits(driver)).map(Driver::name);
     match Driver::from_name(&written.text) {
         Some(driver) if !fits(driver) => {
             let vendor = machine.vendor().unwrap_or_default();
             let found =
                 format!("the driver {}, while the processors of {} are {vendor}'s", driver.name(), machine.name());
-            let fitting: Vec<&str> =
-                of_kernel.iter().copied().filter(|&driver| fits(driver)).map(Driver::name).collect();
-            let expected = match fitting[..] {
-                [] => "another machine: none of the drivers here is for it".to_string(),
-                _ => format!("one of {}", listed(fitting.into_iter())),
-            };
-            Err(written.mistake(found, expected))
+            Err(written.mistake(found, one_of(fitting)))
         }
         Some(driver) if of_kernel.contains(&driver) => Ok(Some(driver)),
         Some(driver) => {
             let found = format!("the driver {}, which {kernel} does not have", driver.name());
-            Err(written.mistake(found, format!("one of {}", listed(of_kernel.iter().map(|driver| driver.name())))))
+            Err(written.mistake(found, one_of(fitting)))
         }
-        None => Err(written.unknown("driver of cpufreq", of_kernel.iter().map(|driver| driver.name()))),
+        None => Err(written.unknown("driver of cpufreq", fitting)),
+    }
+}
+
+/// The drivers that a kernel has for a machine.
+fn one_of<'n>(drivers: impl Iterator<Item = &'n str>) -> String {
+    let drivers: Vec<&str> = drivers.collect();
+    match drivers[..] {
+        [] => "another machine: none of the drivers here is for it".to_string(),
+        _ => format!("one of {}", listed(drivers)),
     }
 }
 
@@ -248,7 +262,8 @@ fn preference(value: &Written, policy: &Policy, kernel: &str) -> Result<Preferen
         }
         None => Preference(value.whole(WHAT, 0, 255)? as u8),
     };
-    let checks = of_amd || policy.rules.preference_numbers;
+    // Passive mode has no policy that would override it.
+    let checks = (of_amd || policy.rules.preference_numbers) && policy.driver.is_active();
     if checks && preference.0 > 0 && policy.governor == Governor::Performance {
         let found = format!("{WHAT} = {} with the governor performance, which overrides it (EBUSY)", value.quoted());
         return Err(value.mistake(found, "performance, or cpufreq.governor=powersave beside it"));
@@ -278,61 +293,80 @@ impl Setter<'_> {
             return Err(value.mistake(found, format!("down_threshold ({down}) below up_threshold ({up})")));
         }
         let Limits { min_khz, max_khz, .. } = self.policy.limits;
-        if min_khz > max_khz {
+        if min_khz > max_khz && !self.policy.rules.limits_cross {
             let (name, value) =
                 self.settings.iter().find(|(name, _)| name.text.starts_with("scaling_m")).expect("one was set");
-            let found = format!("cpufreq.{} = {}", name.text, value.quoted());
+            let found = format!("cpufreq.{} = {} in {} (EINVAL)", name.text, value.quoted(), self.kernel);
             return Err(value.mistake(found, format!("a lowest frequency ({min_khz}) up to the highest ({max_khz})")));
         }
         Ok(())
     }
 
-    fn set(&mut self, name: &Written, value: &Written) -> Result<(), Mistake> {
-        let (model, policy) = (self.model, &mut *self.policy);
-        let what = format!("cpufreq.{}", name.text);
-        let driver = policy.driver;
-        let khz = || {
-            // Each policy applies as much of it as its own limits allow.
-            let low = model.bands.iter().map(|band| driver.min_khz(band)).min().unwrap_or(0);
-            let high = model.bands.iter().map(|band| driver.max_khz(band)).max().unwrap_or(0);
-            value.whole(&what, low.into(), high.into()).map(|khz| khz as u32)
+    /// cpufreq.c: store_scaling_min_freq(), store_scaling_max_freq(): any number; each policy applies as much of it as
+    /// its own limits allow. Until v5.2 it is compared with the policy's other limit first, which is the hardware's as
+    /// long as nothing was written.
+    fn khz(&self, name: &Written, value: &Written) -> Result<u32, Mistake> {
+        /// FREQ_QOS_MAX_DEFAULT_VALUE
+        const MOST: u32 = i32::MAX as u32;
+        let (driver, bands) = (self.policy.driver, &self.model.bands);
+        let (least, most) = match name.text.as_str() {
+            _ if self.policy.rules.limits_cross => (0, MOST),
+            "scaling_min_freq" => (0, bands.iter().map(|band| driver.max_khz(band)).max().unwrap_or(MOST)),
+            "scaling_max_freq" => (bands.iter().map(|band| driver.min_khz(band)).min().unwrap_or(0), MOST),
+            _ => (0, MOST),
         };
+        value.whole(&format!("cpufreq.{}", name.text), least.into(), most.into()).map(|khz| khz as u32)
+    }
+
+    fn set(&mut self, name: &Written, value: &Written) -> Result<(), Mistake> {
+        let what = format!("cpufreq.{}", name.text);
+        let khz = || self.khz(name, value);
+        let driver = self.policy.driver;
         let intel = matches!(driver, Driver::IntelPstate | Driver::IntelCpufreq);
         match name.text.as_str() {
-            "scaling_min_freq" => policy.limits.min_khz = khz()?,
-            "scaling_max_freq" => policy.limits.max_khz = khz()?,
-            "scaling_setspeed" if policy.governor != Governor::Userspace => {
-                let found = format!("{what} with the governor {}", policy.governor.name());
+            "scaling_min_freq" => self.policy.limits.min_khz = khz()?,
+            "scaling_max_freq" => self.policy.limits.max_khz = khz()?,
+            "scaling_setspeed" if self.policy.governor != Governor::Userspace => {
+                let found = format!("{what} with the governor {}", self.policy.governor.name());
                 return Err(name.mistake(found, "cpufreq.governor=userspace beside it"));
             }
-            "scaling_setspeed" => policy.setspeed_khz = Some(khz()?),
+            "scaling_setspeed" => self.policy.setspeed_khz = Some(khz()?),
             tunable if TUNABLES.iter().any(|(known, _)| *known == tunable) => self.set_tunable(name, value)?,
             "hwp_dynamic_boost" => {
-                if !policy.rules.hwp_boost || !policy.is_autonomous() || policy.driver != Driver::IntelPstate {
-                    let found = format!("{what} of {} under the driver {}", self.kernel, policy.driver.name());
+                let boosts = self.policy.is_autonomous() && driver == Driver::IntelPstate;
+                if !self.policy.rules.hwp_boost || !boosts {
+                    let found = format!("{what} of {} under the driver {}", self.kernel, driver.name());
                     return Err(
                         name.mistake(found, "intel_pstate on hardware that chooses by itself, in a kernel since v4.19")
                     );
                 }
-                policy.hwp_dynamic_boost = value.whole(&what, 0, 1)? == 1;
+                self.policy.hwp_dynamic_boost = value.whole(&what, 0, 1)? == 1;
             }
             "no_turbo" if !intel => return Err(self.other_driver(name, "boost")),
-            "no_turbo" => policy.limits.turbo = value.whole(&what, 0, 1)? == 0,
+            "no_turbo" => self.policy.limits.turbo = value.whole(&what, 0, 1)? == 0,
             "boost" if intel => return Err(self.other_driver(name, "no_turbo")),
-            "boost" => policy.limits.turbo = value.whole(&what, 0, 1)? == 1,
+            "boost" if driver == Driver::AmdPstateEpp && !self.policy.rules.epp_boost => {
+                let found =
+                    format!("{what} under the driver {} of {}, which has no such file", driver.name(), self.kernel);
+                return Err(name.mistake(found, "a kernel since v6.11, or cpufreq.driver=amd-pstate"));
+            }
+            "boost" => self.policy.limits.turbo = value.whole(&what, 0, 1)? == 1,
             "energy_performance_preference" => {
                 if !self.preference {
                     let found = format!("{what}, which {} does not have", self.kernel);
                     return Err(name.mistake(found, "a later kernel"));
                 }
-                if !policy.is_autonomous() {
-                    let who = if policy.driver.is_active() { "the driver itself chooses" } else { "governors choose" };
-                    let found = format!("{what} under the driver {}, where {who}", policy.driver.name());
-                    return Err(
-                        name.mistake(found, "hardware that chooses by itself, under intel_pstate or amd-pstate-epp")
-                    );
+                // In passive mode the file is there wherever hardware P-states are, though hardware that is told what to do
+                // prefers nothing.
+                if !self.policy.hardware {
+                    let who = if driver.is_active() { "the driver itself chooses" } else { "governors choose" };
+                    let found = format!("{what} under the driver {}, where {who}", driver.name());
+                    return Err(name.mistake(
+                        found,
+                        "hardware P-states, under intel_pstate or intel_cpufreq, or the driver amd-pstate-epp",
+                    ));
                 }
-                policy.preference = preference(value, policy, self.kernel)?;
+                self.policy.preference = preference(value, self.policy, self.kernel)?;
             }
             _ => {}
         }

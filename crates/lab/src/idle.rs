@@ -46,10 +46,18 @@ pub fn options(
     let way = match (parameter("idle"), parameter("cpuidle.off")) {
         (Some("poll"), _) => Way::Poll,
         (Some(_), _) => Way::Halt,
-        (None, Some(_)) => Way::Off,
-        (None, None) if has_no_driver(setup, machine, own) => Way::Off,
-        (None, None) => Way::Governed,
+        (None, Some("1")) => Way::Off,
+        (None, _) if has_no_driver(setup, machine, own) => Way::Off,
+        (None, _) => Way::Governed,
     };
+    if let (Some(word), Some(vendor)) = (parameter("idle"), machine.vendor().filter(|vendor| !is_x86(vendor))) {
+        let found = format!("idle={word} on {}, whose processors are {vendor}'s: it is x86's", setup.machine.name);
+        return Err(Mistake::new(
+            at,
+            found,
+            "cpuidle.off=1, which is near idle=halt, or a machine with x86 processors",
+        ));
+    }
     if way == Way::Poll && !polls {
         let found = format!("idle=poll on {}, whose table of idle states has no polling one", setup.machine.name);
         return Err(Mistake::new(at, found, "a machine with the state POLL first"));
@@ -70,6 +78,11 @@ pub fn options(
         latency_us: number("cpu_dma_latency"),
         halt_poll_ns: number("haltpoll.guest_halt_poll_ns").or_else(|| machine.halt_poll_ns()),
     })
+}
+
+/// Whether a maker's processors are x86. A machine file without `make` is taken for one.
+pub fn is_x86(vendor: &str) -> bool {
+    matches!(vendor, "intel" | "amd")
 }
 
 /// How CPUs spent the time of a run.
@@ -208,6 +221,30 @@ mod tests {
         let text = times.text();
         let share = |row: &str| text.lines().find(|line| line.starts_with(row)).unwrap().split_whitespace().nth(3);
         assert_eq!((share("C1"), text.contains("8192 29491200000.000  100.00")), (Some("100.00"), true), "{text}");
+    }
+
+    #[test]
+    fn idle_is_a_parameter_of_x86() {
+        let of = |machine: &str, arm: &str| {
+            let mut draft = Draft::default();
+            draft.machine_option(machine);
+            draft.workload_option("pipetest").unwrap();
+            draft.arm_options(&[arm.to_string()], true).unwrap();
+            let experiment = draft.resolve(Purpose::Single, &Table::default()).unwrap();
+            let setup = experiment.setup(&experiment.jobs()[0]);
+            let (machine, at) = (setup.machine.machine().unwrap().description, Location::of("a test"));
+            let (build, ..) = setup.kernel.build(2, &at).unwrap();
+            options(&setup, &machine, &build.idle, true, &at).map(|options| options.way).map_err(|it| it.to_string())
+        };
+        for (machine, vendor) in [("ampere-altra-q80-33-2s", "arm"), ("power9-16c-2s", "ibm")] {
+            for word in ["halt", "poll"] {
+                let error = of(machine, &format!("v6.1,idle={word}")).unwrap_err();
+                let found = format!("found idle={word} on {machine}, whose processors are {vendor}'s: it is x86's");
+                assert!(error.contains(&found), "{error}");
+            }
+            assert_eq!(of(machine, "v6.1,cpuidle.off=1"), Ok(Way::Off));
+        }
+        assert_eq!(of("epyc-9654", "v6.1,idle=halt"), Ok(Way::Halt));
     }
 
     #[test]

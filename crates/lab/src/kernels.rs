@@ -1,5 +1,6 @@
 //! Whole kernels: the scheduler's version, and what the same source tree does outside kernel/sched.
 
+use crate::cpu_list::CpuLists;
 use crate::mistake::{Mistake, Written, listed};
 use machine::frequency::FrequencyRules;
 use machine::idle::IdleRules;
@@ -25,6 +26,8 @@ pub struct Build {
     pub preempt_dynamic: bool,
     /// The preemption models that it can be built with, or be given on the command line.
     pub preempt_models: &'static [Preempt],
+    /// How it reads lists of CPUs on its command line.
+    pub cpu_lists: CpuLists,
     /// The formats of its files.
     pub formats: Formats,
 }
@@ -40,6 +43,7 @@ struct Elsewhere {
     formats: Formats,
     preempt_dynamic: bool,
     preempt_models: &'static [Preempt],
+    cpu_lists: CpuLists,
 }
 
 impl Elsewhere {
@@ -52,6 +56,7 @@ impl Elsewhere {
         formats: Formats::V4_5,
         preempt_dynamic: false,
         preempt_models: &[Preempt::None, Preempt::Voluntary, Preempt::Full],
+        cpu_lists: CpuLists::Ranges,
     };
     const V4_15: Elsewhere = Elsewhere {
         os: OsRules::V4_15,
@@ -59,6 +64,7 @@ impl Elsewhere {
         irq: IrqRules::V4_15,
         frequency: FrequencyRules::V4_15,
         formats: Formats::V4_15,
+        cpu_lists: CpuLists::Parts,
         ..Self::V4_5
     };
     const V4_16: Elsewhere = Elsewhere {
@@ -92,6 +98,7 @@ impl Elsewhere {
         idle: IdleRules::V5_15,
         frequency: FrequencyRules::V5_15,
         formats: Formats::V5_15,
+        cpu_lists: CpuLists::Names,
         ..Self::V5_10
     };
     const V6_1: Elsewhere = Elsewhere {
@@ -161,8 +168,8 @@ impl Build {
     pub fn named(name: &str) -> Option<Build> {
         let sched = *versions::kernel(name)?;
         let &(_, elsewhere) = ELSEWHERE.iter().find(|(kernel, _)| *kernel == name)?;
-        let Elsewhere { os, idle, irq, fs, frequency, formats, preempt_dynamic, preempt_models } = elsewhere;
-        Some(Build { sched, os, idle, irq, fs, frequency, preempt_dynamic, preempt_models, formats })
+        let Elsewhere { os, idle, irq, fs, frequency, formats, preempt_dynamic, preempt_models, cpu_lists } = elsewhere;
+        Some(Build { sched, os, idle, irq, fs, frequency, preempt_dynamic, preempt_models, cpu_lists, formats })
     }
 
     /// Gives it another preemption model. If that is a choice of the build, it also decides what CONFIG_PREEMPT
@@ -300,6 +307,7 @@ mod tests {
                 "wake.affine_count",
                 "tcp.full_segment",
                 "tcp.quick_ack",
+                "frequency.table_limits",
             ],
         ),
         (

@@ -15,6 +15,7 @@
 pub mod adaptive;
 pub mod boot;
 pub mod calibration;
+mod cpu_list;
 mod cpu_rows;
 pub mod cpufreq;
 pub mod csv;

@@ -220,7 +220,7 @@ pub fn kernel(build: &Build) -> String {
             continue;
         }
         let scaling = if row.scaling == Scaling::Cpus { ", times 1 + log2 of up to 8 CPUs" } else { "" };
-        let (low, high) = row.range;
+        let (low, high) = tunable.written_range();
         let unlimited = if *tunable == Tunable::sched_rt_runtime { "-1, or " } else { "" };
         let range = format!("{unlimited}{low} to {high}{scaling}");
         let _ = writeln!(text, "{name:<width$}  {default} {} ({range}): {}", row.unit, row.doc);

@@ -8,8 +8,8 @@ use machine::description::nearest_name;
 use machine::hardware::Hardware;
 use machine::topology::Location;
 use observe::proc::{
-    InterruptLine, SchedDebug, TaskSched, cgroup_mode_text, device_about, interrupts_text, latency_text, pressure_text,
-    readprofile_text, softirqs_text, task_schedstat,
+    InterruptLine, SchedDebug, TaskSched, arch_probe_nr_irqs, cgroup_mode_text, device_about, interrupts_text,
+    latency_text, pressure_text, readprofile_text, softirqs_text, task_schedstat,
 };
 use observe::{Formats, Release, Schedstat, Span};
 use os::irq::{Irq, IrqStat};
@@ -211,10 +211,11 @@ pub(crate) fn read<const COSTS: bool>(
 fn interrupts<const COSTS: bool>(sim: &LinuxSim<COSTS>) -> String {
     let cpus: Vec<CpuId> = sim.sched.cpu_online_mask.iter().collect();
     let irq = &sim.os.irq;
+    let nr_irqs = arch_probe_nr_irqs(sim.sched.nr_cpus());
     let line = |(number, line): (usize, &Irq)| InterruptLine {
         label: number.to_string(),
         counts: cpus.iter().map(|&cpu| line.count(cpu)).collect(),
-        about: device_about(number, &line.name),
+        about: device_about(number, &line.name, nr_irqs),
     };
     let of_cpus = |label: &str, about: &str, count: fn(&IrqStat) -> u32| InterruptLine {
         label: label.to_string(),
@@ -228,7 +229,7 @@ fn interrupts<const COSTS: bool>(sim: &LinuxSim<COSTS>) -> String {
         of_cpus("RES", "Rescheduling interrupts", |stat| stat.irq_resched_count),
         of_cpus("CAL", "Function call interrupts", |stat| stat.irq_call_count),
     ]);
-    interrupts_text(&cpus, &lines)
+    interrupts_text(&cpus, &lines, nr_irqs)
 }
 
 fn symbols<const COSTS: bool>(sim: &LinuxSim<COSTS>) -> Symbols<'_> {

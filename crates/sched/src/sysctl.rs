@@ -53,6 +53,15 @@ impl Tunable {
     pub fn words(self) -> Option<&'static [&'static str]> {
         (self == Tunable::cgroup_mode).then_some(&CgroupMode::NAMES)
     }
+
+    /// The numbers that may be written to it, of which the greatest value of `sched_rt_runtime_us` is none: it stands for
+    /// -1 ([`RUNTIME_UNLIMITED`]).
+    pub fn written_range(self) -> (u64, u64) {
+        match self {
+            Tunable::sched_rt_runtime => (0, i32::MAX as u64),
+            _ => self.row().range,
+        }
+    }
 }
 
 /// Whether a default grows with the number of CPUs.
@@ -78,16 +87,18 @@ tunables! {
     sched_min_granularity: default 750000, 100000..=1000000000 "ns", Cpus, "shortest slice";
     sched_idle_min_granularity: default 750000, 100000..=1000000000 "ns", None, "shortest slice of an idle entity beside others";
     sched_wakeup_granularity: default 1000000, 0..=1000000000 "ns", Cpus, "lead a woken task needs to preempt";
-    sched_base_slice: default 700000, 100000..=1000000000 "ns", Cpus, "slice of a task that asks for none; v6.6: 750000";
-    sched_migration_cost: default 500000, 0..=1000000000 "ns", None, "a task that ran this recently is cache hot";
+    // v6.6 has 750000.
+    sched_base_slice: default 700000, 100000..=1000000000 "ns", Cpus, "slice of a task that asks for none";
+    sched_migration_cost: default 500000, 0..=4294967295 "ns", None, "a task that ran this recently is cache hot; 4294967295, or -1 to a sysctl: always";
     sched_nr_migrate: default 32, 1..=1000000 "tasks", None, "most tasks one balancing pass moves";
-    sched_cfs_bandwidth_slice: default 5000, 1..=1000000 "us", None, "runtime that a queue takes from its group at once";
+    sched_cfs_bandwidth_slice: default 5000, 1..=2147483647 "us", None, "runtime that a queue takes from its group at once";
     sched_time_avg: default 1000, 1..=100000 "ms", None, "window of the real-time load average";
-    sched_child_runs_first: default 0, 0..=1 "bool", None, "after fork the child runs before its parent";
+    sched_child_runs_first: default 0, 0..=2147483647 "bool", None, "after fork the child runs before its parent";
     sched_autogroup_enabled: default 1, 0..=1 "bool", None, "a task group for each session";
     sched_rt_period: default 1000000, 1..=2147483647 "us", None, "period in which real-time tasks have a budget";
-    sched_rt_runtime: default 950000, 0..=4294967295 "us", None, "that budget, on each CPU; -1 is no limit; v7.2: 1000000";
-    sched_rr_timeslice: default 100, 1..=100000 "ms", None, "slice of a SCHED_RR task";
+    // v7.2 has 1000000.
+    sched_rt_runtime: default 950000, 0..=4294967295 "us", None, "that budget, on each CPU; -1 is no limit";
+    sched_rr_timeslice: default 100, 1..=2147483647 "ms", None, "slice of a SCHED_RR task; 0 or less: the default";
     sched_dl_period_max: default 4194304, 100..=4294967295 "us", None, "longest period of a deadline task";
     sched_dl_period_min: default 100, 0..=4194304 "us", None, "shortest period of a deadline task";
     sched_schedstats: default 0, 0..=1 "bool", None, "collect scheduler statistics";

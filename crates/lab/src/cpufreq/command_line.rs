@@ -12,19 +12,25 @@ use machine::frequency::{Driver, PstateStart};
 pub const PARAMETER: &str = "intel_pstate";
 /// Its name among [`Settings`]; no file is called so.
 pub const SETTING: &str = "intel_pstate=";
-pub const WORDS: &[&str] = &[DISABLE, NO_HWP, PASSIVE, ACTIVE];
+pub const WORDS: &[&str] =
+    &[DISABLE, NO_HWP, PASSIVE, ACTIVE, HWP_ONLY, "force", "support_acpi_ppc", "per_cpu_perf_limits"];
 
 const DISABLE: &str = "disable";
 const NO_HWP: &str = "no_hwp";
 const PASSIVE: &str = "passive";
 const ACTIVE: &str = "active";
+/// No driver without hardware P-states.
+const HWP_ONLY: &str = "hwp_only";
 /// Separates words within one value. A real command line repeats the parameter for each word.
 const BESIDE: char = '+';
 
-/// Whether a kernel knows a word.
+/// Whether a kernel knows a word. Of those that change nothing, `force` is for firmware that keeps the processor's power
+/// to itself, `support_acpi_ppc` for limits of ACPI (_PPC), and `per_cpu_perf_limits` takes files away that are not modelled:
+/// the first two are in no machine file.
 pub fn has(build: &Build, word: &str) -> bool {
     match word {
-        PASSIVE => build.frequency.drivers.contains(&Driver::IntelCpufreq),
+        // They came with v4.10, v4.7 and v4.10.
+        PASSIVE | "support_acpi_ppc" | "per_cpu_perf_limits" => build.frequency.drivers.contains(&Driver::IntelCpufreq),
         ACTIVE => build.frequency.pstate_start == PstateStart::Passive,
         _ => true,
     }
@@ -68,7 +74,9 @@ pub(super) fn chosen(
     // If both modes are given, the last one holds, as with a parameter that is given twice.
     let mode = words().rfind(|&word| word == ACTIVE || word == PASSIVE);
     let driver = match (mode, build.frequency.pstate_start) {
-        _ if said(DISABLE) => Driver::AcpiCpufreq,
+        _ if said(DISABLE) || said(HWP_ONLY) && (said(NO_HWP) || !machine.has_hardware_pstates()) => {
+            Driver::AcpiCpufreq
+        }
         (Some(ACTIVE), _) => Driver::IntelPstate,
         (Some(_), _) => Driver::IntelCpufreq,
         (None, PstateStart::Active) => Driver::IntelPstate,

@@ -100,6 +100,10 @@ fn a_driver_is_for_the_processors_that_it_knows() {
     assert!(refused("ampere-altra-q80-33-2s", "v6.12", "intel_pstate").unwrap().contains("one of cppc_cpufreq, scmi"));
     assert!(refused("sparc-t4-2", "v6.12", "acpi-cpufreq").unwrap().contains("none of the drivers here is for it"));
     assert_eq!(refused("epyc-9654", "v6.12", "amd-pstate"), None);
+    let too_new = refused("epyc-9654", "v4.15", "amd-pstate").unwrap();
+    assert!(too_new.ends_with("which v4.15 does not have; expected one of acpi-cpufreq"), "{too_new}");
+    let unknown = refused("xeon-gold-6148-2s", "v6.12", "xyzzy").unwrap();
+    assert!(unknown.contains("acpi-cpufreq, intel_pstate, intel_cpufreq") && !unknown.contains("amd"), "{unknown}");
     assert!(Driver::ALL.iter().all(|driver| !driver.vendors().is_empty()), "each is for somebody's");
     assert_eq!(refused("kunpeng-920-6426", "v6.12", "cppc_cpufreq"), None);
 }
@@ -123,7 +127,10 @@ fn wrong_settings_are_named() {
     refused(&intel, "v4.15", "governor=perfomance", "the unknown governor `perfomance`; expected `performance`");
     refused(&intel, "v4.15", "governor=userspace", "userspace, which the driver intel_pstate does not work with");
     refused(&intel, "v4.5-rc1", "driver=amd-pstate", "amd-pstate, which v4.5-rc1 does not have");
-    refused(&intel, "v4.15", "scaling_max_freq=9000000", "expected a whole number from 800000 to 4000000");
+    // Each policy takes as much of a limit as it can, but until v5.2 the two may not cross, not even the hardware's.
+    refused(&intel, "v4.15", "scaling_max_freq=100", "expected a whole number from 800000 to 2147483647");
+    refused(&intel, "v4.15", "scaling_min_freq=9000000", "expected a whole number from 0 to 4000000");
+    refused(&intel, "v6.1", "scaling_max_freq=2147483648", "expected a whole number from 0 to 2147483647");
     refused(&intel, "v4.15", "scaling_min_freq=3000000 scaling_max_freq=1000000", "a lowest frequency (3000000) up");
     refused(&intel, "v4.15", "boost=0", "found cpufreq.boost under the driver intel_pstate; expected cpufreq.no_turbo");
     refused(&intel, "v4.5-rc1", "energy_performance_preference=power", "which v4.5-rc1 does not have");
@@ -150,6 +157,18 @@ fn wrong_settings_are_named() {
         "driver=acpi-cpufreq sampling_rate=7999",
         "cpufreq.sampling_rate = 7999; expected a whole number from 8000",
     );
+    for (setting, message) in [
+        (
+            "default_governor=performance",
+            "cpufreq.default_governor, a parameter that is not modelled; expected cpufreq.governor",
+        ),
+        ("off=1", "cpufreq.off, a parameter that is not modelled; expected a machine whose frequencies are fixed"),
+    ] {
+        refused(&intel, "v6.1", setting, message);
+    }
+    let no_boost = "the driver amd-pstate-epp of v6.6, which has no such file; expected a kernel since v6.11";
+    refused(&fact("driver", "amd-pstate-epp"), "v6.6", "boost=0", no_boost);
+    assert!(chosen(&fact("driver", "amd-pstate-epp"), "v6.12", "boost=0").is_ok());
     refused(&fact("driver", "scmi"), "v4.15", "", "the driver scmi of skylake-uma-8, which v4.15 does not have");
 }
 
@@ -160,6 +179,10 @@ fn what_is_set_holds() {
     let policy = chosen(&intel, "v6.12", settings).expect("fine").expect("governed");
     assert_eq!(policy.preference, Preference(255));
     assert_eq!(policy.limits, Limits { min_khz: 1_200_000, max_khz: 3_000_000, turbo: false });
+    // What is beyond the hardware is clamped later, in each policy.
+    assert!(chosen(&intel, "v4.15", "scaling_min_freq=1 scaling_max_freq=9000000").is_ok());
+    assert!(chosen(&intel, "v6.1", "scaling_min_freq=9000000 scaling_max_freq=1000000").is_ok());
+    assert!(chosen(&intel, "v6.1", "driver=acpi-cpufreq governor=userspace scaling_setspeed=1").is_ok());
 }
 
 #[test]
@@ -181,6 +204,13 @@ fn preferences_that_a_kernel_refuses_are_refused() {
     assert!(preference(&intel, "v6.1", "1", "governor=performance").unwrap_err().contains("(EBUSY)"));
     assert_eq!(preference(&intel, "v6.1", "0", "governor=performance"), Ok(0));
     assert_eq!(preference(&intel, "v6.1", "77", ""), Ok(77));
+    // In passive mode the file is there, no policy overrides it, and nothing asks it either.
+    assert_eq!(preference(&intel, "v6.1", "power", "driver=intel_cpufreq"), Ok(255));
+    assert_eq!(preference(&intel, "v6.1", "power", "driver=intel_cpufreq governor=performance"), Ok(255));
+    for (kernel, driver) in [("v4.15", "intel_cpufreq"), ("v6.1", "acpi-cpufreq"), ("v6.1", "amd-pstate")] {
+        let absent = preference(&intel, kernel, "power", &format!("driver={driver}")).unwrap_err();
+        assert!(absent.contains("where governors choose; expected hardware P-states"), "{absent}");
+    }
     // Kernels before v5.10 do not check the governor.
     assert_eq!(preference(&intel, "v4.15", "power", "governor=performance"), Ok(255));
     for (lines, kernel) in [(&intel, "v4.15"), (&intel, "v4.16"), (&amd, "v6.12")] {

@@ -175,6 +175,9 @@ fn kind_of(setting: &DraftSetting, arm: &Arm) -> Result<SettingKind, Mistake> {
         let expected = "key=value, or a feature; a list of CPUs stands behind its key, as in isolcpus=1,3-5";
         return Err(setting.key.mistake(found, expected));
     }
+    if let Some(mistake) = boot::not_modelled(&setting.key) {
+        return Err(mistake);
+    }
     let toggle = |c: char| c.is_ascii_uppercase() || c.is_ascii_digit() || c == '_';
     if key == "hz" {
         Ok(SettingKind::Hz)
@@ -206,6 +209,11 @@ fn kind_of(setting: &DraftSetting, arm: &Arm) -> Result<SettingKind, Mistake> {
         };
         Err(setting.key.mistake(format!("the unknown setting {}", setting.key.quoted()), expected))
     }
+}
+
+/// A word that is no modelled parameter of the command line.
+pub(super) fn unknown_parameter(key: &Written) -> Mistake {
+    boot::not_modelled(key).unwrap_or_else(|| key.unknown("kernel parameter", boot::names()))
 }
 
 fn refuse_repeats(settings: &[(SettingKind, &DraftSetting)], build: &Build) -> Result<(), Mistake> {
@@ -250,7 +258,7 @@ impl Arm {
                 Some(parameter) if parameter.is_switch() => {
                     return self.set_switch(parameter, key);
                 }
-                None if kind == SettingKind::Parameter => return Err(key.unknown("kernel parameter", boot::names())),
+                None if kind == SettingKind::Parameter => return Err(unknown_parameter(key)),
                 _ => {}
             }
             return Err(key.mistake(format!("{} without a value", key.quoted()), "key=value"));
@@ -383,9 +391,17 @@ impl Arm {
         value: &Written,
     ) -> Result<(&'static str, Tunable, u64), Mistake> {
         let Some((name, tunable)) = self.build.sched.tunable(&key.text) else { return Err(self.unknown_tunable(key)) };
-        let (low, high) = tunable.row().range;
+        let (low, high) = tunable.written_range();
+        let sysctl = name.starts_with("kernel.");
+        let or_unlimited = |of: Mistake| Mistake { expected: format!("{}, or -1: no limit", of.expected), ..of };
+        let below_one = value.text.parse::<i32>().is_ok_and(|number| number < 1);
         let number = match (value.text.as_str(), tunable.words()) {
             ("-1", _) if tunable == Tunable::sched_rt_runtime => RUNTIME_UNLIMITED,
+            (_, None) if tunable == Tunable::sched_rt_runtime => value.whole(name, low, high).map_err(or_unlimited)?,
+            // An int to the sysctl, and 32 bits without a sign to debugfs, which reads no `-1`.
+            ("-1", _) if tunable == Tunable::sched_migration_cost && sysctl => u32::MAX.into(),
+            // rt.c: sched_rr_handler()
+            (_, None) if tunable == Tunable::sched_rr_timeslice && below_one => tunable.row().default,
             (word, Some(words)) => match words.iter().position(|known| *known == word) {
                 Some(at) => at as u64,
                 None => return Err(value.unknown(tunable.row().unit, words.iter().copied())),

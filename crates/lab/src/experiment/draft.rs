@@ -284,6 +284,13 @@ fn pieces(text: &str, offset: usize, separator: char) -> impl Iterator<Item = (u
 /// The flags that may precede the list of `isolcpus=`.
 const ISOLCPUS_FLAGS: [&str; 3] = ["domain", "nohz", "managed_irq"];
 
+/// Whether a piece after a comma goes on with a list: it begins with a digit, or with what stands for numbers in lists of
+/// CPUs. No setting has such a name.
+fn is_of_list(piece: &str) -> bool {
+    let word = piece.split([':', '-']).next().unwrap_or_default();
+    piece.starts_with(|c: char| c.is_ascii_digit()) || word == "N" || word.eq_ignore_ascii_case("all")
+}
+
 /// The pieces of an arm's option between commas. Lists of numbers stay whole, together with the flags of `isolcpus=`.
 fn with_lists(text: &str) -> impl Iterator<Item = (usize, &str)> {
     let mut rest = Some((0, text));
@@ -294,7 +301,7 @@ fn with_lists(text: &str) -> impl Iterator<Item = (usize, &str)> {
             let in_value = start > 0 && text[..at].contains('=');
             let next = text[at + 1..].split(',').next().unwrap_or_default();
             let flag = text.starts_with("isolcpus=") && ISOLCPUS_FLAGS.contains(&next);
-            if !(in_value && (flag || next.starts_with(|c: char| c.is_ascii_digit()))) {
+            if !(in_value && (flag || is_of_list(next))) {
                 end = Some(at);
                 break;
             }

@@ -2,8 +2,8 @@
 
 use super::arm::Arm;
 use super::draft::DraftArm;
+use crate::cpu_list::{CpuLists, bitmap_parselist};
 use crate::mistake::{Mistake, Written};
-use machine::topology::parse_list;
 use sched::isolation::BootMasks;
 use units::{CpuId, CpuMask};
 
@@ -15,11 +15,19 @@ pub fn check(arm: &mut Arm, draft: &DraftArm, nr_cpus: usize) -> Result<(), Mist
         setting.and_then(|setting| setting.value.as_ref())
     };
     let masks = arm.build.sched.isolation.boot_masks;
+    let lists = arm.build.cpu_lists;
     if let Some(written) = value("isolcpus") {
-        arm.isolcpus = isolcpus(written, nr_cpus, masks != BootMasks::Apart)?;
+        arm.isolcpus = isolcpus(written, nr_cpus, masks != BootMasks::Apart, lists)?;
     }
     if let Some(written) = value("nohz_full") {
-        arm.nohz_full = list(written, nr_cpus, "nohz_full")?;
+        arm.nohz_full = list(written, nr_cpus, "nohz_full", lists)?;
+        let all = |part: &str| part.eq_ignore_ascii_case("all");
+        if written.text.split(',').any(all) && nr_cpus > 1 {
+            // As the kernel's own documents write it, and as housekeeping_setup() takes it.
+            arm.nohz_full.clear(CpuId(0));
+            arm.complaints
+                .push(format!("arm {}: nohz_full=all: CPU 0 keeps the time, and is cleared from it", arm.name));
+        }
         if arm.nohz_full.contains(CpuId(0)) {
             let expected = "CPUs behind it: it boots and keeps the time, and the kernel clears it from the range";
             return Err(written.mistake("CPU 0 in nohz_full", expected));
@@ -35,7 +43,7 @@ pub fn check(arm: &mut Arm, draft: &DraftArm, nr_cpus: usize) -> Result<(), Mist
 }
 
 /// `domain,1-3`, `1-3`.
-fn isolcpus(written: &Written, nr_cpus: usize, has_flags: bool) -> Result<CpuMask, Mistake> {
+fn isolcpus(written: &Written, nr_cpus: usize, has_flags: bool, lists: CpuLists) -> Result<CpuMask, Mistake> {
     let mut text = written.text.as_str();
     while let Some((flag, rest)) = text.split_once(',').filter(|_| text.starts_with(|c: char| c.is_ascii_alphabetic()))
     {
@@ -47,6 +55,7 @@ fn isolcpus(written: &Written, nr_cpus: usize, has_flags: bool) -> Result<CpuMas
                 let found = "isolcpus=managed_irq, but devices' interrupts are not modelled";
                 return Err(written.mistake(found, "a list of CPUs, with `domain,` before it or nothing"));
             }
+            _ if !has_flags => break,
             _ => {
                 let found = format!("the unknown flag `{flag}` of isolcpus, which the kernel ignores");
                 return Err(written.mistake(found, "a list of CPUs, with `domain,` before it or nothing"));
@@ -54,22 +63,25 @@ fn isolcpus(written: &Written, nr_cpus: usize, has_flags: bool) -> Result<CpuMas
         }
         text = rest;
     }
-    let cpus = list(&Written { text: text.to_string(), at: written.at.clone() }, nr_cpus, "isolcpus")?;
+    if has_flags && text.starts_with(|c: char| c.is_ascii_alphabetic()) {
+        // housekeeping_isolcpus_setup() takes what begins with a letter for a flag.
+        let found = format!("isolcpus = {}, where the kernel takes {text} for a flag", written.quoted());
+        return Err(written.mistake(found, "a list that begins with a digit, such as 4-N"));
+    }
+    let cpus = list(&Written { text: text.to_string(), at: written.at.clone() }, nr_cpus, "isolcpus", lists)?;
     if cpus.iter().count() == nr_cpus {
         return Err(written.mistake("all CPUs in isolcpus", "at least one that is left for all others"));
     }
     Ok(cpus)
 }
 
-fn list(written: &Written, nr_cpus: usize, name: &str) -> Result<CpuMask, Mistake> {
+fn list(written: &Written, nr_cpus: usize, name: &str, lists: CpuLists) -> Result<CpuMask, Mistake> {
     let expected = format!("CPUs of the machine, 0 to {}: the kernel ignores an incorrect CPU range", nr_cpus - 1);
     let found = |what: &str| format!("{what} in {name} = {}", written.quoted());
-    let cpus = parse_list(&written.text).map_err(|error| written.mistake(found(&error.found), &expected))?;
-    let missing = cpus.iter().find(|cpu| cpu.index() >= nr_cpus);
-    match missing {
-        Some(cpu) => Err(written.mistake(found(&format!("CPU {cpu}")), expected)),
-        None if cpus.is_empty() => Err(written.mistake(found("no CPU"), expected)),
-        None => Ok(cpus),
+    match bitmap_parselist(&written.text, nr_cpus, lists) {
+        Err(what) => Err(written.mistake(found(&what), expected)),
+        Ok(cpus) if cpus.is_empty() => Err(written.mistake(found("no CPU"), expected)),
+        Ok(cpus) => Ok(cpus),
     }
 }
 
@@ -97,6 +109,29 @@ mod tests {
     fn lists_have_commas_as_on_a_command_line() {
         let arm = arm("a=v6.1,isolcpus=1,3,hz=1000,nohz_full=2,4-5,NO_HRTICK").unwrap();
         assert_eq!((arm.isolcpus.list(), arm.nohz_full.list(), arm.hz), ("1,3".to_string(), "2,4-5".to_string(), 1000));
+    }
+
+    #[test]
+    fn lists_may_be_written_as_the_kernels_documents_say() {
+        let lists = |text: &str| arm(text).map(|arm| (arm.isolcpus.list(), arm.nohz_full.list(), arm.complaints.len()));
+        let read =
+            |isolcpus: &str, nohz_full: &str, complaints| Ok((isolcpus.to_string(), nohz_full.to_string(), complaints));
+        assert_eq!(lists("a=v6.1,isolcpus=0-6:1/2,nohz_full=1,N,NO_HRTICK"), read("0,2,4,6", "1,7", 0));
+        assert_eq!(lists("a=v6.1,isolcpus=domain,4-N,nohz_full=all"), read("4-7", "1-7", 1));
+        assert_eq!(lists("a=v4.15,nohz_full=1-7:1/2"), read("", "1,3,5,7", 0));
+        for (text, message) in [
+            (
+                "a=v5.10,nohz_full=4-N",
+                "found `4-N`, which kernels read since v5.13 (`N`) and v5.14 (`all`), in nohz_full",
+            ),
+            ("a=v4.5-rc1,nohz_full=1-7:1/2", "found `1-7:1/2`, which kernels read since v4.9, in nohz_full"),
+            ("a=v6.1,isolcpus=N", "found isolcpus = `N`, where the kernel takes N for a flag"),
+            ("a=v6.1,isolcpus=0-N", "found all CPUs in isolcpus"),
+            ("a=v6.1,nohz_full=0-N", "found CPU 0 in nohz_full; expected CPUs behind it"),
+        ] {
+            let error = lists(text).unwrap_err();
+            assert!(error.contains(message), "{error}");
+        }
     }
 
     #[test]
@@ -129,7 +164,7 @@ mod tests {
         }
         let cmdline = |kernel: &str, cmdline: &str| {
             let written = |text: &str| Written::option("--test", text);
-            isolcpus(&written(cmdline), 8, kernel != "v4.5-rc1").map_err(|mistake| mistake.found)
+            isolcpus(&written(cmdline), 8, kernel != "v4.5-rc1", CpuLists::Names).map_err(|mistake| mistake.found)
         };
         assert_eq!(cmdline("v4.15", "domain,1-2,5").map(|cpus| cpus.list()), Ok("1-2,5".to_string()));
         assert_eq!(cmdline("v4.5-rc1", "domain,1-2"), Err("a flag of isolcpus".to_string()));

@@ -1,6 +1,7 @@
 //! Parameters of the kernel's command line.
 
 use super::Arm;
+use super::arm::unknown_parameter;
 use crate::boot::{self, Effect};
 use crate::cpufreq::command_line;
 use crate::kernels::Build;
@@ -12,7 +13,7 @@ use sched::versions::{KERNELS, Kernel};
 impl Arm {
     pub(super) fn set_parameter(&mut self, key: &Written, value: &Written) -> Result<(), Mistake> {
         let Some(parameter) = boot::parameter(&key.text) else {
-            return Err(key.unknown("kernel parameter", boot::names()));
+            return Err(unknown_parameter(key));
         };
         if parameter.is_switch() {
             return Err(value.mistake(format!("{} with a value", key.text), format!("`{}` alone", key.text)));
@@ -34,6 +35,9 @@ impl Arm {
             return self.set_schedstats(key, value);
         }
         let text = match parameter.range() {
+            // setup_relax_domain_level(): the default.
+            _ if parameter.name == "relax_domain_level" && value.text == "-1" => return Ok(()),
+            _ if parameter.name == "psi" => kstrtobool(value)?.to_string(),
             Some((low, high)) => value.whole(parameter.name, low, high)?.to_string(),
             None if parameter.takes(&value.text) => value.text.clone(),
             None => return Err(value.unknown(&format!("value of {}", key.text), parameter.values_of(&self.build))),
@@ -44,6 +48,7 @@ impl Arm {
                 self.names_idle_governor = true;
             }
             Effect::NumaBalancing => self.sysctl.numa_balancing = u64::from(text == "enable"),
+            _ if parameter.name == "cpuidle.off" && text == "0" => {}
             _ => {
                 self.refuse_sleep_profile(value)?;
                 self.parameters.insert(parameter.name.to_string(), text);
@@ -102,6 +107,18 @@ impl Arm {
     }
 }
 
+/// kstrtox.c: kstrtobool(), as 0 or 1.
+///
+/// Differs: `t` and `f`, which later kernels take too, are refused.
+fn kstrtobool(value: &Written) -> Result<u8, Mistake> {
+    let mut letters = value.text.chars().map(|c| c.to_ascii_lowercase());
+    match (letters.next(), letters.next()) {
+        (Some('y' | '1'), _) | (Some('o'), Some('n')) => Ok(1),
+        (Some('n' | '0'), _) | (Some('o'), Some('f')) => Ok(0),
+        _ => Err(value.unknown("value of psi", ["0", "1", "n", "y", "off", "on"])),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::super::arm::resolve;
@@ -134,16 +151,71 @@ mod tests {
         let expected = |relax_domain_level, sched_debug| DomainParameters { relax_domain_level, sched_debug };
         assert_eq!(said("a=v4.15"), expected(None, false));
         assert_eq!(said("a=v4.15,relax_domain_level=1,sched_debug"), expected(Some(1), true));
+        assert_eq!(said("a=v4.15,relax_domain_level=-1"), expected(None, false));
         let at = machine::topology::Location::of("a test");
         assert!(crate::setup::KernelSetup::of(&arm("a=v4.15,sched_debug").unwrap()).build(8, &at).is_ok());
         for (text, message) in [
             ("a=v6.1,relax_domain_level=x", "expected a whole number from 0 to 99"),
+            ("a=v6.1,relax_domain_level=-2", "expected a whole number from 0 to 99"),
             ("a=v6.1,sched_debug", "which v6.1 does not have; expected a kernel that has it (v4.5-rc1, v4.15, v4.16)"),
             ("a=v4.15,sched_debug=1", "found sched_debug with a value; expected `sched_debug` alone"),
         ] {
             let error = arm(text).unwrap_err();
             assert!(error.contains(message), "{error}");
         }
+    }
+
+    #[test]
+    fn values_that_the_kernel_takes_are_taken() {
+        for (text, stored) in [
+            ("psi=on", Some("psi=1")),
+            ("psi=Yes", Some("psi=1")),
+            ("psi=off", Some("psi=0")),
+            ("psi=no", Some("psi=0")),
+            ("cpuidle.off=0", None),
+            ("cpuidle.off=1", Some("cpuidle.off=1")),
+            ("intel_idle.max_cstate=10", Some("intel_idle.max_cstate=10")),
+            ("intel_idle.states_off=1024", Some("intel_idle.states_off=1024")),
+        ] {
+            let set = arm(&format!("a=v6.12,{text}")).unwrap();
+            let parameters: Vec<String> =
+                set.parameters.iter().map(|(name, value)| format!("{name}={value}")).collect();
+            assert_eq!(parameters, stored.into_iter().collect::<Vec<&str>>(), "{text}");
+            assert_eq!(set.said, [text]);
+        }
+        let sysctl = |text: &str| arm(text).map(|arm| arm.sysctl);
+        for value in ["0", "-1", "-100"] {
+            let set = sysctl(&format!("a=v6.1,kernel.sched_rr_timeslice_ms={value}")).unwrap();
+            assert_eq!(set.sched_rr_timeslice, 100, "{value}");
+        }
+        assert_eq!(sysctl("a=v4.15,sched_child_runs_first=2").unwrap().sched_child_runs_first, 2);
+        let slice = sysctl("a=v6.1,sched_cfs_bandwidth_slice_us=2_000_000").unwrap();
+        assert_eq!(slice.sched_cfs_bandwidth_slice, 2_000_000);
+        // Always hot; debugfs reads no sign.
+        for text in ["a=v4.15,sched_migration_cost_ns=-1", "a=v6.1,sched/migration_cost_ns=4294967295"] {
+            assert_eq!(sysctl(text).unwrap().sched_migration_cost, u64::from(u32::MAX), "{text}");
+        }
+        for (text, message) in [
+            ("a=v6.1,sched/migration_cost_ns=-1", "expected a whole number from 0 to 4294967295"),
+            ("a=v6.1,sched_rt_runtime_us=-2", "expected a whole number from 0 to 2147483647, or -1: no limit"),
+            ("a=v6.1,psi=maybe", "found the unknown value of psi `maybe`; expected "),
+            ("a=v6.1,cpuidle.off=2", "value of cpuidle.off"),
+        ] {
+            let error = sysctl(text).unwrap_err();
+            assert!(error.contains(message), "{error}");
+        }
+    }
+
+    #[test]
+    fn parameters_that_are_not_modelled_are_known() {
+        for text in
+            ["nohz=off", "skew_tick=1", "threadirqs", "rcu_nocbs=1-3", "amd_pstate=active", "nosmt", "maxcpus=4"]
+        {
+            let error = arm(&format!("a=v6.12,{text}")).unwrap_err();
+            let name = text.split('=').next().expect("a name");
+            assert!(error.contains(&format!("found `{name}`, a parameter that is not modelled; expected ")), "{error}");
+        }
+        assert!(boot::names().all(|name| boot::not_modelled(&Written::option("--test", name)).is_none()));
     }
 
     #[test]
@@ -172,7 +244,10 @@ mod tests {
                 "a=v6.1,cpuidle.governor=tea",
                 "found the unknown value of cpuidle.governor `tea`; expected `teo`, perhaps",
             ),
-            ("a=v6.1,intel_idle.max_cstate=0", "found intel_idle.max_cstate = 0; expected a whole number from 1 to 9"),
+            (
+                "a=v6.1,intel_idle.max_cstate=0",
+                "found intel_idle.max_cstate = 0; expected a whole number from 1 to 2147483647",
+            ),
             ("a=v6.1,idle=mwait", "found the unknown value of idle `mwait`"),
             ("a=v6.1,idle.menu=tik", "found the unknown value of idle.menu `tik`; expected `tick`, perhaps"),
             ("a=v4.16,intel_idle.states_off=1", "which v4.16 does not have"),

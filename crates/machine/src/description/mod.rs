@@ -334,6 +334,11 @@ impl Description {
         }
     }
 
+    /// Whether the hardware can choose frequencies by itself.
+    pub fn has_hardware_pstates(&self) -> bool {
+        self.fact("frequency.control").is_some_and(|fact| fact.value == "hardware")
+    }
+
     /// Whether a host governs the frequencies, and this guest sees nothing of them.
     pub fn host_governs_frequencies(&self) -> bool {
         self.fact(names::GOVERNED_BY).is_some_and(|fact| fact.value == names::HOST)

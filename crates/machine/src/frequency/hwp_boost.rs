@@ -29,13 +29,13 @@ impl Frequency {
 
     pub(super) fn hardware_floor(&self, cpu: CpuId) -> u32 {
         let number = self.cpus[cpu.index()].policy;
-        self.policy.hardware_floor(self.band_of(number), self.policies[number].limits)
+        self.policy.hardware_floor(&self.model, self.band_of(number), self.policies[number].limits)
     }
 
     /// The highest frequency that it may be asked for.
     pub(super) fn ceiling_of(&self, cpu: CpuId) -> u32 {
         let number = self.cpus[cpu.index()].policy;
-        self.policy.hardware_ceiling(self.band_of(number), self.policies[number].limits)
+        self.policy.hardware_ceiling(&self.model, self.band_of(number), self.policies[number].limits)
     }
 
     /// intel_pstate.c: intel_pstate_update_util_hwp().

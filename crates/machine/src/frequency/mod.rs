@@ -38,7 +38,7 @@ pub use model::{Autonomous, Band, Burst, FullSpeed, Model, OperatingPoint, Shari
 pub use policy::{Driver, Governor, Limits, Policy, Preference, Relation};
 pub use rules::{
     AcpiBoost, AtLimit, CppcDelay, CppcSwitch, DeferredSteps, FrequencyRules, IdleTime, LongSleep, NoTurbo, PassiveHwp,
-    PstateIowait, PstateStart, PstateTarget, Sampling, StepFloor, TransitionDelay,
+    PstateIowait, PstateStart, PstateTarget, Sampling, StepFloor, TableLimits, TransitionDelay,
 };
 
 use crate::topology::Topology;

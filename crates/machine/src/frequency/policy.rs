@@ -1,7 +1,9 @@
 //! cpufreq's drivers and governors, and what an administrator sets in `/sys/devices/system/cpu/cpufreq`.
 
 use super::model::{Band, FullSpeed, Model, OperatingPoint};
-use super::rules::{AcpiBoost, CppcDelay, CppcSwitch, FrequencyRules, NoTurbo, PassiveHwp, Sampling, TransitionDelay};
+use super::rules::{
+    AcpiBoost, CppcDelay, CppcSwitch, FrequencyRules, NoTurbo, PassiveHwp, Sampling, TableLimits, TransitionDelay,
+};
 use crate::description::vendors_of_driver;
 use units::Ps;
 
@@ -135,14 +137,28 @@ impl Driver {
         let level = self.step_of(model, band, khz, relation);
         match self {
             Driver::IntelPstate | Driver::IntelCpufreq => {
-                // intel_pstate_prepare_request(), with whole P-states of intel_pstate_update_perf_limits().
-                let whole = |khz: u32| khz / model.step_khz.max(1) * model.step_khz.max(1);
-                let least = whole(limits.min_khz).max(band.min_khz);
-                let level = level.clamp(least, whole(limits.max_khz).max(least));
+                // intel_pstate_prepare_request()
+                let least = self.perf_limit(model, band, limits.min_khz);
+                let level = level.clamp(least, self.perf_limit(model, band, limits.max_khz).max(least));
                 (level, level)
             }
             _ => (level, khz),
         }
+    }
+
+    /// intel_pstate.c: intel_pstate_update_perf_limits(): a policy's limit as the hardware is told it, in whole levels. What
+    /// is left of a division is lost, so the lowest frequency may be below what was written. amd-pstate-epp does the same.
+    ///
+    /// Differs: amd-pstate-epp of the newest kernels rounds up.
+    #[doc(alias = "intel_pstate_update_perf_limits")]
+    fn perf_limit(self, model: &Model, band: &Band, khz: u32) -> u32 {
+        let counts = self.is_active() || self == Driver::IntelCpufreq;
+        // These two are levels even if a machine file gives figures that are no multiples of the step.
+        if !counts || khz == band.base_khz || khz >= band.max_khz() {
+            return khz;
+        }
+        let step = model.step_khz.max(1);
+        (khz / step * step).max(band.min_khz)
     }
 
     fn step_of(self, model: &Model, band: &Band, khz: u32, relation: Relation) -> u32 {
@@ -407,7 +423,7 @@ impl Policy {
     }
 
     /// cpufreq.c: cpufreq_set_policy(), with the driver's verify(): what the limits that are written to every policy
-    /// become in a policy whose CPUs have this band.
+    /// become in a policy whose CPUs have this band. Where the lowest is above the highest, the highest holds.
     ///
     /// Differs: kernels before v5.3 refuse a lowest frequency above a policy's highest one. If no table entry lies within
     /// the limits, v6.1 takes the next higher entry, not the next lower.
@@ -415,23 +431,29 @@ impl Policy {
     #[doc(alias = "cpufreq_verify_within_cpu_limits")]
     pub(super) fn limits_of(&self, model: &Model, band: &Band) -> Limits {
         let Limits { min_khz, max_khz, turbo } = self.limits;
-        let least = self.driver.min_khz(band);
-        let table = self.driver.freq_table(band);
-        if table.is_empty() {
-            let most = self.highest_khz(band);
-            return Limits { min_khz: min_khz.clamp(least, most), max_khz: max_khz.clamp(least, most), turbo };
-        }
+        let (driver, table) = (self.driver, self.driver.freq_table(band));
+        let least = driver.min_khz(band);
         // Entries above the base frequency are CPUFREQ_BOOST_FREQ.
         let valid = |point: &&OperatingPoint| turbo || point.khz <= band.base_khz;
-        let most = table.iter().rfind(valid).map_or(least, |point| point.khz);
-        let (min_khz, mut max_khz) = (min_khz.clamp(least, most), max_khz.clamp(least, most));
-        if !table.iter().any(|point| (min_khz..=max_khz).contains(&point.khz)) {
-            max_khz = table.iter().rfind(|point| point.khz <= max_khz).map_or(least, |point| point.khz);
+        let most = match table {
+            [] => self.highest_khz(band),
+            _ => table.iter().rfind(valid).map_or(least, |point| point.khz),
+        };
+        let mut max_khz = max_khz.clamp(least, most);
+        let mut min_khz = min_khz.clamp(least, max_khz);
+        if driver.has_table() {
+            let all = Limits { min_khz: 0, max_khz: u32::MAX, turbo };
+            let entry = |khz, relation| driver.resolve(model, band, all, khz, relation);
+            if entry(min_khz, Relation::Lowest) > max_khz {
+                max_khz = entry(max_khz, Relation::Highest);
+                min_khz = min_khz.min(max_khz);
+            }
+            if self.rules.table_limits == TableLimits::Entries {
+                max_khz = entry(max_khz, Relation::Highest);
+                min_khz = entry(min_khz, Relation::Lowest).min(max_khz);
+            }
         }
-        let written = Limits { min_khz: min_khz.min(max_khz), max_khz, turbo };
-        let max_khz = self.driver.resolve(model, band, written, max_khz, Relation::Highest);
-        let min_khz = self.driver.resolve(model, band, written, written.min_khz, Relation::Lowest);
-        Limits { min_khz: min_khz.min(max_khz), max_khz, turbo }
+        Limits { min_khz, max_khz, turbo }
     }
 
     /// The highest frequency for which governors may ask if nothing was written to the files but `no_turbo` and
@@ -469,18 +491,19 @@ impl Policy {
         }
     }
 
-    /// The lowest frequency that the hardware may be asked for.
-    pub(super) fn hardware_floor(&self, band: &Band, limits: Limits) -> u32 {
+    /// The lowest frequency that the hardware may be asked for by a driver that leaves the choice to it, or makes it itself.
+    pub(super) fn hardware_floor(&self, model: &Model, band: &Band, limits: Limits) -> u32 {
         match self.governor {
-            Governor::Performance => self.hardware_ceiling(band, limits),
-            _ => limits.min_khz,
+            Governor::Performance => self.hardware_ceiling(model, band, limits),
+            _ => self.driver.perf_limit(model, band, limits.min_khz),
         }
     }
 
-    /// The highest frequency that the hardware may be asked for.
-    pub(super) fn hardware_ceiling(&self, band: &Band, limits: Limits) -> u32 {
+    /// The highest frequency that the hardware may be asked for by such a driver.
+    pub(super) fn hardware_ceiling(&self, model: &Model, band: &Band, limits: Limits) -> u32 {
         let most = if limits.turbo { self.driver.max_khz(band) } else { band.base_khz };
-        self.driver.vote(band, limits.max_khz.min(most)).max(limits.min_khz)
+        let least = self.driver.perf_limit(model, band, limits.min_khz);
+        self.driver.perf_limit(model, band, limits.max_khz.min(most)).max(least)
     }
 
     /// What the hardware is asked for when the driver is asked for `khz`: without turbo, at most the base frequency.
@@ -503,12 +526,11 @@ impl Policy {
 
     /// The same, as each CPU's vote.
     pub(super) fn first_vote(&self, model: &Model, band: &Band, limits: Limits) -> u32 {
-        match self.governor {
-            Governor::Performance => self.hardware_ceiling(band, limits),
-            _ => {
-                let khz = self.first_choice(model, band, limits);
-                self.as_vote(band, self.driver.granted(model, band, limits, khz, Relation::Lowest).0)
-            }
+        if self.driver.is_active() {
+            return self.hardware_floor(model, band, limits);
         }
+        let relation = if self.governor == Governor::Performance { Relation::Highest } else { Relation::Lowest };
+        let khz = self.first_choice(model, band, limits);
+        self.as_vote(band, self.driver.granted(model, band, limits, khz, relation).0)
     }
 }

@@ -138,6 +138,17 @@ behaviour! {
     }
 }
 
+behaviour! {
+    /// What `scaling_min_freq` and `scaling_max_freq` between two entries of a driver's table become.
+    pub enum TableLimits = "frequency.table_limits" {
+        Written = "written", since "v2.6.0", commit "",
+            "limits as they were written: a governor that takes the lowest entry not below its choice may exceed the highest";
+        /// 5.15.135 has it too, 5.10.262 has not.
+        Entries = "entries", since "v5.16", commit "151717690694",
+            "the entries next to them, within the limits (the tree of v5.15 is 5.15.135, which has it)";
+    }
+}
+
 /// drivers/cpufreq of one kernel.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct FrequencyRules {
@@ -156,6 +167,7 @@ pub struct FrequencyRules {
     pub passive_hwp: PassiveHwp,
     pub pstate_start: PstateStart,
     pub no_turbo: NoTurbo,
+    pub table_limits: TableLimits,
     pub drivers: &'static [Driver],
     pub governors: &'static [Governor],
     /// The default governor for drivers without a policy of their own. Kernels up to v5.4 are built as distributions did;
@@ -167,6 +179,10 @@ pub struct FrequencyRules {
     pub preference_numbers: bool,
     /// Whether the file `hwp_dynamic_boost` exists.
     pub hwp_boost: bool,
+    /// Whether amd-pstate-epp has the file `boost` (since v6.11).
+    pub epp_boost: bool,
+    /// Whether a lowest frequency above the highest may be written, which then counts as the highest (since v5.3).
+    pub limits_cross: bool,
 }
 
 impl FrequencyRules {
@@ -187,6 +203,7 @@ impl FrequencyRules {
         passive_hwp: PassiveHwp::Without,
         pstate_start: PstateStart::Active,
         no_turbo: NoTurbo::Stays,
+        table_limits: TableLimits::Written,
         drivers: &[Driver::AcpiCpufreq, Driver::IntelPstate, Driver::CpufreqDt],
         governors: &[
             Governor::Performance,
@@ -199,6 +216,8 @@ impl FrequencyRules {
         preference: false,
         preference_numbers: false,
         hwp_boost: false,
+        epp_boost: false,
+        limits_cross: false,
     };
 
     pub const V4_15: FrequencyRules = FrequencyRules {
@@ -225,6 +244,7 @@ impl FrequencyRules {
         long_sleep: LongSleep::Idle,
         step_floor: StepFloor::Lowest,
         hwp_boost: true,
+        limits_cross: true,
         drivers: &[
             Driver::AcpiCpufreq,
             Driver::IntelPstate,
@@ -247,8 +267,9 @@ impl FrequencyRules {
         ..FrequencyRules::V5_4
     };
 
-    /// As in 5.15.135, which is older in `at_limit` than 5.10.262.
-    pub const V5_15: FrequencyRules = FrequencyRules { at_limit: AtLimit::Nothing, ..FrequencyRules::V5_10 };
+    /// As in 5.15.135, which is older in `at_limit` than 5.10.262, and newer in `table_limits` than v5.15 itself.
+    pub const V5_15: FrequencyRules =
+        FrequencyRules { at_limit: AtLimit::Nothing, table_limits: TableLimits::Entries, ..FrequencyRules::V5_10 };
 
     pub const V6_1: FrequencyRules = FrequencyRules {
         at_limit: AtLimit::Asks,
@@ -275,6 +296,7 @@ impl FrequencyRules {
         deferred_steps: DeferredSteps::CountedWhereIdle,
         at_limit: AtLimit::Asks,
         no_turbo: NoTurbo::Lowers,
+        epp_boost: true,
         ..FrequencyRules::V6_6
     };
 
@@ -292,7 +314,8 @@ impl FrequencyRules {
 rules! {
     FrequencyRules {
         sampling, pstate, pstate_iowait, transition_delay, long_sleep, idle_time, deferred_steps, step_floor, at_limit, cppc_switch,
-        cppc_delay, acpi_boost, passive_hwp, pstate_start, no_turbo;
-        drivers, governors, default_governor, preference, preference_numbers, hwp_boost
+        cppc_delay, acpi_boost, passive_hwp, pstate_start, no_turbo, table_limits;
+        drivers, governors, default_governor, preference, preference_numbers, hwp_boost,
+        epp_boost, limits_cross
     }
 }

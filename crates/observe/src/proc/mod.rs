@@ -14,7 +14,7 @@ mod task_sched;
 
 pub use cgroup_mode::cgroup_mode_text;
 pub(crate) use interrupts::SOFTIRQ_NAMES;
-pub use interrupts::{InterruptLine, device_about, interrupts_text, softirqs_text};
+pub use interrupts::{InterruptLine, arch_probe_nr_irqs, device_about, interrupts_text, softirqs_text};
 pub use latency::{latency_text, readprofile_text};
 pub use pressure::pressure_text;
 pub use sched_debug::SchedDebug;

@@ -24,6 +24,9 @@ fn words_of_the_command_line_choose_driver_and_hardware() {
         ("v6.12", "passive+no_hwp", ("intel_cpufreq", false)),
         ("v6.12", "active+passive", ("intel_cpufreq", true)),
         ("v6.12", "active+disable", ("acpi-cpufreq", false)),
+        ("v6.12", "force+support_acpi_ppc+per_cpu_perf_limits+active", ("intel_pstate", true)),
+        ("v4.5-rc1", "hwp_only", ("intel_pstate", true)),
+        ("v4.16", "hwp_only+no_hwp", ("acpi-cpufreq", false)),
     ] {
         assert_eq!(booted(kernel, value), Ok(expected), "{kernel}, intel_pstate={value}");
     }

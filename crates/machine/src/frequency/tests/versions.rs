@@ -289,3 +289,61 @@ fn intel_pstate_samples_ten_milliseconds_apart_by_the_run_queues_clock() {
     assert_eq!(asked.iter().position(|&khz| khz == 3_000_000), Some(19), "{asked:?}");
     assert_eq!(asked[18], 1_000_000);
 }
+
+/// The clock at boot, what is resolved for the highest and the lowest wish, under limits between two steps.
+fn limited(
+    model: Model,
+    driver: Driver,
+    governor: Governor,
+    rules: FrequencyRules,
+    khz: (u32, u32),
+) -> (u32, u32, u32) {
+    let mut policy = Policy::new(&model, driver, governor, rules, 250);
+    policy.limits = Limits { min_khz: khz.0, max_khz: khz.1, turbo: true };
+    let frequency = Frequency::new(&topology(FOUR), model, policy);
+    (frequency.khz(CpuId(0)), frequency.resolve(CpuId(0), 9_000_000), frequency.resolve(CpuId(0), 0))
+}
+
+#[test]
+fn limits_between_two_entries_of_a_table_become_entries_from_v5_16_on() {
+    let acpi =
+        |rules, governor, khz| limited(model(Sharing::Core), Driver::AcpiCpufreq, governor, rules, (1_050_000, khz));
+    for (rules, most, least) in
+        [(FrequencyRules::V5_10, 1_300_000, 1_100_000), (FrequencyRules::V6_1, 1_200_000, 1_100_000)]
+    {
+        assert_eq!(acpi(rules, Governor::Schedutil, 1_250_000), (1_100_000, most, least));
+        assert_eq!(acpi(rules, Governor::Performance, 1_250_000).0, 1_200_000, "CPUFREQ_RELATION_H");
+        // The base frequency is an entry, and the one for turbo is a MHz above it.
+        assert_eq!(acpi(rules, Governor::Performance, 2_000_500).0, 2_000_000);
+        assert_eq!(acpi(rules, Governor::Performance, 1_950_000).0, 1_900_000);
+        assert_eq!(acpi(rules, Governor::Performance, 2_001_000).0, 2_400_000, "turbo, with four active cores");
+    }
+    // The lowest above the highest is lowered to it.
+    let crossed = limited(
+        model(Sharing::Core),
+        Driver::AcpiCpufreq,
+        Governor::Schedutil,
+        FrequencyRules::V6_1,
+        (1_800_000, 1_200_000),
+    );
+    assert_eq!(crossed, (1_200_000, 1_200_000, 1_200_000));
+}
+
+#[test]
+fn intels_drivers_keep_whole_states_within_limits_and_round_both_down() {
+    for rules in [FrequencyRules::V4_15, FrequencyRules::V5_10, FrequencyRules::V6_12] {
+        for (model, driver) in [
+            (hwp(), Driver::IntelPstate),
+            (model(Sharing::Core), Driver::IntelPstate),
+            (model(Sharing::Core), Driver::IntelCpufreq),
+        ] {
+            let khz = limited(model, driver, Governor::Performance, rules, (1_000_000, 1_250_000)).0;
+            assert_eq!(khz, 1_200_000, "{}", driver.name());
+        }
+        let mut policy = Policy::new(&hwp(), Driver::IntelPstate, Governor::Powersave, rules, 250);
+        policy.limits = Limits { min_khz: 1_250_000, max_khz: 1_950_000, turbo: true };
+        let frequency = Frequency::new(&topology(FOUR), hwp(), policy);
+        let told = (frequency.khz(CpuId(0)), frequency.floor_of(CpuId(0)), frequency.ceiling_of(CpuId(0)));
+        assert_eq!(told, (1_200_000, 1_200_000, 1_900_000));
+    }
+}
