@@ -51,8 +51,11 @@ pub fn with_those_above(specs: impl IntoIterator<Item = GroupSpec>) -> Vec<Group
                 all.push(GroupSpec::new(above));
             }
         }
-        if !spec.files.is_empty() || !all.iter().any(|known| known.path == spec.path) {
-            all.push(spec);
+        let known = all.iter().any(|known| known.path == spec.path);
+        match all.last_mut().filter(|last| last.path == spec.path) {
+            Some(last) => last.files.extend(spec.files),
+            None if known && spec.files.is_empty() => {}
+            None => all.push(spec),
         }
     }
     all
@@ -129,8 +132,9 @@ mod tests {
         let paths: Vec<&str> = all.iter().map(|spec| spec.path.as_str()).collect();
         assert_eq!(paths, ["/a", "/a/b", "/a/b/c", "/d"]);
         let weight = |path| GroupSpec { files: vec![(GroupFile::Weight, "5".to_string())], ..GroupSpec::new(path) };
-        let all = with_those_above([weight("/a/b"), GroupSpec::new("/a"), weight("/a"), weight("/a/b")]);
+        let specs = [weight("/a/b"), weight("/a/b"), GroupSpec::new("/a"), weight("/a"), weight("/a/b")];
+        let all = with_those_above(specs);
         let written: Vec<_> = all.iter().map(|spec| (spec.path.as_str(), spec.files.len())).collect();
-        assert_eq!(written, [("/a", 0), ("/a/b", 1), ("/a", 1), ("/a/b", 1)], "in the order in which they were given");
+        assert_eq!(written, [("/a", 0), ("/a/b", 2), ("/a", 1), ("/a/b", 1)], "in the order in which they were given");
     }
 }

@@ -125,16 +125,18 @@ fn groups(script: &Script, hierarchy: Hierarchy, text: &mut String) -> Vec<Strin
         text.push_str("legacy\n");
     }
     let mut limited = Vec::new();
-    for spec in &specs {
+    for (number, spec) in specs.iter().enumerate() {
         // In v2 a group has a controller's files only if the group above passes that controller down.
         let above = spec.path.rsplit_once('/').map_or("", |(above, _)| above);
-        if hierarchy == Hierarchy::Unified {
-            let _ = writeln!(text, "write {root}{above}/cgroup.subtree_control +cpu");
+        if !specs[..number].iter().any(|made| made.path == spec.path) {
+            if hierarchy == Hierarchy::Unified {
+                let _ = writeln!(text, "write {root}{above}/cgroup.subtree_control +cpu");
+            }
+            let _ = writeln!(text, "mkdir {root}{}", spec.path);
         }
-        let _ = writeln!(text, "mkdir {root}{}", spec.path);
         for (file, value) in &spec.files {
             let _ = writeln!(text, "write {root}{}/{} {value}", spec.path, file.name());
-            if matches!(file, GroupFile::Max | GroupFile::CfsQuotaUs) {
+            if matches!(file, GroupFile::Max | GroupFile::CfsQuotaUs) && !limited.contains(&spec.path) {
                 limited.push(spec.path.clone());
             }
         }
