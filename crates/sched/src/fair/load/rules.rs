@@ -90,10 +90,10 @@ behaviour! {
     pub enum FrequencyInvariance = "load.frequency" {
         Unknown = "unknown", since "v2.6.23", commit "", "no: every CPU counts as running at full speed";
         ToldByDrivers = "told-by-drivers", since "v4.15", commit "0e27c567d167",
-            "on ARM, by drivers that set clocks themselves (scmi, cpufreq-dt); nobody else does";
+            "by ARM's drivers that set clocks themselves (scmi, cpufreq-dt), and by nobody else";
         ToldByIntel = "told-by-intel", since "v5.7", commit "1567c3e3467c",
-            "there, and on Intel's CPUs from the counters APERF and MPERF";
-        Told = "told", since "v5.11", commit "41ea667227ba", "there, and on AMD's CPUs from these counters";
+            "by ARM's, and on Intel's CPUs from the counters APERF and MPERF";
+        Told = "told", since "v5.11", commit "41ea667227ba", "by ARM's, and on Intel's and AMD's CPUs from the counters APERF and MPERF";
     }
 }
 
