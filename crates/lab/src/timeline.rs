@@ -101,8 +101,13 @@ mod tests {
              task a cpus=0: 20 x (run 1ms; sleep 1ms)\ntask b cpus=0: 20 x (run 1ms; sleep 1ms)\n\"\"\"\n\
              [[arm]]\nname = \"a\"\nkernel = \"{kernel}\"\n{timeline}"
         );
-        let experiment =
-            parse(&text, "x.toml").and_then(|draft| draft.resolve(Purpose::Single, &Table::default())).unwrap();
+        run_of(&text)
+    }
+
+    /// The run of an experiment with one run.
+    fn run_of(text: &str) -> Run {
+        let experiment = parse(text, "x.toml").and_then(|draft| draft.resolve(Purpose::Single, &Table::default()));
+        let experiment = experiment.unwrap();
         let setup = experiment.setup(&experiment.jobs()[0]);
         let wanted = Wanted { schedstat: true, ..Wanted::default() };
         run(&setup, wanted, &Location::of("x.toml")).unwrap().expect("nobody interrupted")
@@ -151,10 +156,7 @@ mod tests {
             format!("[[timeline]]\nat = \"{at}ms\"\nsysctl = {{ \"kernel.sched_rt_runtime_us\" = {budget} }}\n")
         };
         let text = [text, &moment(10, 200_000), &moment(20, 950_000), &moment(30, 200_000)].concat();
-        let experiment = parse(&text, "x.toml").and_then(|draft| draft.resolve(Purpose::Single, &Table::default()));
-        let experiment = experiment.unwrap();
-        let setup = experiment.setup(&experiment.jobs()[0]);
-        let run = run(&setup, Wanted::default(), &Location::of("x.toml")).unwrap().expect("nobody interrupted");
+        let run = run_of(&text);
         let [told] = &run.outcome.warnings[..] else { panic!("{:?}", run.outcome.warnings) };
         let told = told.to_string();
         let expected = "timeline: `kernel.sched_rt_runtime_us=200000` at 30 ms was refused: EBUSY";
@@ -173,10 +175,7 @@ mod tests {
         );
         for kernel in ["v4.15", "v6.1", "v7.3"] {
             let text = format!("{text}[[arm]]\nname = \"a\"\nkernel = \"{kernel}\"\n");
-            let experiment = parse(&text, "x.toml").and_then(|draft| draft.resolve(Purpose::Single, &Table::default()));
-            let experiment = experiment.unwrap();
-            let setup = experiment.setup(&experiment.jobs()[0]);
-            let run = run(&setup, Wanted::default(), &Location::of("x.toml")).unwrap().expect("nobody interrupted");
+            let run = run_of(&text);
             let [refused] = &run.outcome.warnings[..] else { panic!("{kernel}: {:?}", run.outcome.warnings) };
             let refused = refused.to_string();
             assert!(refused.starts_with("\"c\" of line 7") && refused.contains("EBUSY"), "{kernel}: {refused}");
@@ -194,10 +193,7 @@ mod tests {
         );
         for kernel in ["v4.5-rc1", "v4.15", "v6.12"] {
             let text = format!("{text}[[arm]]\nname = \"a\"\nkernel = \"{kernel}\"\n");
-            let experiment = parse(&text, "x.toml").and_then(|draft| draft.resolve(Purpose::Single, &Table::default()));
-            let experiment = experiment.unwrap();
-            let setup = experiment.setup(&experiment.jobs()[0]);
-            let run = run(&setup, Wanted::default(), &Location::of("x.toml")).unwrap().expect("nobody interrupted");
+            let run = run_of(&text);
             let [Warning::Timed(told)] = &run.outcome.warnings[..] else { panic!("{:?}", run.outcome.warnings) };
             assert_eq!(told.before, "process \"bound\" is no longer affine to CPU 1 since ", "{kernel}");
             let begun = told.at_ns - run.start.0;
@@ -215,10 +211,7 @@ mod tests {
                     task a cpus=0: 20 x (run 1ms; sleep 1ms)\ntask b cpus=1 at=20ms: run 1ms\n\
                     task c at=20ms: policy deadline/20ms/10ms; run 1ms\n\"\"\"\n[[arm]]\nname = \"a\"\nkernel = \"v6.1\"\n\
                     [[timeline]]\nat = \"10ms\"\noffline = 1\n";
-        let experiment = parse(text, "x.toml").and_then(|draft| draft.resolve(Purpose::Single, &Table::default()));
-        let experiment = experiment.unwrap();
-        let setup = experiment.setup(&experiment.jobs()[0]);
-        let run = run(&setup, Wanted::default(), &Location::of("x.toml")).unwrap().expect("nobody interrupted");
+        let run = run_of(text);
         let [b, c] = &run.outcome.warnings[..] else { panic!("{:?}", run.outcome.warnings) };
         for (told, refused, why) in [
             (b, "\"b\" of line 6 has no row: the kernel refused its CPUs with EINVAL", "none of these CPUs is up"),
