@@ -24,9 +24,9 @@ const HWP_ONLY: &str = "hwp_only";
 /// Separates words within one value. A real command line repeats the parameter for each word.
 const BESIDE: char = '+';
 
-/// Whether a kernel knows a word. Of those that change nothing, `force` is for firmware that keeps the processor's power
-/// to itself, `support_acpi_ppc` for limits of ACPI (_PPC), and `per_cpu_perf_limits` takes files away that are not modelled:
-/// the first two are in no machine file.
+/// Whether a kernel knows a word. Three change nothing: `force` is for firmware that keeps the processor's power to itself
+/// and `support_acpi_ppc` for limits of ACPI (_PPC), of which no machine file tells; `per_cpu_perf_limits` takes away files
+/// that are not modelled.
 pub fn has(build: &Build, word: &str) -> bool {
     match word {
         // They came with v4.10, v4.7 and v4.10.
