@@ -33,7 +33,7 @@ const USAGE: &str = "usage: cargo xtask COMMAND
                fits a machine's free prices to published columns of the kernel before a change (--write: into its file)
   record-fidelity --kernel VMLINUZ CASE.toml...
                plays cases of fidelity/ on a real kernel in QEMU and writes their recordings (docs/fidelity.md)
-  random-cases KERNEL FIRST LAST FOLDER
+  random-cases KERNEL FIRST LAST FOLDER [--changing]
                writes cases that chance chose, to be recorded and compared (docs/fidelity.md)
   count-instructions --kernel VMLINUZ --symbols VMLINUX
                counts what each function of a real kernel executes for a message between two processes, in QEMU (docs/fidelity.md)

@@ -1,5 +1,6 @@
 //! The command line.
 
+use crate::random::Theme;
 use std::ops::RangeInclusive;
 use std::path::PathBuf;
 
@@ -14,11 +15,12 @@ pub const USAGE: &str = "usage: cargo xtask record-fidelity --kernel VMLINUZ [OP
 
 Each case's recording is written where it says: recording = \"NAME.numbers.txt\", beside the case.";
 
-pub const RANDOM_USAGE: &str = "usage: cargo xtask random-cases KERNEL FIRST LAST FOLDER
+pub const RANDOM_USAGE: &str = "usage: cargo xtask random-cases KERNEL FIRST LAST FOLDER [--changing]
 
   KERNEL              as `fairground kernels list` names it
   FIRST, LAST         the seeds; each is the same script under every kernel
   FOLDER              gets random-SEED.toml and the machine files that these cases need
+  --changing          changing-SEED.toml: CPUs come and go, tasks change their CPUs, policies and groups, and groups their files
 
 Next: cargo xtask record-fidelity --samples 3 --kernel VMLINUZ FOLDER/random-*.toml";
 
@@ -99,6 +101,7 @@ fn any(words: &[String]) -> Result<Arguments, String> {
 /// What `cargo xtask random-cases` is told.
 #[derive(Debug, PartialEq, Eq)]
 pub struct RandomArguments {
+    pub theme: Theme,
     pub kernel: String,
     pub seeds: RangeInclusive<u64>,
     pub folder: PathBuf,
@@ -107,11 +110,15 @@ pub struct RandomArguments {
 /// # Errors
 /// If the words are wrong: what is wrong.
 pub fn random(words: &[String]) -> Result<RandomArguments, String> {
+    let (theme, words) = match words {
+        [rest @ .., word] if word == "--changing" => (Theme::Changing, rest),
+        _ => (Theme::Steady, words),
+    };
     let [kernel, first, last, folder] = words else {
         return Err(format!("{} words; expected four", words.len()));
     };
     let seed = |text: &str| text.parse().map_err(|_| format!("the seed {text}; expected a whole number"));
-    Ok(RandomArguments { kernel: kernel.clone(), seeds: seed(first)?..=seed(last)?, folder: folder.into() })
+    Ok(RandomArguments { theme, kernel: kernel.clone(), seeds: seed(first)?..=seed(last)?, folder: folder.into() })
 }
 
 #[cfg(test)]

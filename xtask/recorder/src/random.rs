@@ -3,7 +3,9 @@
 //!
 //! A seed is the same script under every kernel, but for the names of its groups' files. A script is one to four
 //! *families* of tasks, each of which does one of the things that real programs do, with random times, CPUs, weights
-//! and groups. It works for about two seconds.
+//! and groups. It works for about two seconds. What the script is about is its [`Theme`].
+
+mod changes;
 
 use crate::arguments::RandomArguments;
 use sched::core::cgroup::Hierarchy;
@@ -53,15 +55,64 @@ enum Kind {
     RealTime,
     /// Two that yield.
     Yielder,
+    /// Of the deadline class, within its budget or beyond it.
+    Deadline,
 }
 
-/// As often as each of them shall come.
+/// What a script's tasks live through.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Theme {
+    /// What they are and where they may run stays as it is.
+    Steady,
+    /// CPUs come and go, groups' files are written, and tasks change their CPUs, policies and groups.
+    Changing,
+}
+
+impl Theme {
+    /// What the files of its cases are named after.
+    fn case_name(self) -> &'static str {
+        match self {
+            Theme::Steady => "random",
+            Theme::Changing => "changing",
+        }
+    }
+
+    /// The purpose of its stream of random numbers.
+    fn stream(self) -> &'static str {
+        match self {
+            Theme::Steady => "a random case",
+            Theme::Changing => "a changing case",
+        }
+    }
+
+    /// How many families a script has.
+    fn families(self) -> &'static [u64] {
+        match self {
+            Theme::Steady => &[1, 2, 2, 3, 3, 4],
+            Theme::Changing => &[2, 3, 3, 4],
+        }
+    }
+
+    /// As often as each of them shall come.
+    fn kinds(self) -> &'static [Kind] {
+        match self {
+            Theme::Steady => &KINDS,
+            Theme::Changing => &CHANGING_KINDS,
+        }
+    }
+}
+
 const KINDS: [Kind; 23] = {
     use Kind::*;
     [
         Hog, Hog, Hog, Hog, Hog, Periodic, Periodic, Periodic, Periodic, Sleeper, Sleeper, Sleeper, Sleeper, Pair,
         Pair, Pair, Server, Server, Forked, Forked, RealTime, Sleeper, Yielder,
     ]
+};
+
+const CHANGING_KINDS: [Kind; 14] = {
+    use Kind::*;
+    [Hog, Hog, Hog, Hog, Hog, Periodic, Periodic, Periodic, Sleeper, Sleeper, Pair, Forked, RealTime, Deadline]
 };
 
 /// Two files: a case without its recording, and the machine that it is simulated on.
@@ -90,7 +141,7 @@ pub fn write(arguments: &RandomArguments) -> Result<(), String> {
     let write =
         |path: PathBuf, text: &str| std::fs::write(&path, text).map_err(|error| format!("{}: {error}", path.display()));
     for seed in arguments.seeds.clone() {
-        let case = case(seed, kernel, Hierarchy::of(kernel.cgroup.files), &format!("{above}{GUESTS}"));
+        let case = case(arguments.theme, seed, kernel, Hierarchy::of(kernel.cgroup.files), &format!("{above}{GUESTS}"));
         write(folder.join(format!("{}.toml", case.name)), &case.text)?;
         write(project.join(GUESTS).join(format!("{}.toml", case.machine_name)), &case.machine_text)?;
     }
@@ -98,25 +149,26 @@ pub fn write(arguments: &RandomArguments) -> Result<(), String> {
 }
 
 /// The case of a seed. `guests` is [`GUESTS`] as seen from the case.
-pub fn case(seed: u64, kernel: &Kernel, files: Hierarchy, guests: &str) -> Case {
-    let mut script = Script::new(seed, files);
-    let families = script.one_of(&[1, 2, 2, 3, 3, 4]);
+pub fn case(theme: Theme, seed: u64, kernel: &Kernel, files: Hierarchy, guests: &str) -> Case {
+    let mut script = Script::new(theme, seed, files);
+    let families = script.one_of(theme.families());
     for name in ["a", "b", "c", "d"].into_iter().take(families as usize) {
-        let kind = KINDS[script.random.below(KINDS.len() as u64) as usize];
+        let kinds = theme.kinds();
+        let kind = kinds[script.random.below(kinds.len() as u64) as usize];
         script.family(name, kind);
     }
     let (topology, nr_cpus) = script.topology;
     let busy = (script.busy_permille.div_ceil(1000)).clamp(1, nr_cpus);
     let machine_name = format!("guest-{busy}-of-{}", topology.replace([':', '[', ']'], "").replace(' ', "-"));
-    let name = format!("random-{seed}");
+    let name = format!("{}-{seed}", theme.case_name());
     let text = format!(
         "# A script that chance wrote (cargo xtask random-cases), as its tolerances are that program's.\n\
          # Real: {}, in QEMU with one instruction per nanosecond, HZ=250; recorded by cargo xtask record-fidelity --samples 3.\n\
          machine = \"{guests}/{machine_name}.toml\"\nrecording = \"{name}.numbers.txt\"\nhz = 250\ncosts = true\niterations = 9\n\n\
          [[workload]]\nname = \"script\"\ntasks = \"\"\"\n{}\"\"\"\n\n\
          [[arm]]\nname = \"real\"\nkernel = \"{}\"\ncmdline = \"noise=1 numa_balancing=disable\"\n\
-         sysctl = {{ \"kernel.sched_autogroup_enabled\" = 0 }}\n{}",
-        kernel.name, script.lines, kernel.name, script.figures
+         sysctl = {{ \"kernel.sched_autogroup_enabled\" = 0 }}\n{}{}",
+        kernel.name, script.lines, kernel.name, script.timeline, script.figures
     );
     Case { name, text, machine_text: machine(&machine_name, topology, busy), machine_name }
 }
@@ -142,25 +194,43 @@ fn machine(name: &str, topology: &str, busy: u64) -> String {
 }
 
 struct Script {
+    theme: Theme,
     random: Prng,
     topology: (&'static str, u64),
     files: Hierarchy,
     /// Those that have no group below them: in cgroup v2 only these may have tasks.
     leaves: Vec<String>,
     lines: String,
+    /// The moments of its timeline.
+    timeline: String,
     figures: String,
+    /// The CPU that goes and comes back.
+    leaving: Option<u64>,
     /// How many CPUs its tasks would use, if they had one each.
     busy_permille: u64,
 }
 
 impl Script {
-    fn new(seed: u64, files: Hierarchy) -> Script {
-        let mut random = Prng::stream(seed, "a random case", 0);
+    fn new(theme: Theme, seed: u64, files: Hierarchy) -> Script {
+        let mut random = Prng::stream(seed, theme.stream(), 0);
         let topology = TOPOLOGIES[random.below(TOPOLOGIES.len() as u64) as usize];
-        let (lines, figures, leaves) = (String::new(), String::new(), Vec::new());
-        let mut script = Script { random, topology, files, leaves, lines, figures, busy_permille: 0 };
+        let mut script = Script {
+            theme,
+            random,
+            topology,
+            files,
+            leaves: Vec::new(),
+            lines: String::new(),
+            timeline: String::new(),
+            figures: String::new(),
+            leaving: None,
+            busy_permille: 0,
+        };
         if script.chance(45) {
             script.groups();
+        }
+        if theme == Theme::Changing {
+            script.moments();
         }
         script
     }
@@ -210,7 +280,7 @@ impl Script {
 
     /// What a family's tasks have in common.
     fn keys(&mut self, pinned_percent: u64) -> String {
-        let (mut keys, nr_cpus) = (String::new(), self.topology.1);
+        let mut keys = String::new();
         if self.chance(25) {
             let nice = [-10, -5, -3, 1, 3, 5, 10, 19][self.random.below(8) as usize];
             let _ = write!(keys, " nice={nice}");
@@ -219,11 +289,17 @@ impl Script {
             let _ = write!(keys, " group={}", self.leaves[self.random.below(self.leaves.len() as u64) as usize]);
         }
         if self.chance(pinned_percent) {
-            let first = self.random.below(nr_cpus);
-            let last = if self.chance(50) { first } else { self.random.between(first, nr_cpus - 1) };
-            let _ = write!(keys, " cpus={first}-{last}");
+            let _ = write!(keys, " cpus={}", self.cpus());
         }
         keys
+    }
+
+    /// Some of the CPUs, as a list.
+    fn cpus(&mut self) -> String {
+        let nr_cpus = self.topology.1;
+        let first = self.random.below(nr_cpus);
+        let last = if self.chance(50) { first } else { self.random.between(first, nr_cpus - 1) };
+        format!("{first}-{last}")
     }
 
     /// So much of `of_us` for each of `count` tasks.
@@ -239,17 +315,18 @@ impl Script {
                 let slice = self.one_of(&[100, 300, 1000, 6000, 12_000, 30_000]);
                 let slice = if self.chance(25) { format!(" slice={slice}us") } else { String::new() };
                 let (count, keys) = (self.one_of(&[1, 1, 2, 3, self.topology.1]), self.keys(20) + &slice);
-                self.periodic(&format!("{name} count={count}{keys}: until {begin}ms"), count);
+                self.periodic(kind, &format!("{name} count={count}{keys}: until {begin}ms"), count);
             }
             Kind::RealTime => {
                 let policy = if self.chance(50) { "fifo" } else { "rr" };
                 let priority = 1 + self.random.below(50);
-                self.periodic(&format!("{name} policy={policy}/{priority}: until {begin}ms"), 1);
+                self.periodic(kind, &format!("{name} policy={policy}/{priority}: until {begin}ms"), 1);
             }
             Kind::Sleeper => self.sleeper(name, begin),
             Kind::Pair => self.pair(name, begin),
             Kind::Server => self.server(name, begin),
             Kind::Forked => self.forked(name),
+            Kind::Deadline => self.deadline(name, begin),
             Kind::Yielder => {
                 let (work, keys) = (self.time_us(200, 900), self.keys(20));
                 let times = WORK_US / 2 / work;
@@ -261,7 +338,7 @@ impl Script {
         let sides = match kind {
             Kind::Pair => both("x", "y"),
             Kind::Server => both("s", "c*"),
-            Kind::RealTime => vec![name.to_string()],
+            Kind::RealTime | Kind::Deadline => vec![name.to_string()],
             _ => vec![format!("{name}*")],
         };
         sides.iter().for_each(|of| self.compare(of, kind));
@@ -272,14 +349,16 @@ impl Script {
         let count = self.one_of(&[1, 1, 2, 3, n - 1, n, n + 1, 2 * n]);
         let policy = ["", "", "", "", "", "", " policy=batch", " policy=idle"][self.random.below(8) as usize];
         let keys = self.keys(20);
-        self.task(&format!("{name} count={count}{keys}{policy}: until {begin}ms; spin {END_MS}ms"));
+        let spins = self.spins(begin);
+        self.task(&format!("{name} count={count}{keys}{policy}: until {begin}ms; {spins}"));
         self.busy(count, 1, 1);
     }
 
-    fn periodic(&mut self, head: &str, count: u64) {
+    fn periodic(&mut self, kind: Kind, head: &str, count: u64) {
         let period = self.time_us(4000, 60_000);
         let work = self.time_us(100, 8000).min(period / 20 * 10);
-        self.task(&format!("{head}; {} x (run {work}us; every {period}us)", WORK_US / period));
+        let rounds = self.rounds(kind, WORK_US / period, &format!("run {work}us; every {period}us"));
+        self.task(&format!("{head}; {rounds}"));
         self.busy(count, work, period);
     }
 
@@ -287,8 +366,9 @@ impl Script {
         let (work, sleep) = (self.time_us(50, 5000), self.time_us(300, 20_000));
         let n = self.topology.1;
         let (count, keys) = (self.one_of(&[1, 2, 3, n, n + 2]), self.keys(20));
-        let times = WORK_US / (work + sleep);
-        self.task(&format!("{name} count={count}{keys}: until {begin}ms; {times} x (run {work}us; sleep {sleep}us)"));
+        let round = format!("run {work}us; sleep {sleep}us");
+        let rounds = self.rounds(Kind::Sleeper, WORK_US / (work + sleep), &round);
+        self.task(&format!("{name} count={count}{keys}: until {begin}ms; {rounds}"));
         self.busy(count, work, work + sleep);
     }
 
@@ -296,8 +376,10 @@ impl Script {
         let (one, other, keys) = (self.time_us(CALL_US, 4000), self.time_us(CALL_US, 4000), self.keys(20));
         let keys_of_other = if self.chance(60) { keys.clone() } else { self.keys(20) };
         let times = WORK_US / (one + other + 60);
-        self.task(&format!("{name}x{keys}: until {begin}ms; {times} x (run {one}us; write {name}to; read {name}fro)"));
-        self.task(&format!("{name}y{keys_of_other}: {times} x (read {name}to; run {other}us; write {name}fro)"));
+        let of_one = self.rounds(Kind::Pair, times, &format!("run {one}us; write {name}to; read {name}fro"));
+        let of_other = self.rounds(Kind::Pair, times, &format!("read {name}to; run {other}us; write {name}fro"));
+        self.task(&format!("{name}x{keys}: until {begin}ms; {of_one}"));
+        self.task(&format!("{name}y{keys_of_other}: {of_other}"));
         self.busy(1, 1, 1);
     }
 
@@ -332,7 +414,8 @@ impl Script {
     /// The figures of a family. Their tolerances:
     ///
     /// - CPU time: what one slice more or less is; for forked tasks what the guest's fork() and page faults take; for
-    ///   tasks that call each other what the guest's calls take, which is traced and asks for the time;
+    ///   tasks that call each other what the guest's calls take, which is traced and asks for the time; where CPUs come
+    ///   and go some tens of milliseconds that this takes a real machine;
     /// - counts: what comes of chance in the recordings of a few phases. How often who serves others sleeps hangs on
     ///   how long a wakeup takes, and in the guest that is twice as long;
     /// - latencies: interrupts of the emulated machine are seen after up to 0.12 ms.
@@ -343,6 +426,7 @@ impl Script {
         let (of_work, of_slice) = match kind {
             Kind::Forked => ("16", "1.5"),
             _ if calling => ("80", "0.3"),
+            _ if self.leaving.is_some() => ("40", "0.3"),
             _ => ("10", "0.3"),
         };
         let (wakeups, preempted) = if calling { ("30", "40") } else { ("3", "15") };
@@ -395,10 +479,11 @@ mod tests {
 
     #[test]
     fn every_seed_is_a_case_that_a_guest_can_play() {
-        for (kernel, files) in [("v4.5-rc1", Hierarchy::Legacy), ("v6.18", Hierarchy::Unified)] {
-            let kernel = sched::versions::kernel(kernel).unwrap();
-            for seed in 0..200 {
-                let case = case(seed, kernel, files, "guest");
+        for (name, files) in [("v4.5-rc1", Hierarchy::Legacy), ("v6.18", Hierarchy::Unified)] {
+            let kernel = sched::versions::kernel(name).unwrap();
+            let seeds = |theme| (0..200).map(move |seed| (theme, seed));
+            for (theme, seed) in seeds(Theme::Steady).chain(seeds(Theme::Changing)) {
+                let case = case(theme, seed, kernel, files, "guest");
                 let mut draft =
                     lab::experiment::parse(&case.text, "x.toml").unwrap_or_else(|it| panic!("{seed}: {it}"));
                 draft.recording = None;
@@ -417,10 +502,12 @@ mod tests {
 
     #[test]
     fn a_seed_is_the_same_under_every_kernel_but_for_the_files_of_its_groups() {
-        let of = |name: &str| {
+        let of = |theme, name: &str| {
             let kernel = sched::versions::kernel(name).unwrap();
-            case(7, kernel, Hierarchy::Unified, "guest").text.replace(name, "")
+            case(theme, 7, kernel, Hierarchy::Unified, "guest").text.replace(name, "")
         };
-        assert_eq!(of("v5.10"), of("v6.18"));
+        for theme in [Theme::Steady, Theme::Changing] {
+            assert_eq!(of(theme, "v5.10"), of(theme, "v6.18"));
+        }
     }
 }
