@@ -121,12 +121,11 @@ impl Script {
     pub(super) fn deadline(&mut self, name: &str, begin: u64) {
         let period = self.random.between(5, 50) * 1000;
         let budget = period * self.random.between(8, 30) / 100;
-        let policy = if self.chance(20) { "reclaim" } else { "deadline" };
         let within = self.chance(65);
         let work = if within { budget * self.random.between(20, 80) / 100 } else { budget * 3 / 2 };
         let every = if within { period } else { period * 2 };
         let rounds = format!("{} x (run {work}us; every {every}us)", WORK_US / every);
-        self.task(&format!("{name} policy={policy}/{budget}us/{period}us: until {begin}ms; {rounds}"));
+        self.task(&format!("{name} policy=deadline/{budget}us/{period}us: until {begin}ms; {rounds}"));
         self.busy(1, work, every);
     }
 }
