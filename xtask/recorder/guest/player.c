@@ -217,8 +217,10 @@ static void play(struct task *task)
             sprintf(text, "%d", (int)step->a), put("/proc/self/autogroup", text);
         else if (!strcmp(step->op, "enter"))
             enter(step->path);
+        else if (!strcmp(step->op, "nice"))
+            setpriority(PRIO_PROCESS, 0, step->a);
         else if (!strcmp(step->op, "attr"))
-            set_attr(&step->attr);
+            step->attr.nice = getpriority(PRIO_PROCESS, 0), set_attr(&step->attr);
         else if (!strcmp(step->op, "cpus"))
             set_cpus(step->path);
         else if (!strcmp(step->op, "read") && read(pipes[step->a][0], &byte, 1) != 1)
@@ -241,6 +243,9 @@ static void live(struct task *task)
         enter(task->group);
     if (strcmp(task->cpus, "-"))
         set_cpus(task->cpus);
+    /* Other policies keep a nice level that they do not set. */
+    if (task->attr.nice && task->attr.policy != SCHED_OTHER && task->attr.policy != SCHED_BATCH && task->attr.policy != SCHED_IDLE)
+        setpriority(PRIO_PROCESS, 0, task->attr.nice);
     set_attr(&task->attr);
     play(task);
     const char *own = *task->process ? "/proc/thread-self/sched" : "/proc/self/sched";

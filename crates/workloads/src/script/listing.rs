@@ -73,6 +73,7 @@ impl Script {
                     writeln!(text, "step enter {path}")
                 }
                 Step::Cpus(place) => writeln!(text, "step cpus {}", self.affinities[place as usize].cpus.list()),
+                Step::Nice(nice) => writeln!(text, "step nice {nice}"),
                 Step::Attr(attr) => writeln!(text, "step attr {}", attributes(&attr)),
                 Step::Read(pipe) => writeln!(text, "step read {pipe}"),
                 Step::Write(pipe) => writeln!(text, "step write {pipe}"),
@@ -135,14 +136,14 @@ mod tests {
     #[test]
     fn a_script_becomes_a_list() {
         let text = "task a nice=-5 slice=3ms cpus=0-1,3 group=/g session=s at=2ms: 2 x (run 1ms; write p; read q); clamp 100 none\n\
-                    task b policy=deadline/1ms/5ms: until 3ms; every 2ms; spin 4ms; enter /; autogroup -3; yield; setsid; cpus 0,2-3";
+                    task b policy=deadline/1ms/5ms: until 3ms; every 2ms; spin 4ms; enter /; autogroup -3; yield; setsid; cpus 0,2-3; nice -7";
         let expected = "pipes 2\n\
                         task a 2000000 0-1,3 /g s 0 -5 0 0 3000000 0 0 0 0\n\
                         step run 1000000\nstep write 0\nstep read 1\nstep again 0 2\n\
                         step attr 0 0 0 120 0 0 0 100 4294967295\n\
                         task b 0 - - - 6 0 0 0 1000000 5000000 5000000 0 0\n\
                         step until 3000000\nstep every 2000000\nstep spin 4000000\nstep enter /\nstep autogroup -3\n\
-                        step yield\nstep setsid\nstep cpus 0,2-3\n";
+                        step yield\nstep setsid\nstep cpus 0,2-3\nstep nice -7\n";
         assert_eq!(Script::parse(text, 1).unwrap().listing().unwrap(), expected);
         let threads = Script::parse("task t count=2 process=p: yield", 1).unwrap().listing().unwrap();
         assert!(threads.ends_with("task t1 0 - - - 0 0 0 0 0 0 0 0 0\nprocess p\nstep yield\n"), "{threads}");

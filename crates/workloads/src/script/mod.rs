@@ -191,8 +191,9 @@ enum Step {
     Autogroup(i32),
     /// Index of a group in the script; `None` is the root.
     Enter(Option<u32>),
-    /// A policy, or clamps.
+    /// A policy, or clamps. A policy keeps the task's nice level, whatever stands here.
     Attr(SchedAttr),
+    Nice(i32),
     /// Index of a CPU list in the script.
     Cpus(u32),
     Read(u32),

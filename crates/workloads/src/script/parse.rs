@@ -136,8 +136,7 @@ fn task(reader: &mut Reader, script: &mut Script) -> Result<(), ScriptError> {
     while !reader.rest.is_empty() {
         step(reader, &mut placed, script, 0)?;
     }
-    let (mut steps, offsets): (Vec<Step>, Vec<usize>) = placed.into_iter().unzip();
-    keep_nice(&mut steps, task.attr.sched_nice);
+    let (steps, offsets): (Vec<Step>, Vec<usize>) = placed.into_iter().unzip();
     let places: Vec<(u32, u32)> = reader.columns(&offsets).into_iter().map(|column| (reader.line, column)).collect();
     if task.memory == AddressSpace::Kernel && steps.iter().any(|step| matches!(step, Step::Touch { .. })) {
         let expected = "a process: a kernel thread has no memory of its own";
@@ -240,7 +239,7 @@ pub(super) fn excerpt(text: &str) -> String {
 }
 
 /// The steps of a task, as messages list them.
-const STEPS: &str = "run T, work T, spin T, sleep T, io T, until T, every T, yield, cond_resched, might_sleep, policy P, clamp MIN MAX, cpus LIST, read PIPE, write PIPE, \
+const STEPS: &str = "run T, work T, spin T, sleep T, io T, until T, every T, yield, cond_resched, might_sleep, policy P, nice N, clamp MIN MAX, cpus LIST, read PIPE, write PIPE, \
     lock MUTEX, unlock MUTEX, enter GROUP, exec, setsid, autogroup NICE, touch MEMORY RATE, leave MEMORY, or N x (steps)";
 
 fn unknown_step(reader: &Reader, word: &str) -> ScriptError {
@@ -284,6 +283,10 @@ fn step(reader: &mut Reader, steps: &mut Vec<Placed>, script: &mut Script, depth
             let policy = reader.word();
             Step::Attr(reader.policy(policy, 0)?)
         }
+        "nice" => {
+            let nice = reader.word();
+            Step::Nice(reader.number(nice, -20, 19)? as i32)
+        }
         "clamp" => {
             let (min, max) = (reader.word(), reader.word());
             Step::Attr(SchedAttr::clamps(reader.clamp(min)?, reader.clamp(max)?))
@@ -321,18 +324,6 @@ fn step(reader: &mut Reader, steps: &mut Vec<Placed>, script: &mut Script, depth
     };
     steps.push((one, place));
     end_of_step(reader)
-}
-
-/// Another policy does not change a task's nice level, as with chrt.
-fn keep_nice(steps: &mut [Step], nice: i32) {
-    for step in steps {
-        if let Step::Attr(attr) = step
-            && !attr.sched_flags.keep_all
-            && attr.sched_policy.fair_policy()
-        {
-            attr.sched_nice = nice;
-        }
-    }
 }
 
 fn end_of_step(reader: &mut Reader) -> Result<(), ScriptError> {
@@ -377,8 +368,6 @@ fn repetition(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use sched::attr::ClampRequest::Keep;
-    use sched::sched::Policy;
 
     #[test]
     fn loops_nest_and_pipes_are_shared() {
@@ -400,17 +389,6 @@ mod tests {
         assert_eq!((tasks.len(), tasks[1].name.as_str(), tasks[1].attr.sched_nice), (2, "hog1", -5));
         assert_eq!((tasks[0].on, tasks[0].at, tasks[0].group.as_deref()), (CpuId(1), Ns::from_ms(2), Some("/a/b")));
         assert_eq!(tasks[0].cpus.as_ref().unwrap().weight(), 2);
-    }
-
-    #[test]
-    fn a_policy_keeps_the_nice_level_and_clamps_ask_for_none() {
-        let script = Script::parse("task a nice=5: policy fifo/3; clamp 100 none; 2 x (policy batch)", 1).unwrap();
-        let attrs = script.tasks[0].steps.iter().filter_map(|step| match step {
-            Step::Attr(attr) => Some((attr.sched_policy, attr.sched_nice)),
-            _ => None,
-        });
-        let expected = [(Policy::Fifo, 0), (SchedAttr::clamps(Keep, Keep).sched_policy, 0), (Policy::Batch, 5)];
-        assert_eq!(attrs.collect::<Vec<_>>(), expected);
     }
 
     #[test]

@@ -33,6 +33,8 @@ pub struct Playing {
     /// When its last period ended.
     period: Ns,
     reported: bool,
+    /// Its nice level, which a policy keeps, as chrt does.
+    nice: i32,
     /// The last operation may have been refused, so its result must be checked.
     answer_counts: bool,
 }
@@ -50,8 +52,62 @@ impl Playing {
             born: None,
             period: Ns::ZERO,
             reported: false,
+            nice: task.attr.sched_nice,
             answer_counts: false,
         }
+    }
+
+    /// What a step asks the kernel or the machine for.
+    fn operation(&mut self, step: Step) -> Op {
+        match step {
+            Step::Run(time) => Op::RunFor(time),
+            Step::Work(time) => Op::WorkFor(time),
+            Step::Sleep(time) => Op::SleepFor(time),
+            Step::Io(time) => Op::BlockIo(time),
+            Step::Until(time) => {
+                self.period = self.shared.start + time;
+                Op::SleepUntil(self.period)
+            }
+            Step::Every(time) => {
+                self.period += time;
+                Op::SleepUntil(self.period)
+            }
+            Step::Yield => Op::Yield,
+            Step::CondResched => Op::CondResched,
+            Step::MightSleep => Op::MightSleep,
+            Step::Attr(attr) => {
+                self.answer_counts = true;
+                Op::SetAttr(Box::new(self.asked_of(attr)))
+            }
+            Step::Nice(nice) => {
+                self.nice = nice;
+                Op::SetNice(nice)
+            }
+            Step::Cpus(place) => {
+                self.answer_counts = true;
+                Op::SetAffinity(self.shared.affinities[place as usize].clone())
+            }
+            Step::Setsid => Op::Setsid,
+            Step::Exec => Op::Exec,
+            Step::Autogroup(nice) => Op::SetAutogroupNice(nice),
+            Step::Enter(place) => {
+                Op::MoveToGroup(place.map_or(ROOT_TASK_GROUP, |place| self.shared.groups[place as usize]))
+            }
+            Step::Touch { region, rate } => {
+                Op::Touch { region: self.shared.regions[region as usize], bytes_per_second: rate }
+            }
+            Step::Lock(place) => Op::Sync(SyncOp::Lock(self.shared.mutexes[place as usize])),
+            Step::Unlock(place) => Op::Sync(SyncOp::Unlock(self.shared.mutexes[place as usize])),
+            Step::Read(pipe) => Op::Read { pipe: self.shared.pipes[pipe as usize], bytes: 1 },
+            Step::Write(pipe) => Op::Write { pipe: self.shared.pipes[pipe as usize], bytes: 1 },
+            Step::Spin(_) | Step::Again { .. } => unreachable!("handled above"),
+        }
+    }
+
+    /// What a step asks sched_setattr() for.
+    fn asked_of(&self, attr: SchedAttr) -> SchedAttr {
+        let of_policy = !attr.sched_flags.keep_all && attr.sched_policy.fair_policy();
+        if of_policy { SchedAttr { sched_nice: self.nice, ..attr } } else { attr }
     }
 
     /// The next step that is an operation; loops are followed on the way.
@@ -102,45 +158,7 @@ impl Program for Playing {
             }
         };
         self.at += 1;
-        match step {
-            Step::Run(time) => Op::RunFor(time),
-            Step::Work(time) => Op::WorkFor(time),
-            Step::Sleep(time) => Op::SleepFor(time),
-            Step::Io(time) => Op::BlockIo(time),
-            Step::Until(time) => {
-                self.period = self.shared.start + time;
-                Op::SleepUntil(self.period)
-            }
-            Step::Every(time) => {
-                self.period += time;
-                Op::SleepUntil(self.period)
-            }
-            Step::Yield => Op::Yield,
-            Step::CondResched => Op::CondResched,
-            Step::MightSleep => Op::MightSleep,
-            Step::Attr(attr) => {
-                self.answer_counts = true;
-                Op::SetAttr(Box::new(attr))
-            }
-            Step::Cpus(place) => {
-                self.answer_counts = true;
-                Op::SetAffinity(self.shared.affinities[place as usize].clone())
-            }
-            Step::Setsid => Op::Setsid,
-            Step::Exec => Op::Exec,
-            Step::Autogroup(nice) => Op::SetAutogroupNice(nice),
-            Step::Enter(place) => {
-                Op::MoveToGroup(place.map_or(ROOT_TASK_GROUP, |place| self.shared.groups[place as usize]))
-            }
-            Step::Touch { region, rate } => {
-                Op::Touch { region: self.shared.regions[region as usize], bytes_per_second: rate }
-            }
-            Step::Lock(place) => Op::Sync(SyncOp::Lock(self.shared.mutexes[place as usize])),
-            Step::Unlock(place) => Op::Sync(SyncOp::Unlock(self.shared.mutexes[place as usize])),
-            Step::Read(pipe) => Op::Read { pipe: self.shared.pipes[pipe as usize], bytes: 1 },
-            Step::Write(pipe) => Op::Write { pipe: self.shared.pipes[pipe as usize], bytes: 1 },
-            Step::Spin(_) | Step::Again { .. } => unreachable!("handled above"),
-        }
+        self.operation(step)
     }
 
     /// `at` is already past the step under way. Only these steps can wait for ever.
@@ -285,5 +303,28 @@ impl Instance for Script {
     fn samples(&self, reported: &[Sample]) -> Vec<u64> {
         let lives = reported.iter().filter(|sample| (sample.series as usize) < self.tasks.len());
         lives.map(|sample| sample.value).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_policy_keeps_the_nice_level_and_clamps_ask_for_none() {
+        let text = "task a nice=5: policy batch; nice -3; clamp 100 none; policy fifo/3; 2 x (policy normal; nice 7)";
+        let script = Script::parse(text, 1).unwrap();
+        let mut os = Os::new(os::OsRules::V6_1, 250);
+        let shared = script.share(&mut os, Vec::new(), Ns::ZERO);
+        let mut playing = Playing::new(0, &script.tasks[0], shared);
+        let levels = std::iter::from_fn(|| match playing.next(Outcome { value: 0, now: Ns::ZERO }) {
+            Op::SetAttr(attr) => Some(format!("{:?} {}", attr.sched_policy, attr.sched_nice)),
+            Op::SetNice(nice) => Some(format!("nice {nice}")),
+            _ => None,
+        });
+        let clamps = SchedAttr::clamps(sched::attr::ClampRequest::Keep, sched::attr::ClampRequest::Keep).sched_policy;
+        let clamps = format!("{clamps:?} 0");
+        let expected = ["Batch 5", "nice -3", &clamps, "Fifo 0", "Normal -3", "nice 7", "Normal 7", "nice 7"];
+        assert_eq!(levels.collect::<Vec<_>>(), expected);
     }
 }
