@@ -5,7 +5,7 @@
 //! are busy, each executes n times as slowly. Work is therefore always given as CPU time, never as loops.
 
 use crate::arguments::Arguments;
-use machine::topology::Topology;
+use machine::topology::{Cpu, Topology};
 use std::io::{Read, Write};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
@@ -78,12 +78,22 @@ pub fn machine(topology: &Topology) -> Result<Vec<String>, String> {
     let whole = nodes.len() <= 1
         || nodes.len() == packages
             && nodes.iter().zip(topology.packages()).all(|(node, package)| node.cpus == package.cpus);
-    if !even || !of_cpu(cpus / cores) || !whole {
+    // QEMU numbers the threads of a core consecutively.
+    let threads = cpus / cores;
+    let place = |cpu: &Cpu| usize::from(cpu.core) * threads + usize::from(cpu.thread);
+    let in_line = topology.cpus().all(|(id, cpu)| place(cpu) == id.index());
+    if !in_line {
+        return Err(
+            "siblings whose numbers are apart; expected numbering = \"as-listed\" in the machine file, as a guest's siblings are neighbours"
+                .into(),
+        );
+    }
+    if !even || !of_cpu(threads) || !whole {
         let expected = "a machine of equal cores, with as many last level caches in each package and one node, or one in each package, is \
                         what a guest can be";
         return Err(expected.into());
     }
-    let (sockets, dies, cores, threads) = (packages, dies / packages, cores / dies, cpus / cores);
+    let (sockets, dies, cores) = (packages, dies / packages, cores / dies);
     // The kernel sees the threads of an Intel model; the instructions that yield random numbers are disabled. QEMU 10.0
     // aborts at a query for dies (leaf 0x1f of CPUID), so that leaf is not offered; leaf 4 tells which CPUs share a
     // cache.
@@ -105,7 +115,7 @@ fn numa(topology: &Topology, cpus_of_each: usize) -> Vec<String> {
     let nodes = topology.nodes().len();
     let mut words = Vec::new();
     for node in 0..nodes {
-        // QEMU numbers the threads of a core consecutively, and so the CPUs of a package.
+        // QEMU numbers the CPUs of a package consecutively, too.
         let (first, last) = (node * cpus_of_each, (node + 1) * cpus_of_each - 1);
         words.extend(["-object".to_string(), format!("memory-backend-ram,id=m{node},size={}M", MEMORY_MB / nodes)]);
         words.extend(["-numa".to_string(), format!("node,nodeid={node},cpus={first}-{last},memdev=m{node}")]);
@@ -289,7 +299,7 @@ mod tests {
     use machine::topology::{Numbering, from_synthetic};
 
     fn words(text: &str) -> Result<Vec<String>, String> {
-        machine(&from_synthetic(text, "test", Numbering::LinuxX86).expect("a machine"))
+        machine(&from_synthetic(text, "test", Numbering::AsListed).expect("a machine"))
     }
 
     #[test]
@@ -309,5 +319,7 @@ mod tests {
         let node = "-object memory-backend-ram,id=m1,size=1024M -numa node,nodeid=1,cpus=2-3,memdev=m1";
         assert!(numa.contains(node) && numa.contains("-numa dist,src=0,dst=1,val="), "{numa}");
         assert!(words("pack:1 numa:2 l3:1 core:2 pu:1").is_err());
+        let apart = from_synthetic("pack:1 l3:1 core:2 pu:2", "test", Numbering::LinuxX86).expect("a machine");
+        assert!(machine(&apart).unwrap_err().starts_with("siblings whose numbers are apart"));
     }
 }
