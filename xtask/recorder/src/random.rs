@@ -36,6 +36,9 @@ const WORK_US: u64 = 1_800_000;
 /// thread, 20 to 30 us more than the simulation, and with less work than this who sleeps would hang on that alone.
 const CALL_US: u64 = 400;
 
+/// How long a guest's CPU with something to do keeps the next one from its tick, about (docs/fidelity.md).
+const TICK_TURN_US: u64 = 12;
+
 /// What a family does.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Kind {
@@ -174,7 +177,7 @@ pub fn case(theme: Theme, seed: u64, kernel: &Kernel, files: Hierarchy, guests: 
 }
 
 /// The recorder's guest with another topology, in which siblings are neighbours. All of its CPUs share one thread, so kernel paths take as many times
-/// longer as CPUs are busy.
+/// longer as CPUs are busy, and a CPU handles its tick when its turn comes.
 fn machine(name: &str, topology: &str, busy: u64) -> String {
     let mut text = format!(
         "# The guest of guest-5-of-8.toml with another topology, while {busy} of its CPUs are busy. Written by cargo xtask random-cases.\n\
@@ -190,6 +193,12 @@ fn machine(name: &str, topology: &str, busy: u64) -> String {
              source = \"recorder/src/guest.rs: an instruction takes a nanosecond, and busy CPUs take turns\" }}"
         );
     }
+    let jitter = TICK_TURN_US * (busy - 1);
+    let _ = write!(
+        text,
+        "\n[tick]\njitter = {{ value = {jitter}, unit = \"us\", range = [0, 140], how = \"measured\", \
+         source = \"docs/fidelity.md: {TICK_TURN_US} us for each other busy CPU\" }}\n"
+    );
     text
 }
 
