@@ -1,14 +1,20 @@
 //! A run's timeline: turns a setup's changes into actions of the simulated administrator, and reports their effect.
 
-use crate::mistake::Mistake;
+use crate::cpufreq;
+use crate::idle::{GOVERNOR, state_of};
+use crate::kernels::Build;
+use crate::mistake::{Mistake, Written};
 use crate::setup::{ChangeKind, ChangeSetup, Setup};
 use crate::warning::Warning;
+use machine::frequency::{Model, Policy};
+use machine::idle::Governor as IdleGovernor;
 use machine::topology::{Location, parse_list};
 use sched::core::cgroup::GroupFile;
 use sched::features::Feature;
 use sched::sched::TgId;
 use sched::versions::Kernel;
 use sim::engine::LinuxSim;
+use sim::governors::Governed;
 use sim::timeline::Change;
 use std::fmt;
 use units::{CpuId, Ns};
@@ -16,10 +22,11 @@ use units::{CpuId, Ns};
 /// The timeline of a setup, for the kernel and the groups of its run.
 pub fn changes(
     setup: &Setup,
-    kernel: &Kernel,
+    build: &Build,
     group: impl Fn(&str) -> Option<TgId>,
     at: &Location,
 ) -> Result<Vec<(Ns, Change)>, Mistake> {
+    let mut governed = Governing::of(setup, build, at)?;
     let unknown = |change: &ChangeKind| {
         Mistake::new(
             at,
@@ -27,12 +34,65 @@ pub fn changes(
             "a record of this version",
         )
     };
-    let known = |change: &ChangeSetup| {
-        change_of(&change.change, kernel, &group)
-            .map(|known| (Ns(change.at_ns), known))
-            .ok_or_else(|| unknown(&change.change))
+    let mut known = |change: &ChangeSetup| {
+        let known = match governed.change_of(&change.change, at)? {
+            Some(governed) => Some(Change::Governed(governed)),
+            None => change_of(&change.change, &build.sched, &group),
+        };
+        known.map(|known| (Ns(change.at_ns), known)).ok_or_else(|| unknown(&change.change))
     };
-    setup.timeline.iter().map(known).collect()
+    setup.timeline.iter().map(&mut known).collect()
+}
+
+/// What a setup's files of cpufreq show, as its timeline goes on.
+struct Governing<'a> {
+    kernel: &'a str,
+    /// `None`: its clocks are fixed.
+    cpufreq: Option<(Model, Policy)>,
+}
+
+impl Governing<'_> {
+    fn of<'a>(setup: &'a Setup, build: &Build, at: &Location) -> Result<Governing<'a>, Mistake> {
+        let kernel = setup.kernel.name.as_str();
+        if !setup.timeline.iter().any(|change| matches!(change.change, ChangeKind::Cpufreq { .. })) {
+            return Ok(Governing { kernel, cpufreq: None });
+        }
+        let machine = setup.machine.machine()?.description;
+        let settings = cpufreq::settings_of(&setup.kernel.cpufreq, at);
+        Ok(Governing { kernel, cpufreq: cpufreq::choose(&machine, kernel, build, setup.kernel.hz, &settings)? })
+    }
+
+    /// The change, if it is one of clocks or idle states, and known.
+    fn change_of(&mut self, change: &ChangeKind, at: &Location) -> Result<Option<Governed>, Mistake> {
+        let written = |text: &str| Written { text: text.to_string(), at: at.clone() };
+        Ok(match change {
+            ChangeKind::Cpufreq { name, value } => match &mut self.cpufreq {
+                Some(governed) => {
+                    let file = cpufreq::store(governed, self.kernel, &written(name), &written(value))?;
+                    Some(Governed::Cpufreq(file, Box::new(governed.1.clone())))
+                }
+                None => None,
+            },
+            ChangeKind::Cpuidle { name, value } if name == GOVERNOR => {
+                IdleGovernor::from_name(value).map(Governed::IdleGovernor)
+            }
+            ChangeKind::Cpuidle { name, value } => {
+                state_of(name).map(|state| Governed::IdleState { state, disabled: value == "1" })
+            }
+            ChangeKind::CpuDmaLatency(latency_us) => Some(Governed::CpuDmaLatency(*latency_us)),
+            _ => None,
+        })
+    }
+}
+
+/// Whether a governor will come that leaves its samples to the kernel's workers.
+pub fn leaves_samples(setup: &Setup) -> bool {
+    setup.timeline.iter().any(|change| match &change.change {
+        ChangeKind::Cpufreq { name, value } => {
+            name == GOVERNOR && ["ondemand", "conservative"].contains(&value.as_str())
+        }
+        _ => false,
+    })
 }
 
 fn change_of(change: &ChangeKind, kernel: &Kernel, group: impl Fn(&str) -> Option<TgId>) -> Option<Change> {
@@ -45,6 +105,7 @@ fn change_of(change: &ChangeKind, kernel: &Kernel, group: impl Fn(&str) -> Optio
         ChangeKind::Partitions(lists) => {
             Change::Partitions(lists.iter().map(|list| parse_list(list)).collect::<Result<_, _>>().ok()?)
         }
+        ChangeKind::Cpufreq { .. } | ChangeKind::Cpuidle { .. } | ChangeKind::CpuDmaLatency(_) => return None,
         ChangeKind::Group { path, file, text } => Change::Group {
             group: group(path)?,
             file: GroupFile::ALL.iter().copied().find(|known| known.name() == file)?,
@@ -82,6 +143,10 @@ impl fmt::Display for ChangeKind {
             ChangeKind::Offline(cpu) => write!(f, "offline={cpu}"),
             ChangeKind::Online(cpu) => write!(f, "online={cpu}"),
             ChangeKind::Partitions(lists) => write!(f, "partitions={}", lists.join("+")),
+            ChangeKind::Cpufreq { name, value } => write!(f, "cpufreq.{name}={value}"),
+            ChangeKind::Cpuidle { name, value } => write!(f, "cpuidle.{name}={value}"),
+            ChangeKind::CpuDmaLatency(Some(us)) => write!(f, "cpu_dma_latency={us}"),
+            ChangeKind::CpuDmaLatency(None) => write!(f, "cpu_dma_latency=default"),
             ChangeKind::Group { path, file, text } => write!(f, "{path}/{file}={text}"),
         }
     }

@@ -3,9 +3,11 @@
 use super::Experiment;
 use super::arm::{Arm, said_of_feature};
 use super::draft::{DraftAction, DraftChange};
+use super::governing::{Governing, check_cpuidle, latency};
 use super::plan::Job;
 use crate::mistake::{Mistake, Written, listed};
 use crate::setup::{ChangeKind, ChangeSetup};
+use machine::description::Description;
 use machine::topology::{Location, parse_list};
 use sched::core::cgroup::GroupFile;
 use units::Ns;
@@ -19,7 +21,12 @@ const MOST: usize = 10_000;
 pub type Places = Vec<Vec<Location>>;
 
 /// Checks the moments and gives each arm its own, the earliest first; equal times keep the order of the file.
-pub fn resolve(moments: &[DraftChange], arms: &mut [Arm], nr_cpus: usize) -> Result<Places, Mistake> {
+pub fn resolve(
+    moments: &[DraftChange],
+    arms: &mut [Arm],
+    governing: &mut [Governing],
+    machine: &Description,
+) -> Result<Places, Mistake> {
     let mut places = vec![Vec::new(); arms.len()];
     if let Some(one_too_many) = moments.get(MOST) {
         return Err(one_too_many.at.mistake(format!("{} moments", moments.len()), format!("at most {MOST}")));
@@ -38,18 +45,27 @@ pub fn resolve(moments: &[DraftChange], arms: &mut [Arm], nr_cpus: usize) -> Res
     }
     in_order.sort_by_key(|(at, _)| *at);
     for (at, moment) in in_order {
-        for (arm, places) in arms.iter_mut().zip(&mut places) {
+        for ((arm, governing), places) in arms.iter_mut().zip(governing.iter_mut()).zip(&mut places) {
             if moment.arms.as_ref().is_none_or(|arms| arms.iter().any(|name| name.text == arm.name)) {
-                add(arm, places, at, moment, nr_cpus)?;
+                add((arm, governing, machine), places, at, moment)?;
             }
         }
     }
     Ok(places)
 }
 
-fn add(arm: &mut Arm, places: &mut Vec<Location>, at: Ns, moment: &DraftChange, nr_cpus: usize) -> Result<(), Mistake> {
+/// Adds a moment to an arm; with it, what its files of clocks show by then, and its machine.
+fn add(
+    (arm, governing, machine): (&mut Arm, &mut Governing, &Description),
+    places: &mut Vec<Location>,
+    at: Ns,
+    moment: &DraftChange,
+) -> Result<(), Mistake> {
     for action in &moment.actions {
-        let (place, changes, said) = changes(arm, action, nr_cpus)?;
+        let (place, changes, said) = match governed(arm, governing, machine, action)? {
+            Some(governed) => governed,
+            None => changes(arm, action, machine.topology().nr_cpus())?,
+        };
         arm.said.push(format!("{said} at {}", moment.at.text));
         for change in changes {
             arm.timeline.push(ChangeSetup { at_ns: at.0, change });
@@ -59,8 +75,34 @@ fn add(arm: &mut Arm, places: &mut Vec<Location>, at: Ns, moment: &DraftChange, 
     Ok(())
 }
 
-/// One action in terms of an arm's kernel: its place, what it does, and the user's words for it.
-fn changes(arm: &Arm, action: &DraftAction, nr_cpus: usize) -> Result<(Location, Vec<ChangeKind>, String), Mistake> {
+/// An action's place, what it does, and the user's words for it.
+type Said = (Location, Vec<ChangeKind>, String);
+
+/// One action on clocks or idle states; `None`: it is another.
+fn governed(
+    arm: &Arm,
+    governing: &mut Governing,
+    machine: &Description,
+    action: &DraftAction,
+) -> Result<Option<Said>, Mistake> {
+    let (at, change) = match action {
+        DraftAction::Cpufreq { key, value } => {
+            governing.store_cpufreq(arm, machine, key, value)?;
+            (&value.at, ChangeKind::Cpufreq { name: key.text.clone(), value: value.text.clone() })
+        }
+        DraftAction::Cpuidle { key, value } => {
+            check_cpuidle(arm, machine, key, value)?;
+            (&value.at, ChangeKind::Cpuidle { name: key.text.clone(), value: value.text.clone() })
+        }
+        DraftAction::CpuDmaLatency(value) => (&value.at, ChangeKind::CpuDmaLatency(latency(value)?)),
+        _ => return Ok(None),
+    };
+    let said = change.to_string();
+    Ok(Some((at.clone(), vec![change], said)))
+}
+
+/// One action of another kind in terms of an arm's kernel.
+fn changes(arm: &Arm, action: &DraftAction, nr_cpus: usize) -> Result<Said, Mistake> {
     Ok(match action {
         DraftAction::Sysctl { key, value } => {
             let (name, _, number) = arm.tunable_value(key, value)?;
@@ -88,6 +130,9 @@ fn changes(arm: &Arm, action: &DraftAction, nr_cpus: usize) -> Result<(Location,
             let place = lists.first().map_or_else(|| Location::of("timeline"), |list| list.at.clone());
             let said = format!("partitions={}", texts.join("+"));
             (place, vec![ChangeKind::Partitions(texts)], said)
+        }
+        DraftAction::Cpufreq { .. } | DraftAction::Cpuidle { .. } | DraftAction::CpuDmaLatency(_) => {
+            unreachable!("of clocks or idle states")
         }
         DraftAction::Group { path, file, text } => {
             let names = || GroupFile::ALL.iter().map(|file| file.name());
