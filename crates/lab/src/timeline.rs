@@ -211,6 +211,104 @@ mod tests {
         assert_eq!(milliseconds(Ns(1_500_001)), "1.500001");
     }
 
+    /// A run of 100 ms on CPU 0 beside one that sleeps now and then, on the eight CPUs of a machine with clocks.
+    fn governed(kernel: &str, arm: &str, timeline: &str, costs: bool) -> Run {
+        let text = format!(
+            "machine = \"core-i7-3770\"\ncosts = {costs}\n[[workload]]\nname = \"script\"\ntasks = \"\"\"\n\
+             task a cpus=0: run 100ms\ntask b cpus=1: 20 x (run 1ms; sleep 4ms)\n\"\"\"\n\
+             [[arm]]\nname = \"a\"\nkernel = \"{kernel}\"\n{arm}\n{timeline}"
+        );
+        run_of(&text)
+    }
+
+    fn at(ms: u32, what: &str) -> String {
+        format!("[[timeline]]\nat = \"{ms}ms\"\n{what}\n")
+    }
+
+    /// For how long CPU 0 executed at this frequency, in ms.
+    fn executed_ms(run: &Run, khz: u32) -> u64 {
+        run.hardware.frequencies[0].executed.at(khz).ns().0 / 1_000_000
+    }
+
+    #[test]
+    fn governors_come_and_go_with_their_clocks() {
+        let moments = [
+            at(20, "cpufreq.governor = \"powersave\""),
+            at(40, "cpufreq.scaling_min_freq = 2000000"),
+            at(60, "cpufreq = { governor = \"userspace\", scaling_setspeed = 2500000 }"),
+            at(80, "cpufreq = { governor = \"ondemand\", up_threshold = 50 }"),
+        ];
+        for kernel in ["v4.5-rc1", "v4.15", "v5.4", "v6.1", "v7.2"] {
+            let arm = "cpufreq = { driver = \"acpi-cpufreq\", governor = \"performance\" }";
+            let run = governed(kernel, arm, &moments.concat(), true);
+            assert_eq!(run.outcome.warnings, [], "{kernel}");
+            let times = [3_900_000, 1_600_000, 2_000_000, 2_500_000].map(|khz| executed_ms(&run, khz));
+            let [turbo, least, limit, set] = times;
+            assert!((19..=21).contains(&least) && (19..=21).contains(&limit), "{kernel}: {times:?}");
+            // A sample comes up to two periods after ondemand.
+            assert!((19..50).contains(&set) && turbo > 40, "{kernel}: {times:?}");
+            // Each of them works through its tunables and samples to the end.
+            let again = governed(kernel, arm, &moments.concat(), true);
+            assert_eq!(again.outcome.digest, run.outcome.digest, "{kernel}");
+        }
+    }
+
+    #[test]
+    fn schedutil_comes_and_goes_with_its_threads() {
+        let moments = [
+            at(20, "cpufreq.governor = \"performance\""),
+            at(40, "cpufreq.governor = \"schedutil\""),
+            at(60, "cpufreq.governor = \"conservative\""),
+            at(80, "cpufreq.governor = \"schedutil\""),
+            at(90, "cpufreq = { rate_limit_us = 500, scaling_max_freq = 1000000 }"),
+        ];
+        for (kernel, driver) in
+            [("v4.15", "cpufreq-dt"), ("v5.10", "cpufreq-dt"), ("v6.12", "scmi"), ("v7.3", "cpufreq-dt")]
+        {
+            let text = format!(
+                "machine = \"snapdragon-845\"\n[[workload]]\nname = \"script\"\ntasks = \"\"\"\n\
+                 task a cpus=0: run 100ms\ntask b cpus=4: 20 x (run 1ms; sleep 4ms)\n\"\"\"\n\
+                 [[arm]]\nname = \"a\"\nkernel = \"{kernel}\"\ncpufreq = {{ driver = \"{driver}\", governor = \"schedutil\" }}\n{}",
+                moments.concat()
+            );
+            let run = run_of(&text);
+            assert_eq!(run.outcome.warnings, [], "{kernel}");
+            assert!(
+                (18..=30).contains(&executed_ms(&run, 1_766_400)),
+                "{kernel}: performance, and what schedutil adds"
+            );
+        }
+    }
+
+    #[test]
+    fn with_the_cost_model_off_clocks_are_accepted_and_change_nothing() {
+        let arm = "cpufreq = { driver = \"acpi-cpufreq\" }";
+        let moments = at(20, "cpufreq = { governor = \"ondemand\", scaling_max_freq = 2000000, boost = 0 }");
+        let [with, without] = [&moments, ""].map(|timeline| governed("v6.12", arm, timeline, false));
+        assert_eq!(with.outcome.samples, without.outcome.samples);
+        assert_eq!(with.outcome.warnings, []);
+    }
+
+    #[test]
+    fn idle_cpus_choose_anew_where_the_allowed_latency_changes_and_not_where_a_state_is_disabled() {
+        let c1_of_cpu_7 = |kernel: &str, timeline: &str| {
+            let run = governed(kernel, "", timeline, true);
+            let c1 = run.hardware.idle.states.iter().position(|state| state == "C1").expect("the machine has it");
+            run.hardware.idle.cpus[7].idle[c1].ns().0 / 1_000_000
+        };
+        for kernel in ["v4.15", "v5.10", "v6.1", "v7.2"] {
+            assert_eq!(c1_of_cpu_7(kernel, ""), 0, "{kernel}: it sleeps in C6");
+            let held = c1_of_cpu_7(kernel, &(at(20, "cpu_dma_latency = 2") + &at(60, "cpu_dma_latency = -1")));
+            assert!((39..=41).contains(&held), "{kernel}: {held}");
+            let disabled = "cpuidle = { \"state2.disable\" = 1, \"state3.disable\" = 1, \"state4.disable\" = 1 }";
+            assert_eq!(c1_of_cpu_7(kernel, &at(20, disabled)), 0, "{kernel}");
+            let woken = at(20, disabled) + &at(30, "cpu_dma_latency = 1000");
+            assert!(c1_of_cpu_7(kernel, &woken) > 60, "{kernel}: it chooses among what is left");
+        }
+        let ladder = c1_of_cpu_7("v6.1", &at(20, "cpuidle.governor = \"haltpoll\""));
+        assert!(ladder > 60, "{ladder}");
+    }
+
     #[test]
     fn a_refused_change_is_told_with_its_own_moment() {
         // Between the second change and the third a task takes half of each CPU, which is more than 300 ms of a second.

@@ -347,6 +347,38 @@ cgroup = { \"/web\" = { \"cpu.weight\" = 50 } }
                 "at = \"5ms\"\nfeatures = [\"SIS_PROP\"]",
                 "x.toml:16:13: found the feature `SIS_PROP`, which v6.12 does not have",
             ),
+            (
+                "at = \"5ms\"\ncpufreq = { driver = \"acpi-cpufreq\" }",
+                "x.toml:16:13: found cpufreq.driver = `acpi-cpufreq` in the timeline, while boot decides about the driver",
+            ),
+            (
+                "at = \"5ms\"\ncpufreq = { governor = \"powersave\", governer = 1 }",
+                "x.toml:16:37: found the unknown file of cpufreq `governer`; expected `governor`, perhaps",
+            ),
+            (
+                "at = \"5ms\"\ncpufreq = { boost = 0 }",
+                "x.toml:16:13: found cpufreq.boost under the driver intel_pstate; expected cpufreq.no_turbo",
+            ),
+            (
+                "at = \"5ms\"\ncpufreq = { sampling_rate = 10000 }",
+                "x.toml:16:13: found cpufreq.sampling_rate with the governor performance; expected cpufreq.governor=ondemand or conservative before it",
+            ),
+            (
+                "at = \"5ms\"\ncpufreq = { scaling_max_freq = 2000000 }\n[[timeline]]\nat = \"6ms\"\ncpufreq = { scaling_min_freq = 3000000 }",
+                "x.toml:19:32: found cpufreq.scaling_min_freq = `3000000` in v4.15 (EINVAL); expected a lowest frequency (3000000) up to the highest (2000000)",
+            ),
+            (
+                "at = \"5ms\"\ncpuidle.state7.disable = 1",
+                "x.toml:16:9: found cpuidle.state7.disable, a state that core-i7-3770 does not have; expected one of state0 (POLL)",
+            ),
+            (
+                "at = \"5ms\"\ncpuidle.governor = \"ladder\"",
+                "x.toml:16:20: found cpuidle.governor in the timeline of v4.15, whose file nobody can write; expected a kernel since v5.9",
+            ),
+            (
+                "at = \"5ms\"\ncpu_dma_latency = \"low\"",
+                "x.toml:16:19: found cpu_dma_latency = low; expected a whole number from 0 to 2000000000, or -1: the file is closed",
+            ),
             ("at = \"5ms\"\narms = [\"ald\"]\noffline = 1", "x.toml:16:9: found the unknown arm `ald`; expected `old`"),
             (
                 "at = \"5ms\"\ncgroup = { \"/wob\" = { \"cpu.weight\" = 5 } }",
