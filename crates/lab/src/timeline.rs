@@ -77,7 +77,7 @@ impl Governing<'_> {
                 IdleGovernor::from_name(value).map(Governed::IdleGovernor)
             }
             ChangeKind::Cpuidle { name, value } => {
-                state_of(name).map(|state| Governed::IdleState { state, disabled: value == "1" })
+                state_of(name).map(|state| Governed::IdleState { state, disabled: value.parse() == Ok(1_u8) })
             }
             ChangeKind::CpuDmaLatency(latency_us) => Some(Governed::CpuDmaLatency(*latency_us)),
             _ => None,
@@ -211,11 +211,11 @@ mod tests {
         assert_eq!(milliseconds(Ns(1_500_001)), "1.500001");
     }
 
-    /// A run of 100 ms on CPU 0 beside one that sleeps now and then, on the eight CPUs of a machine with clocks.
+    /// A run of 160 ms on CPU 0 beside one that sleeps now and then, on the eight CPUs of a machine with clocks.
     fn governed(kernel: &str, arm: &str, timeline: &str, costs: bool) -> Run {
         let text = format!(
             "machine = \"core-i7-3770\"\ncosts = {costs}\n[[workload]]\nname = \"script\"\ntasks = \"\"\"\n\
-             task a cpus=0: run 100ms\ntask b cpus=1: 20 x (run 1ms; sleep 4ms)\n\"\"\"\n\
+             task a cpus=0: run 160ms\ntask b cpus=1: 20 x (run 1ms; sleep 4ms)\n\"\"\"\n\
              [[arm]]\nname = \"a\"\nkernel = \"{kernel}\"\n{arm}\n{timeline}"
         );
         run_of(&text)
@@ -245,8 +245,8 @@ mod tests {
             let times = [3_900_000, 1_600_000, 2_000_000, 2_500_000].map(|khz| executed_ms(&run, khz));
             let [turbo, least, limit, set] = times;
             assert!((19..=21).contains(&least) && (19..=21).contains(&limit), "{kernel}: {times:?}");
-            // A sample comes up to two periods after ondemand.
-            assert!((19..50).contains(&set) && turbo > 40, "{kernel}: {times:?}");
+            // ondemand's first sample waits for its kworker, which begins behind the task that runs.
+            assert!((19..60).contains(&set) && turbo > 50, "{kernel}: {times:?}");
             // Each of them works through its tunables and samples to the end.
             let again = governed(kernel, arm, &moments.concat(), true);
             assert_eq!(again.outcome.digest, run.outcome.digest, "{kernel}");
@@ -260,23 +260,26 @@ mod tests {
             at(40, "cpufreq.governor = \"schedutil\""),
             at(60, "cpufreq.governor = \"conservative\""),
             at(80, "cpufreq.governor = \"schedutil\""),
-            at(90, "cpufreq = { rate_limit_us = 500, scaling_max_freq = 1000000 }"),
+            // An entry of the table: up to v5.15 schedutil may exceed a limit between two of them.
+            at(90, "cpufreq = { rate_limit_us = 500, scaling_max_freq = 902400 }"),
         ];
         for (kernel, driver) in
             [("v4.15", "cpufreq-dt"), ("v5.10", "cpufreq-dt"), ("v6.12", "scmi"), ("v7.3", "cpufreq-dt")]
         {
-            let text = format!(
-                "machine = \"snapdragon-845\"\n[[workload]]\nname = \"script\"\ntasks = \"\"\"\n\
-                 task a cpus=0: run 100ms\ntask b cpus=4: 20 x (run 1ms; sleep 4ms)\n\"\"\"\n\
-                 [[arm]]\nname = \"a\"\nkernel = \"{kernel}\"\ncpufreq = {{ driver = \"{driver}\", governor = \"schedutil\" }}\n{}",
-                moments.concat()
-            );
-            let run = run_of(&text);
-            assert_eq!(run.outcome.warnings, [], "{kernel}");
-            assert!(
-                (18..=30).contains(&executed_ms(&run, 1_766_400)),
-                "{kernel}: performance, and what schedutil adds"
-            );
+            let low = |moments: &[String]| {
+                let text = format!(
+                    "machine = \"snapdragon-845\"\n[[workload]]\nname = \"script\"\ntasks = \"\"\"\n\
+                     task a cpus=0: run 100ms\ntask b cpus=4: 20 x (run 1ms; sleep 4ms)\n\"\"\"\n\
+                     [[arm]]\nname = \"a\"\nkernel = \"{kernel}\"\ncpufreq = {{ driver = \"{driver}\", governor = \"schedutil\" }}\n{}",
+                    moments.concat()
+                );
+                let run = run_of(&text);
+                assert_eq!(run.outcome.warnings, [], "{kernel}");
+                let executed = run.hardware.frequencies[0].executed.iter().filter(|&(khz, _)| khz <= 1_000_000);
+                executed.map(|(_, time)| time.ns().0 / 1_000_000).sum::<u64>()
+            };
+            let (with, without) = (low(&moments), low(&moments[..4]));
+            assert!(with >= without + 7, "{kernel}: {with} ms up to 1 GHz, {without} without the limit");
         }
     }
 

@@ -387,6 +387,7 @@ impl Frequency {
 
     /// cpufreq_governor.c: cpufreq_dbs_governor_limits(): the clock goes within them, and the next report of utilization
     /// leads to a sample. Until v4.5 cpufreq_governor_limits(), which takes the sample itself.
+    /// Differs: as a governor starts, no time has passed that a sample could be of; there it is of some microseconds.
     #[doc(alias = "cs_limits")]
     pub(super) fn cpufreq_dbs_governor_limits(&mut self, number: usize, iowait: &[CpuId], now: Ps) {
         self.cpufreq_policy_apply_limits(number, now);
@@ -398,6 +399,10 @@ impl Frequency {
             if conservative && self.policy.rules.limits_step == LimitsStep::Current {
                 dbs.requested_freq = cur;
             }
+            return;
+        }
+        let begun = self.cpus[self.policies[number].cpus[0].index()].dbs.prev_update_time;
+        if begun == now {
             return;
         }
         self.account_idle_of(number, iowait, now);

@@ -36,7 +36,8 @@ behaviour! {
 
 /// A scheduler whose idle CPUs can be made to choose an idle state anew.
 pub trait WakesIdle {
-    /// `by` wakes all other CPUs that idle.
+    /// A process on `by` wakes all other CPUs that idle. If `by` itself idles, the process has run beside that, and `by`
+    /// goes idle anew as well.
     fn wake_up_all_idle_cpus(&mut self, _by: CpuId) {}
 }
 
@@ -48,6 +49,9 @@ impl<A: Arch> WakesIdle for Sched<A> {
             if cpu != by && self.cpu_online_mask.contains(cpu) {
                 self.wake_up_if_idle(cpu);
             }
+        }
+        if self.rq[by].curr.is_none() {
+            self.resched_curr(by);
         }
     }
 }
