@@ -13,7 +13,9 @@ pub mod command_line;
 use crate::kernels::Build;
 use crate::mistake::{Mistake, Written, listed};
 use machine::description::Description;
-use machine::frequency::{Autonomous, Driver, Governor, Limits, Model, Policy, Preference, Sampling};
+use machine::frequency::{
+    Autonomous, Driver, File, FrequencyRules, Governor, Limits, Model, Policy, Preference, Sampling,
+};
 use std::collections::BTreeMap;
 
 /// The settings of an arm, named as the files below `/sys/devices/system/cpu`, and what each means.
@@ -110,8 +112,51 @@ pub fn choose(
     }
     let governor = governor(machine, kernel, build, driver, settings)?;
     let mut policy = Policy::new(&model, driver, governor, build.frequency, hz);
-    Setter { model: &model, policy: &mut policy, settings, preference: build.frequency.preference, kernel }.all()?;
+    let preference = build.frequency.preference;
+    Setter { model: &model, policy: &mut policy, settings, preference, kernel, running: false }.all()?;
     Ok(Some((model, policy)))
+}
+
+/// Writes a file while the kernel runs, where `policy` is what all files show by then. Returns which file it is.
+///
+/// # Errors
+/// What the machine, its driver, the governor of that moment or the kernel does not have, or refuses.
+pub fn store(
+    (model, policy): &mut (Model, Policy),
+    kernel: &str,
+    name: &Written,
+    value: &Written,
+) -> Result<File, Mistake> {
+    if !FILES.iter().any(|file| file.0 == name.text) {
+        return Err(no_file(name));
+    }
+    match name.text.as_str() {
+        "driver" => {
+            let found =
+                format!("cpufreq.driver = {} in the timeline, while boot decides about the driver", value.quoted());
+            return Err(name.mistake(found, "cpufreq.driver in the arm"));
+        }
+        "governor" => {
+            *policy = policy.switched_to(model, named_governor(kernel, &policy.rules, policy.driver, value)?);
+            return Ok(File::Governor);
+        }
+        _ => {}
+    }
+    let counted = (policy.ignore_nice_load, name.text == "io_is_busy");
+    let (settings, preference) = ([(name.clone(), value.clone())], policy.rules.preference);
+    Setter { model, policy, settings: &settings, preference, kernel, running: true }.all()?;
+    Ok(match name.text.as_str() {
+        "scaling_min_freq" | "scaling_max_freq" => File::Limits,
+        "scaling_setspeed" => File::Setspeed,
+        "no_turbo" | "boost" => File::Turbo,
+        "hwp_dynamic_boost" => File::HwpDynamicBoost,
+        "rate_limit_us" => File::RateLimit,
+        "sampling_rate" => File::SamplingRate,
+        "sampling_down_factor" => File::SamplingDownFactor,
+        "powersave_bias" => File::PowersaveBias,
+        "ignore_nice_load" | "io_is_busy" if counted != (policy.ignore_nice_load, false) => File::IdleTime,
+        _ => File::Value,
+    })
 }
 
 /// A name that is no file: perhaps a parameter of the module.
@@ -225,6 +270,17 @@ fn governor(
         let own = if driver.is_active() { Governor::Powersave } else { build.frequency.default_governor };
         return Ok(of_machine.filter(has).unwrap_or(own));
     };
+    named_governor(kernel, &build.frequency, driver, written)
+}
+
+fn named_governor(
+    kernel: &str,
+    rules: &FrequencyRules,
+    driver: Driver,
+    written: &Written,
+) -> Result<Governor, Mistake> {
+    let of_kernel = rules.governors;
+    let has = |governor: &Governor| of_kernel.contains(governor) && driver.governors().contains(governor);
     let names = of_kernel.iter().filter(|governor| has(governor)).map(|governor| governor.name());
     match Governor::from_name(&written.text) {
         Some(governor) if has(&governor) => Ok(governor),
@@ -243,7 +299,7 @@ fn governor(
 
 /// intel_pstate.c: store_energy_performance_preference(), intel_pstate_set_energy_pref_index(); amd-pstate.c: the same of amd-pstate-epp,
 /// which takes no numbers.
-fn preference(value: &Written, policy: &Policy, kernel: &str) -> Result<Preference, Mistake> {
+fn preference(value: &Written, policy: &Policy, kernel: &str, beside: &str) -> Result<Preference, Mistake> {
     const WHAT: &str = "cpufreq.energy_performance_preference";
     let names = || Preference::NAMES.iter().map(|known| known.0);
     let of_amd = policy.driver == Driver::AmdPstateEpp;
@@ -266,7 +322,7 @@ fn preference(value: &Written, policy: &Policy, kernel: &str) -> Result<Preferen
     let checks = (of_amd || policy.rules.preference_numbers) && policy.driver.is_active();
     if checks && preference.0 > 0 && policy.governor == Governor::Performance {
         let found = format!("{WHAT} = {} with the governor performance, which overrides it (EBUSY)", value.quoted());
-        return Err(value.mistake(found, "performance, or cpufreq.governor=powersave beside it"));
+        return Err(value.mistake(found, format!("performance, or cpufreq.governor=powersave {beside} it")));
     }
     Ok(preference)
 }
@@ -278,6 +334,8 @@ struct Setter<'a> {
     settings: &'a Settings,
     preference: bool,
     kernel: &'a str,
+    /// Whether the kernel runs already; otherwise it boots.
+    running: bool,
 }
 
 impl Setter<'_> {
@@ -328,7 +386,7 @@ impl Setter<'_> {
             "scaling_max_freq" => self.policy.limits.max_khz = khz()?,
             "scaling_setspeed" if self.policy.governor != Governor::Userspace => {
                 let found = format!("{what} with the governor {}", self.policy.governor.name());
-                return Err(name.mistake(found, "cpufreq.governor=userspace beside it"));
+                return Err(name.mistake(found, format!("cpufreq.governor=userspace {} it", self.beside())));
             }
             "scaling_setspeed" => self.policy.setspeed_khz = Some(khz()?),
             tunable if TUNABLES.iter().any(|(known, _)| *known == tunable) => self.set_tunable(name, value)?,
@@ -343,14 +401,14 @@ impl Setter<'_> {
                 self.policy.hwp_dynamic_boost = value.whole(&what, 0, 1)? == 1;
             }
             "no_turbo" if !intel => return Err(self.other_driver(name, "boost")),
-            "no_turbo" => self.policy.limits.turbo = value.whole(&what, 0, 1)? == 0,
+            "no_turbo" => self.switch_turbo(value.whole(&what, 0, 1)? == 0),
             "boost" if intel => return Err(self.other_driver(name, "no_turbo")),
             "boost" if driver == Driver::AmdPstateEpp && !self.policy.rules.epp_boost => {
                 let found =
                     format!("{what} under the driver {} of {}, which has no such file", driver.name(), self.kernel);
                 return Err(name.mistake(found, "a kernel since v6.11, or cpufreq.driver=amd-pstate"));
             }
-            "boost" => self.policy.limits.turbo = value.whole(&what, 0, 1)? == 1,
+            "boost" => self.switch_turbo(value.whole(&what, 0, 1)? == 1),
             "energy_performance_preference" => {
                 if !self.preference {
                     let found = format!("{what}, which {} does not have", self.kernel);
@@ -366,7 +424,12 @@ impl Setter<'_> {
                         "hardware P-states, under intel_pstate or intel_cpufreq, or the driver amd-pstate-epp",
                     ));
                 }
-                self.policy.preference = preference(value, self.policy, self.kernel)?;
+                let preference = preference(value, self.policy, self.kernel, self.beside())?;
+                // Whoever comes from `performance` gets what he had before, unless another preference was written.
+                let overridden = self.running && driver == Driver::IntelPstate && preference.0 == 0;
+                if !overridden || self.policy.governor != Governor::Performance {
+                    self.policy.preference = preference;
+                }
             }
             _ => {}
         }
@@ -380,7 +443,7 @@ impl Setter<'_> {
         if !owners.contains(&self.policy.governor) || self.policy.driver.is_active() {
             let found = format!("{what} with the governor {}", self.policy.governor.name());
             let owners: Vec<&str> = owners.iter().map(|owner| owner.name()).collect();
-            return Err(name.mistake(found, format!("cpufreq.governor={} beside it", owners.join(" or "))));
+            return Err(name.mistake(found, format!("cpufreq.governor={} {} it", owners.join(" or "), self.beside())));
         }
         // Until v4.5 thresholds begin at 11.
         let least_percent = if self.policy.rules.sampling == Sampling::Timers { 11 } else { 1 };
@@ -410,6 +473,18 @@ impl Setter<'_> {
             _ => self.policy.up_threshold = value.whole(&what, least_percent, 100)? as u32,
         }
         Ok(())
+    }
+
+    fn switch_turbo(&mut self, turbo: bool) {
+        match self.running {
+            true => self.policy.cpufreq_boost_trigger_state(turbo),
+            false => self.policy.limits.turbo = turbo,
+        }
+    }
+
+    /// Where another setting stands that this one needs.
+    fn beside(&self) -> &'static str {
+        if self.running { "before" } else { "beside" }
     }
 
     fn other_driver(&self, name: &Written, meant: &str) -> Mistake {

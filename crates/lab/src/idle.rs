@@ -10,6 +10,7 @@ use machine::description::Description;
 use machine::hardware::{Hardware, Residency};
 use machine::idle::{Governor, IdleOptions, IdleRules, PackageResidency, Way};
 use machine::topology::{Location, Topology};
+use std::collections::BTreeMap;
 use std::fmt::Write;
 use units::{CpuId, CpuMask, Ps};
 
@@ -23,11 +24,26 @@ pub fn rules(setup: &Setup, machine: &Description, own: &IdleRules) -> IdleRules
     IdleRules { governor: of_machine.unwrap_or(own.governor), ..*own }
 }
 
-/// Whether a guest's driver, whose governor is haltpoll, is newer than the kernel. Idle CPUs then have no driver, and
-/// halt.
-fn has_no_driver(setup: &Setup, machine: &Description, own: &IdleRules) -> bool {
-    let of_machine = machine.idle_governor() == Some(Governor::Haltpoll);
-    of_machine && setup.kernel.idle_governor.is_none() && !own.has(Governor::Haltpoll)
+/// What decides how CPUs idle under these parameters; `named`: the arm names a governor.
+pub fn way(parameters: &BTreeMap<String, String>, named: bool, machine: &Description, own: &IdleRules) -> Way {
+    let parameter = |name: &str| parameters.get(name).map(String::as_str);
+    // A guest's driver, whose governor is haltpoll, may be newer than the kernel. Idle CPUs then have no driver, and halt.
+    let haltpoll = machine.idle_governor() == Some(Governor::Haltpoll);
+    match (parameter("idle"), parameter("cpuidle.off")) {
+        (Some("poll"), _) => Way::Poll,
+        (Some(_), _) => Way::Halt,
+        (None, Some("1")) => Way::Off,
+        (None, _) if haltpoll && !named && !own.has(Governor::Haltpoll) => Way::Off,
+        (None, _) => Way::Governed,
+    }
+}
+
+/// The name of cpuidle's governor (`current_governor`) among an experiment's settings.
+pub const GOVERNOR: &str = "governor";
+
+/// The number of the idle state in `state3.disable`.
+pub fn state_of(name: &str) -> Option<usize> {
+    name.strip_prefix("state")?.strip_suffix(".disable")?.parse().ok()
 }
 
 /// The effect of a setup's parameters under the kernel's rules `own`, on a machine whose first state polls or does not.
@@ -43,13 +59,7 @@ pub fn options(
 ) -> Result<IdleOptions, Mistake> {
     let parameter = |name: &str| setup.kernel.parameters.get(name).map(String::as_str);
     let number = |name: &str| parameter(name).and_then(|text| text.parse().ok());
-    let way = match (parameter("idle"), parameter("cpuidle.off")) {
-        (Some("poll"), _) => Way::Poll,
-        (Some(_), _) => Way::Halt,
-        (None, Some("1")) => Way::Off,
-        (None, _) if has_no_driver(setup, machine, own) => Way::Off,
-        (None, _) => Way::Governed,
-    };
+    let way = way(&setup.kernel.parameters, setup.kernel.idle_governor.is_some(), machine, own);
     if let (Some(word), Some(vendor)) = (parameter("idle"), machine.vendor().filter(|vendor| !is_x86(vendor))) {
         let found = format!("idle={word} on {}, whose processors are {vendor}'s: it is x86's", setup.machine.name);
         return Err(Mistake::new(

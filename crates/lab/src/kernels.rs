@@ -296,6 +296,7 @@ mod tests {
                 "epoll.wakeup",
                 "frequency.at_limit",
                 "frequency.acpi_boost",
+                "frequency.limits_step",
             ],
         ),
         (
@@ -338,6 +339,7 @@ mod tests {
                 "tcp.quick_ack",
                 "epoll.wakeup",
                 "frequency.at_limit",
+                "frequency.limits_step",
             ],
         ),
         (
@@ -353,6 +355,7 @@ mod tests {
                 "idle.menu_rejected",
                 "epoll.wakeup",
                 "frequency.deferred_steps",
+                "frequency.limits_step",
             ],
         ),
         (
@@ -365,6 +368,7 @@ mod tests {
                 "load.lost_idle",
                 "balance.serialized",
                 "tcp.rcvbuf_growth",
+                "frequency.limits_step",
             ],
         ),
     ];

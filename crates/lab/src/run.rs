@@ -192,7 +192,7 @@ pub fn rehearse(setup: &Setup, at: &Location) -> Result<Option<(usize, Refusal)>
     let mut groups = Groups::default();
     workloads::start_among(model.instance(), &mut sim, &mut groups)
         .map_err(|error| refused_group(setup, &model, &sim.sched, &error))?;
-    let changes = timeline::changes(setup, &build.sched, |path| groups.get(path), at)?;
+    let changes = timeline::changes(setup, &build, |path| groups.get(path), at)?;
     for (index, (at, change)) in changes.into_iter().enumerate() {
         sim.at(at, change);
         sim.idle(at + Ns(1));
@@ -324,7 +324,7 @@ fn boot<const COSTS: bool>(
     }
     os.set_seed(setup.seed);
     let mut sim = LinuxSim::<COSTS>::new(sched, os);
-    sim.start_cpufreq_threads();
+    sim.start_cpufreq_threads(timeline::leaves_samples(setup));
     if setup.kernel.parameters.get("noise").is_some_and(|value| value == "1") {
         sim.start_noise(setup.seed, None);
     }
@@ -425,7 +425,7 @@ fn begin<const COSTS: bool>(
     let mut groups = Groups::default();
     let tasks = workloads::start_among(model.instance(), sim, &mut groups)
         .map_err(|error| refused_group(setup, model, &sim.sched, &error))?;
-    let changes = timeline::changes(setup, &build.sched, |path| groups.get(path), at)?;
+    let changes = timeline::changes(setup, build, |path| groups.get(path), at)?;
     for (at, change) in changes {
         sim.at(start + at, change);
     }

@@ -75,6 +75,18 @@ pub enum ChangeKind {
     Online(u32),
     /// Exclusive cpusets: a list of CPUs for each.
     Partitions(Vec<String>),
+    /// A file below `/sys/devices/system/cpu/cpufreq`, as in [`KernelSetup::cpufreq`].
+    Cpufreq {
+        name: String,
+        value: String,
+    },
+    /// `stateN.disable` of all CPUs' idle states, or the `governor`, below `/sys/devices/system/cpu`.
+    Cpuidle {
+        name: String,
+        value: String,
+    },
+    /// What a process holds in /dev/cpu_dma_latency, in microseconds; without a number it closes the file.
+    CpuDmaLatency(Option<u32>),
     /// A file of a task group.
     Group {
         path: String,

@@ -1,14 +1,20 @@
 //! A run's timeline: turns a setup's changes into actions of the simulated administrator, and reports their effect.
 
-use crate::mistake::Mistake;
+use crate::cpufreq;
+use crate::idle::{GOVERNOR, state_of};
+use crate::kernels::Build;
+use crate::mistake::{Mistake, Written};
 use crate::setup::{ChangeKind, ChangeSetup, Setup};
 use crate::warning::Warning;
+use machine::frequency::{Model, Policy};
+use machine::idle::Governor as IdleGovernor;
 use machine::topology::{Location, parse_list};
 use sched::core::cgroup::GroupFile;
 use sched::features::Feature;
 use sched::sched::TgId;
 use sched::versions::Kernel;
 use sim::engine::LinuxSim;
+use sim::governors::Governed;
 use sim::timeline::Change;
 use std::fmt;
 use units::{CpuId, Ns};
@@ -16,10 +22,11 @@ use units::{CpuId, Ns};
 /// The timeline of a setup, for the kernel and the groups of its run.
 pub fn changes(
     setup: &Setup,
-    kernel: &Kernel,
+    build: &Build,
     group: impl Fn(&str) -> Option<TgId>,
     at: &Location,
 ) -> Result<Vec<(Ns, Change)>, Mistake> {
+    let mut governed = Governing::of(setup, build, at)?;
     let unknown = |change: &ChangeKind| {
         Mistake::new(
             at,
@@ -27,12 +34,65 @@ pub fn changes(
             "a record of this version",
         )
     };
-    let known = |change: &ChangeSetup| {
-        change_of(&change.change, kernel, &group)
-            .map(|known| (Ns(change.at_ns), known))
-            .ok_or_else(|| unknown(&change.change))
+    let mut known = |change: &ChangeSetup| {
+        let known = match governed.change_of(&change.change, at)? {
+            Some(governed) => Some(Change::Governed(governed)),
+            None => change_of(&change.change, &build.sched, &group),
+        };
+        known.map(|known| (Ns(change.at_ns), known)).ok_or_else(|| unknown(&change.change))
     };
-    setup.timeline.iter().map(known).collect()
+    setup.timeline.iter().map(&mut known).collect()
+}
+
+/// What a setup's files of cpufreq show, as its timeline goes on.
+struct Governing<'a> {
+    kernel: &'a str,
+    /// `None`: its clocks are fixed.
+    cpufreq: Option<(Model, Policy)>,
+}
+
+impl Governing<'_> {
+    fn of<'a>(setup: &'a Setup, build: &Build, at: &Location) -> Result<Governing<'a>, Mistake> {
+        let kernel = setup.kernel.name.as_str();
+        if !setup.timeline.iter().any(|change| matches!(change.change, ChangeKind::Cpufreq { .. })) {
+            return Ok(Governing { kernel, cpufreq: None });
+        }
+        let machine = setup.machine.machine()?.description;
+        let settings = cpufreq::settings_of(&setup.kernel.cpufreq, at);
+        Ok(Governing { kernel, cpufreq: cpufreq::choose(&machine, kernel, build, setup.kernel.hz, &settings)? })
+    }
+
+    /// The change, if it is one of clocks or idle states, and known.
+    fn change_of(&mut self, change: &ChangeKind, at: &Location) -> Result<Option<Governed>, Mistake> {
+        let written = |text: &str| Written { text: text.to_string(), at: at.clone() };
+        Ok(match change {
+            ChangeKind::Cpufreq { name, value } => match &mut self.cpufreq {
+                Some(governed) => {
+                    let file = cpufreq::store(governed, self.kernel, &written(name), &written(value))?;
+                    Some(Governed::Cpufreq(file, Box::new(governed.1.clone())))
+                }
+                None => None,
+            },
+            ChangeKind::Cpuidle { name, value } if name == GOVERNOR => {
+                IdleGovernor::from_name(value).map(Governed::IdleGovernor)
+            }
+            ChangeKind::Cpuidle { name, value } => {
+                state_of(name).map(|state| Governed::IdleState { state, disabled: value.parse() == Ok(1_u8) })
+            }
+            ChangeKind::CpuDmaLatency(latency_us) => Some(Governed::CpuDmaLatency(*latency_us)),
+            _ => None,
+        })
+    }
+}
+
+/// Whether a governor will come that leaves its samples to the kernel's workers.
+pub fn leaves_samples(setup: &Setup) -> bool {
+    setup.timeline.iter().any(|change| match &change.change {
+        ChangeKind::Cpufreq { name, value } => {
+            name == GOVERNOR && ["ondemand", "conservative"].contains(&value.as_str())
+        }
+        _ => false,
+    })
 }
 
 fn change_of(change: &ChangeKind, kernel: &Kernel, group: impl Fn(&str) -> Option<TgId>) -> Option<Change> {
@@ -45,6 +105,7 @@ fn change_of(change: &ChangeKind, kernel: &Kernel, group: impl Fn(&str) -> Optio
         ChangeKind::Partitions(lists) => {
             Change::Partitions(lists.iter().map(|list| parse_list(list)).collect::<Result<_, _>>().ok()?)
         }
+        ChangeKind::Cpufreq { .. } | ChangeKind::Cpuidle { .. } | ChangeKind::CpuDmaLatency(_) => return None,
         ChangeKind::Group { path, file, text } => Change::Group {
             group: group(path)?,
             file: GroupFile::ALL.iter().copied().find(|known| known.name() == file)?,
@@ -82,6 +143,10 @@ impl fmt::Display for ChangeKind {
             ChangeKind::Offline(cpu) => write!(f, "offline={cpu}"),
             ChangeKind::Online(cpu) => write!(f, "online={cpu}"),
             ChangeKind::Partitions(lists) => write!(f, "partitions={}", lists.join("+")),
+            ChangeKind::Cpufreq { name, value } => write!(f, "cpufreq.{name}={value}"),
+            ChangeKind::Cpuidle { name, value } => write!(f, "cpuidle.{name}={value}"),
+            ChangeKind::CpuDmaLatency(Some(us)) => write!(f, "cpu_dma_latency={us}"),
+            ChangeKind::CpuDmaLatency(None) => write!(f, "cpu_dma_latency=default"),
             ChangeKind::Group { path, file, text } => write!(f, "{path}/{file}={text}"),
         }
     }
@@ -144,6 +209,107 @@ mod tests {
         ];
         assert_eq!(run.outcome.warnings, expected.map(|text| Warning::Plain(text.to_string())));
         assert_eq!(milliseconds(Ns(1_500_001)), "1.500001");
+    }
+
+    /// A run of 160 ms on CPU 0 beside one that sleeps now and then, on the eight CPUs of a machine with clocks.
+    fn governed(kernel: &str, arm: &str, timeline: &str, costs: bool) -> Run {
+        let text = format!(
+            "machine = \"core-i7-3770\"\ncosts = {costs}\n[[workload]]\nname = \"script\"\ntasks = \"\"\"\n\
+             task a cpus=0: run 160ms\ntask b cpus=1: 20 x (run 1ms; sleep 4ms)\n\"\"\"\n\
+             [[arm]]\nname = \"a\"\nkernel = \"{kernel}\"\n{arm}\n{timeline}"
+        );
+        run_of(&text)
+    }
+
+    fn at(ms: u32, what: &str) -> String {
+        format!("[[timeline]]\nat = \"{ms}ms\"\n{what}\n")
+    }
+
+    /// For how long CPU 0 executed at this frequency, in ms.
+    fn executed_ms(run: &Run, khz: u32) -> u64 {
+        run.hardware.frequencies[0].executed.at(khz).ns().0 / 1_000_000
+    }
+
+    #[test]
+    fn governors_come_and_go_with_their_clocks() {
+        let moments = [
+            at(20, "cpufreq.governor = \"powersave\""),
+            at(40, "cpufreq.scaling_min_freq = 2000000"),
+            at(60, "cpufreq = { governor = \"userspace\", scaling_setspeed = 2500000 }"),
+            at(80, "cpufreq = { governor = \"ondemand\", up_threshold = 50 }"),
+        ];
+        for kernel in ["v4.5-rc1", "v4.15", "v5.4", "v6.1", "v7.2"] {
+            let arm = "cpufreq = { driver = \"acpi-cpufreq\", governor = \"performance\" }";
+            let run = governed(kernel, arm, &moments.concat(), true);
+            assert_eq!(run.outcome.warnings, [], "{kernel}");
+            let times = [3_900_000, 1_600_000, 2_000_000, 2_500_000].map(|khz| executed_ms(&run, khz));
+            let [turbo, least, limit, set] = times;
+            assert!((19..=21).contains(&least) && (19..=21).contains(&limit), "{kernel}: {times:?}");
+            // ondemand's first sample waits for its kworker, which begins behind the task that runs.
+            assert!((19..60).contains(&set) && turbo > 50, "{kernel}: {times:?}");
+            // Each of them works through its tunables and samples to the end.
+            let again = governed(kernel, arm, &moments.concat(), true);
+            assert_eq!(again.outcome.digest, run.outcome.digest, "{kernel}");
+        }
+    }
+
+    #[test]
+    fn schedutil_comes_and_goes_with_its_threads() {
+        let moments = [
+            at(20, "cpufreq.governor = \"performance\""),
+            at(40, "cpufreq.governor = \"schedutil\""),
+            at(60, "cpufreq.governor = \"conservative\""),
+            at(80, "cpufreq.governor = \"schedutil\""),
+            // An entry of the table: up to v5.15 schedutil may exceed a limit between two of them.
+            at(90, "cpufreq = { rate_limit_us = 500, scaling_max_freq = 902400 }"),
+        ];
+        for (kernel, driver) in
+            [("v4.15", "cpufreq-dt"), ("v5.10", "cpufreq-dt"), ("v6.12", "scmi"), ("v7.3", "cpufreq-dt")]
+        {
+            let low = |moments: &[String]| {
+                let text = format!(
+                    "machine = \"snapdragon-845\"\n[[workload]]\nname = \"script\"\ntasks = \"\"\"\n\
+                     task a cpus=0: run 100ms\ntask b cpus=4: 20 x (run 1ms; sleep 4ms)\n\"\"\"\n\
+                     [[arm]]\nname = \"a\"\nkernel = \"{kernel}\"\ncpufreq = {{ driver = \"{driver}\", governor = \"schedutil\" }}\n{}",
+                    moments.concat()
+                );
+                let run = run_of(&text);
+                assert_eq!(run.outcome.warnings, [], "{kernel}");
+                let executed = run.hardware.frequencies[0].executed.iter().filter(|&(khz, _)| khz <= 1_000_000);
+                executed.map(|(_, time)| time.ns().0 / 1_000_000).sum::<u64>()
+            };
+            let (with, without) = (low(&moments), low(&moments[..4]));
+            assert!(with >= without + 7, "{kernel}: {with} ms up to 1 GHz, {without} without the limit");
+        }
+    }
+
+    #[test]
+    fn with_the_cost_model_off_clocks_are_accepted_and_change_nothing() {
+        let arm = "cpufreq = { driver = \"acpi-cpufreq\" }";
+        let moments = at(20, "cpufreq = { governor = \"ondemand\", scaling_max_freq = 2000000, boost = 0 }");
+        let [with, without] = [&moments, ""].map(|timeline| governed("v6.12", arm, timeline, false));
+        assert_eq!(with.outcome.samples, without.outcome.samples);
+        assert_eq!(with.outcome.warnings, []);
+    }
+
+    #[test]
+    fn idle_cpus_choose_anew_where_the_allowed_latency_changes_and_not_where_a_state_is_disabled() {
+        let c1_of_cpu_7 = |kernel: &str, timeline: &str| {
+            let run = governed(kernel, "", timeline, true);
+            let c1 = run.hardware.idle.states.iter().position(|state| state == "C1").expect("the machine has it");
+            run.hardware.idle.cpus[7].idle[c1].ns().0 / 1_000_000
+        };
+        for kernel in ["v4.15", "v5.10", "v6.1", "v7.2"] {
+            assert_eq!(c1_of_cpu_7(kernel, ""), 0, "{kernel}: it sleeps in C6");
+            let held = c1_of_cpu_7(kernel, &(at(20, "cpu_dma_latency = 2") + &at(60, "cpu_dma_latency = -1")));
+            assert!((39..=41).contains(&held), "{kernel}: {held}");
+            let disabled = "cpuidle = { \"state2.disable\" = 1, \"state3.disable\" = 1, \"state4.disable\" = 1 }";
+            assert_eq!(c1_of_cpu_7(kernel, &at(20, disabled)), 0, "{kernel}");
+            let woken = at(20, disabled) + &at(30, "cpu_dma_latency = 1000");
+            assert!(c1_of_cpu_7(kernel, &woken) > 60, "{kernel}: it chooses among what is left");
+        }
+        let ladder = c1_of_cpu_7("v6.1", &at(20, "cpuidle.governor = \"haltpoll\""));
+        assert!(ladder > 60, "{ladder}");
     }
 
     #[test]

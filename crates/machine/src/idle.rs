@@ -158,6 +158,8 @@ pub struct IdleRules {
     pub governors: &'static [Governor],
     /// Whether the parameter `intel_idle.states_off` exists.
     pub states_off: bool,
+    /// Whether `current_governor` can be written without `cpuidle_sysfs_switch` (since v5.9).
+    pub governor_switch: bool,
 }
 
 impl IdleRules {
@@ -175,6 +177,7 @@ impl IdleRules {
         poll: PollLimit::None,
         governors: &[Governor::Ladder, Governor::Menu],
         states_off: false,
+        governor_switch: false,
     };
     pub const V4_15: IdleRules = IdleRules { menu: MenuRule::NextTimer, ..Self::V4_5 };
     pub const V5_4: IdleRules = IdleRules {
@@ -189,6 +192,7 @@ impl IdleRules {
         menu_rejected: MenuRejected::Forgets,
         tick_unchosen: TickUnchosen::AfterTick,
         states_off: true,
+        governor_switch: true,
         ..Self::V5_4
     };
     /// As in 5.15.135, which is older in `menu_rejected` and `tick_unchosen` than 5.10.262.
@@ -234,7 +238,7 @@ impl IdleRules {
 rules! {
     IdleRules {
         governor, menu, menu_iowait, menu_rejected, menu_outliers, menu_stopped, haltpoll_shrink, teo, tick, tick_unchosen, poll;
-        governors, states_off
+        governors, states_off, governor_switch
     }
 }
 
@@ -317,15 +321,29 @@ pub struct Cpuidle {
 
 impl Cpuidle {
     pub fn device(&self) -> Device {
-        Device {
-            usage: Usage { last_residency_ns: 1, last_state: None, poll_time_limit: false, poll_limit_ns: 0 },
-            governor: match self.rules.governor {
-                Governor::Menu => PerGovernor::Menu(Menu::new()),
-                Governor::Ladder => PerGovernor::Ladder(Box::new(Ladder::new(&self.table))),
-                Governor::Teo => PerGovernor::Teo(Box::new(Teo::new(&self.table))),
-                Governor::Haltpoll => PerGovernor::Haltpoll(Haltpoll),
-            },
+        let usage = Usage { last_residency_ns: 1, last_state: None, poll_time_limit: false, poll_limit_ns: 0 };
+        Device { usage, governor: self.enabled() }
+    }
+
+    /// What the governor begins with on a CPU.
+    fn enabled(&self) -> PerGovernor {
+        match self.rules.governor {
+            Governor::Menu => PerGovernor::Menu(Menu::new()),
+            Governor::Ladder => PerGovernor::Ladder(Box::new(Ladder::new(&self.table))),
+            Governor::Teo => PerGovernor::Teo(Box::new(Teo::new(&self.table))),
+            Governor::Haltpoll => PerGovernor::Haltpoll(Haltpoll),
         }
+    }
+
+    /// cpuidle.c: cpuidle_enable_device(): another governor has come.
+    pub fn cpuidle_enable_device(&self, device: &mut Device) {
+        device.governor = self.enabled();
+        device.usage.poll_limit_ns = 0;
+    }
+
+    /// sysfs.c: cpuidle_state_store(): the limit of polling is found anew.
+    pub fn cpuidle_state_store(&self, device: &mut Device) {
+        device.usage.poll_limit_ns = 0;
     }
 
     /// Whether a governor is asked, because there is a state to choose.

@@ -19,7 +19,7 @@ impl Sugov {
         Sugov { policy, until: None }
     }
 
-    /// kthread.c: kthread_worker_fn(): does the work that was queued for it, then sleeps.
+    /// kthread.c: kthread_worker_fn(): does the work that was queued for it, then sleeps; ends when the governor has.
     pub(crate) fn kthread_worker_fn<S: Scheduler>(&mut self, sched: &mut S, cpu: CpuId) -> Step {
         loop {
             if let Some(until) = self.until {
@@ -27,7 +27,12 @@ impl Sugov {
                     return step;
                 }
                 self.until = None;
-                sched.sugov_work_done(cpu, self.policy);
+                if !sched.sugov_kthread_should_stop(cpu, self.policy) {
+                    sched.sugov_work_done(cpu, self.policy);
+                }
+            }
+            if sched.sugov_kthread_should_stop(cpu, self.policy) {
+                return Step::Done(0);
             }
             let Some(wait) = sched.sugov_work(cpu, self.policy) else {
                 sched.set_current_state(cpu, TaskState::Interruptible);

@@ -290,6 +290,22 @@ impl Os {
         self.queue_work(sched, cpu, Queue::Bound, Work::Dbs { policy, until: None });
     }
 
+    /// workqueue.c: cancel_work_sync(), of governors' samples that no worker has begun. Returns their policies.
+    #[doc(alias = "cancel_work_sync")]
+    pub fn cancel_dbs_works(&mut self) -> Vec<u16> {
+        let mut cancelled = Vec::new();
+        for pool in &mut self.workqueues.pools {
+            pool.items.retain(|work| match *work {
+                Work::Dbs { policy, until: None } => {
+                    cancelled.push(policy);
+                    false
+                }
+                _ => true,
+            });
+        }
+        cancelled
+    }
+
     /// workqueue.c: queue_work(): leaves `work` to a worker.
     pub(crate) fn queue_work<S: Scheduler>(&mut self, sched: &mut S, cpu: CpuId, queue: Queue, work: Work) {
         let id = self.workqueues.id(queue, cpu);

@@ -8,8 +8,9 @@ use crate::arch::Arch;
 use crate::behaviour;
 use crate::core::Sched;
 use crate::cpufreq_schedutil::thread::{SugovBusy, SugovRemote, SugovThread};
-use crate::cpufreq_schedutil::{RateLimit, Schedutil, Sugov};
-use crate::sched::{CfsRqId, IrqWork};
+use crate::cpufreq_schedutil::{CpufreqPolicy, RateLimit, Schedutil, Sugov};
+use crate::sched::{CfsRqId, IrqWork, TaskId};
+use crate::topology::EnergyAware;
 use units::{CpuId, Ns, PerCpu};
 
 behaviour! {
@@ -119,6 +120,91 @@ pub struct Cpufreq {
     pub(crate) idle_calls: PerCpu<u64>,
     /// Policies whose governors' work an interrupt is about to hand to a kworker of its CPU.
     dbs_works: Vec<(CpuId, u16)>,
+}
+
+/// What the scheduler has to do with governors that come, go and change while the kernel runs. `by` executes. Others need
+/// not implement anything.
+pub trait FollowsGovernors {
+    /// From now on the driver is told of utilization.
+    fn driver_follows(&mut self, _by: CpuId) {}
+    /// From now on schedutil governs. Its threads are to be started ([`CpufreqThreads::sugov_kthread_create`]).
+    fn schedutil_follows(&mut self, _by: CpuId, _policies: Vec<CpufreqPolicy>) {}
+    /// The governor is stopped: nobody is told any more. Returns the threads that are to end, and the policies whose samples
+    /// were left to interrupts.
+    fn nobody_follows(&mut self, _by: CpuId) -> (Vec<TaskId>, Vec<u16>) {
+        (Vec::new(), Vec::new())
+    }
+    /// The limits of schedutil's policies, or its rate limit, have changed.
+    fn sugov_limits(&mut self, _by: CpuId, _policies: &[CpufreqPolicy]) {}
+    fn rate_limit_us_store(&mut self, _by: CpuId, _rate_limit_us: u32) {}
+    /// Whether schedutil governs has changed.
+    fn sched_cpufreq_governor_change(&mut self, _by: CpuId, _schedutil: bool) {}
+}
+
+impl<A: Arch> FollowsGovernors for Sched<A> {
+    fn driver_follows(&mut self, by: CpuId) {
+        self.on_cpu(by);
+        self.cpufreq_add_update_util_hook();
+    }
+
+    fn schedutil_follows(&mut self, by: CpuId, policies: Vec<CpufreqPolicy>) {
+        self.on_cpu(by);
+        self.sugov_start(policies);
+    }
+
+    /// cpufreq.c: cpufreq_remove_update_util_hook(), for all CPUs, with the rest of sugov_stop() or gov_clear_update_util():
+    /// what waits for an interrupt is not done.
+    #[doc(alias = "cpufreq_remove_update_util_hook")]
+    fn nobody_follows(&mut self, by: CpuId) -> (Vec<TaskId>, Vec<u16>) {
+        self.on_cpu(by);
+        let Some(cpufreq) = self.cpufreq.take() else { return (Vec::new(), Vec::new()) };
+        let mut left: Vec<u16> = cpufreq.dbs_works.iter().map(|&(_, policy)| policy).collect();
+        for cpu in (0..self.nr_cpus()).map(CpuId::new) {
+            self.irq_work[cpu].retain(|work| match *work {
+                IrqWork::Dbs(policy) => {
+                    left.push(policy);
+                    false
+                }
+                IrqWork::Sugov(_) => false,
+                IrqWork::RtoPush | IrqWork::PushFor(_) => true,
+            });
+        }
+        let threads = match cpufreq.hook {
+            Hook::Driver => Vec::new(),
+            Hook::Schedutil(sugov) => sugov.threads(),
+        };
+        (threads, left)
+    }
+
+    fn sugov_limits(&mut self, by: CpuId, policies: &[CpufreqPolicy]) {
+        self.on_cpu(by);
+        if let Some(Hook::Schedutil(sugov)) = self.cpufreq.as_mut().map(|cpufreq| &mut cpufreq.hook) {
+            sugov.sugov_limits(policies);
+        }
+    }
+
+    fn rate_limit_us_store(&mut self, by: CpuId, rate_limit_us: u32) {
+        self.on_cpu(by);
+        if let Some(Hook::Schedutil(sugov)) = self.cpufreq.as_mut().map(|cpufreq| &mut cpufreq.hook) {
+            sugov.rate_limit_us_store(rate_limit_us);
+        }
+    }
+
+    /// cpufreq_schedutil.c: sched_cpufreq_governor_change(): energy is reckoned with only under schedutil, so the domains
+    /// are built anew.
+    ///
+    /// Differs: there, a kworker builds them.
+    #[doc(alias = "sugov_eas_rebuild_sd")]
+    fn sched_cpufreq_governor_change(&mut self, by: CpuId, schedutil: bool) {
+        self.on_cpu(by);
+        match &mut self.topology.energy_model {
+            Some(model) if model.schedutil != schedutil => model.schedutil = schedutil,
+            _ => return,
+        }
+        if self.kernel.wake.energy != EnergyAware::Absent {
+            self.rebuild_sched_domains();
+        }
+    }
 }
 
 impl<A: Arch> Sched<A> {

@@ -1,7 +1,7 @@
 //! kernel/sched/cpufreq_schedutil.c: the governor that follows the scheduler's own estimate of how busy a CPU is.
 //!
 //! Its cost is charged by function, as elsewhere; waiting of the CPUs of a shared policy for its lock is not charged.
-//! `thread.rs` has the switching of frequencies by drivers that cannot do it here.
+//! `thread.rs` has the switching of frequencies by drivers that cannot do it here, `stores.rs` what changes while it governs.
 
 use crate::access::Path;
 use crate::arch::Arch;
@@ -14,6 +14,7 @@ use crate::topology::map_util_perf;
 use thread::{SugovBusy, SugovRemote, SugovWork};
 use units::{CpuId, PerCpu};
 
+mod stores;
 pub mod thread;
 
 behaviour! {

@@ -5,7 +5,8 @@ use crate::arch::Arch;
 use crate::attr::SchedAttr;
 use crate::autogroup::Session;
 use crate::core::cgroup::GroupFile;
-use crate::core::{LazilyPreempted, Sched, TaskInit, ToldToGovernors};
+use crate::core::{LazilyPreempted, Sched, TaskInit, ToldToGovernors, WakesIdle};
+use crate::cpufreq::FollowsGovernors;
 use crate::cpufreq_schedutil::thread::CpufreqThreads;
 use crate::errno::Answer;
 use crate::exit::Exits;
@@ -29,6 +30,7 @@ use units::{CpuId, CpuMask, Ns, unlikely};
 /// A scheduler. `cpu` is always the CPU that executes the call; the call's cost is charged to that CPU's clock.
 pub trait Scheduler:
     CpufreqThreads
+    + FollowsGovernors
     + ToldToGovernors
     + Foresee
     + LeavesToOthers
@@ -37,6 +39,7 @@ pub trait Scheduler:
     + TaskWork
     + TaskCacheWork
     + LazilyPreempted
+    + WakesIdle
     + ProgramsClock
 {
     type Arch: Arch;

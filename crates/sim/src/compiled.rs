@@ -22,7 +22,7 @@ struct Entries<const COSTS: bool> {
     spawn: fn(&mut LinuxSim<COSTS>, CpuId, TaskSpec) -> TaskId,
     try_spawn: fn(&mut LinuxSim<COSTS>, CpuId, TaskSpec) -> Answer<TaskId>,
     start_kernel_threads: fn(&mut LinuxSim<COSTS>),
-    start_cpufreq_threads: fn(&mut LinuxSim<COSTS>),
+    start_cpufreq_threads: fn(&mut LinuxSim<COSTS>, bool),
     idle: fn(&mut LinuxSim<COSTS>, Ns),
     run: fn(&mut LinuxSim<COSTS>, Ns) -> End,
     run_events: fn(&mut LinuxSim<COSTS>, Ns, u64) -> Option<End>,

@@ -185,11 +185,11 @@ impl<const COSTS: bool, S: Scheduler<Arch = Hardware<COSTS>>> Sim<COSTS, S> {
 
     /// The end of a task that has notified its parent.
     pub(crate) fn finish_exit(&mut self, cpu: CpuId, task: TaskId) {
-        let mm = self.context(task).mm;
+        let (mm, daemon) = (self.context(task).mm, self.context(task).daemon);
         self.os.exit_memory(&mut self.sched, task, mm);
         self.sched.do_exit(cpu);
         self.tasks[task.index()] = None;
-        self.live_tasks -= 1;
+        self.live_tasks -= usize::from(!daemon);
         self.switch(cpu, false);
     }
 }

@@ -6,6 +6,7 @@
 //! although in simulated time it happens a little later: by at most the length of one path (see docs/cost-model.md).
 
 pub mod engine;
+pub mod governors;
 pub mod program;
 pub mod sleepers;
 pub mod tick;

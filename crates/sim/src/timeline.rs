@@ -2,6 +2,7 @@
 
 use crate::cpu::Run;
 use crate::engine::Sim;
+use crate::governors::Governed;
 use machine::hardware::{Hardware, Notice};
 use sched::core::cgroup::GroupFile;
 use sched::errno::{Answer, Refusal};
@@ -25,6 +26,8 @@ pub enum Change {
     Sysctl(Tunable, u64),
     /// `/sys/kernel/debug/sched_features`
     Feature(Feature, bool),
+    /// Clocks or idle states.
+    Governed(Governed),
     /// A file of a task group.
     Group { group: TgId, file: GroupFile, text: String },
 }
@@ -126,7 +129,11 @@ impl<const COSTS: bool, S: Scheduler<Arch = Hardware<COSTS>>> Sim<COSTS, S> {
     fn administrator(&self, change: &Change) -> CpuId {
         let target = match change {
             Change::CpuOffline(cpu) | Change::CpuOnline(cpu) => Some(*cpu),
-            Change::Partitions(_) | Change::Sysctl(..) | Change::Feature(..) | Change::Group { .. } => None,
+            Change::Partitions(_)
+            | Change::Sysctl(..)
+            | Change::Feature(..)
+            | Change::Governed(_)
+            | Change::Group { .. } => None,
         };
         let up = || (0..self.sched.nr_cpus()).map(CpuId::new).filter(|&cpu| self.sched.is_online(cpu));
         let other = up().find(|&cpu| Some(cpu) != target);
@@ -145,6 +152,10 @@ impl<const COSTS: bool, S: Scheduler<Arch = Hardware<COSTS>>> Sim<COSTS, S> {
             Change::Partitions(partitions) => self.sched.set_partitions(by, partitions),
             Change::Sysctl(tunable, value) => self.sched.sysctl_write(by, *tunable, *value),
             Change::Feature(feature, on) => self.sched.sched_feat_set(by, *feature, *on),
+            Change::Governed(change) => {
+                self.govern(by, change);
+                Ok(())
+            }
             Change::Group { group, file, text } => self.sched.cgroup_write(by, *group, *file, text),
         }
     }

@@ -5,6 +5,8 @@ use crate::program::{AddressSpace, KernelLoop, Op, Outcome, Program, TaskSpec};
 use machine::hardware::Hardware;
 use os::workqueue::{UnboundPods, cache_shards};
 use sched::attr::SchedAttr;
+use sched::autogroup::Session;
+use sched::cpufreq_schedutil::thread::SugovKthread;
 use sched::scheduler::Scheduler;
 use units::{CpuId, CpuMask};
 
@@ -25,25 +27,53 @@ fn kthread(comm: &str, nice: i32, turns: KernelLoop) -> TaskSpec {
     }
 }
 
+/// A thread that does one kind of work until it is told to stop.
+struct UntilStopped(Option<KernelLoop>);
+
+impl Program for UntilStopped {
+    fn next(&mut self, _last: Outcome) -> Op {
+        self.0.take().map_or(Op::Exit, Op::Kernel)
+    }
+}
+
+fn sugov_thread(thread: SugovKthread) -> TaskSpec {
+    TaskSpec {
+        attr: Some(thread.attr),
+        cpus: thread.cpus,
+        memory: AddressSpace::Kernel,
+        ..TaskSpec::new(&thread.comm, UntilStopped(Some(KernelLoop::Sugov(thread.policy))))
+    }
+}
+
 /// WQ_HIGHPRI's nice level (include/linux/workqueue.h: HIGHPRI_NICE_LEVEL).
 const HIGHPRI_NICE_LEVEL: i32 = -20;
 
 impl<const COSTS: bool, S: Scheduler<Arch = Hardware<COSTS>>> Sim<COSTS, S> {
     /// Starts the threads that carry out governors' choices: schedutil's, if its driver needs them, and workers, if
     /// other governors leave their samples to them.
-    pub fn start_cpufreq_threads(&mut self) {
-        if self.sched.arch().frequency().is_some_and(|frequency| frequency.leaves_samples()) {
+    /// `later`: a governor that will come leaves its samples to workers.
+    pub fn start_cpufreq_threads(&mut self, later: bool) {
+        if self.sched.arch().frequency().is_some_and(|frequency| later || frequency.leaves_samples()) {
             self.start_workers(true);
         }
         for thread in self.sched.sugov_kthread_create() {
-            let spec = TaskSpec {
-                attr: Some(thread.attr),
-                cpus: thread.cpus,
-                memory: AddressSpace::Kernel,
-                ..TaskSpec::new(&thread.comm, Forever(KernelLoop::Sugov(thread.policy)))
-            };
-            let task = self.spawn_daemon(spec);
-            self.sched.sugov_kthread_started(thread.policy, task);
+            let policy = thread.policy;
+            let task = self.spawn_daemon(sugov_thread(thread));
+            self.sched.sugov_kthread_started(policy, task);
+        }
+    }
+
+    /// The same for schedutil's threads while the kernel runs, by what executes on `cpu`.
+    ///
+    /// Differs: kthreadd forks them.
+    pub(crate) fn start_sugov_threads(&mut self, cpu: CpuId) {
+        for thread in self.sched.sugov_kthread_create() {
+            let policy = thread.policy;
+            let task = self.fork_task(cpu, None, sugov_thread(thread), false).expect("the kernel's own is not refused");
+            self.sched.set_session(cpu, task, Session::Init);
+            self.outlives_programs(task);
+            self.sched.sugov_kthread_started(policy, task);
+            self.sched.wake_up_new_task(cpu, task);
         }
     }
 

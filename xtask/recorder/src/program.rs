@@ -56,7 +56,7 @@ pub fn of(setup: &Setup, nr_cpus: usize) -> Result<Program, String> {
     let (build, ..) = setup.kernel.build(nr_cpus, &at).map_err(|mistake| mistake.to_string())?;
     let groups = groups(&script, Hierarchy::of(build.sched.cgroup.files), &mut text);
     partitions(setup, nr_cpus, &mut text);
-    timeline(setup, kernel, nr_cpus, &mut text);
+    timeline(setup, kernel, nr_cpus, &mut text)?;
     let listing =
         script.listing().map_err(|(line, what)| format!("the task of line {line}: {what}; a guest cannot"))?;
     text.push_str(&listing);
@@ -171,7 +171,9 @@ fn partition(lists: &[String], nr_cpus: usize) -> Vec<(String, String)> {
     [balanced(true)].into_iter().chain(cpus).chain(Some(balanced(false)).filter(|_| !lists.is_empty())).collect()
 }
 
-fn timeline(setup: &Setup, kernel: &Kernel, nr_cpus: usize, text: &mut String) {
+/// # Errors
+/// Changes of what a guest does not have: it sees neither clocks nor idle states.
+fn timeline(setup: &Setup, kernel: &Kernel, nr_cpus: usize, text: &mut String) -> Result<(), String> {
     for change in &setup.timeline {
         let online = |cpu: &str| format!("/sys/devices/system/cpu/cpu{cpu}/online");
         let writes = match &change.change {
@@ -186,11 +188,18 @@ fn timeline(setup: &Setup, kernel: &Kernel, nr_cpus: usize, text: &mut String) {
                 vec![(format!("/sys/fs/cgroup{path}/{file}"), text.clone())]
             }
             ChangeKind::Partitions(lists) => partition(lists, nr_cpus),
+            ChangeKind::Cpufreq { .. } | ChangeKind::Cpuidle { .. } | ChangeKind::CpuDmaLatency(_) => {
+                let change = &change.change;
+                return Err(format!(
+                    "{change} in the timeline; a guest has neither cpufreq nor idle states of its own"
+                ));
+            }
         };
         for (path, value) in writes {
             let _ = writeln!(text, "at {} {path} {value}", change.at_ns);
         }
     }
+    Ok(())
 }
 
 fn dumps(groups: &[String], text: &mut String) {
@@ -284,5 +293,9 @@ mod tests {
         let mixed =
             "[[arm]]\nname = \"r\"\nkernel = \"v6.12\"\nbehaviour = { \"wake.record_wakee\" = \"at-waking\" }\n";
         assert!(program(mixed).err().is_some_and(|it| it.contains("expected a kernel as it is")));
+        let arm = "[[arm]]\nname = \"r\"\nkernel = \"v6.12\"\n";
+        let clocks = "[[timeline]]\nat = \"20ms\"\ncpu_dma_latency = 20\n";
+        let refused = program(&format!("{arm}{clocks}")).err().unwrap_or_default();
+        assert!(refused.starts_with("cpu_dma_latency=20 in the timeline; a guest has neither"), "{refused}");
     }
 }

@@ -10,6 +10,7 @@ use crate::mistake::{Mistake, Written, listed};
 use crate::powercap;
 use crate::setup::{ChangeSetup, KernelSetup};
 use machine::description::{HERTZ, is_hz, nearest_name};
+use machine::frequency::{Model, Policy};
 use machine::idle::Governor;
 use os::preempt::Preempt;
 use sched::features::{Feature, Features};
@@ -47,8 +48,8 @@ fn files_of(draft: &DraftArm, kind: SettingKind, prefix: &str) -> Vec<(Written, 
 }
 
 /// Checks what depends on the machine: its frequencies, its power limits, and its ranks of cores, without which the
-/// kernel does not create `kernel.sched_itmt_enabled`.
-pub fn check_on(arm: &Arm, draft: &DraftArm, machine: &Machine) -> Result<(), Mistake> {
+/// kernel does not create `kernel.sched_itmt_enabled`. Returns how its frequencies are governed, if they are.
+pub fn check_on(arm: &Arm, draft: &DraftArm, machine: &Machine) -> Result<Option<(Model, Policy)>, Mistake> {
     let files = |kind, prefix| files_of(draft, kind, prefix);
     let settings = files(SettingKind::Cpufreq, CPUFREQ);
     let governed = cpufreq::choose(&machine.description, &arm.kernel, &arm.build, arm.hz, &settings)?;
@@ -59,7 +60,7 @@ pub fn check_on(arm: &Arm, draft: &DraftArm, machine: &Machine) -> Result<(), Mi
             let found = format!("{}, but no core of {} ranks above another", setting.key.quoted(), machine.name);
             Err(setting.key.mistake(found, "a machine whose firmware ranks cores (`highest_perf` of its kinds)"))
         }
-        _ => Ok(()),
+        _ => Ok(governed),
     }
 }
 

@@ -105,6 +105,9 @@ pub enum DraftAction {
     Offline(Written),
     Online(Written),
     Partitions(Vec<Written>),
+    Cpufreq { key: Written, value: Written },
+    Cpuidle { key: Written, value: Written },
+    CpuDmaLatency(Written),
     Group { path: Written, file: Written, text: Written },
 }
 

@@ -7,6 +7,7 @@
 mod arm;
 mod draft;
 mod figure;
+mod governing;
 mod isolation;
 mod iterations;
 mod parameters;
@@ -38,6 +39,7 @@ pub use workload_table::{Point, ProfileTable, Source, WorkloadTable};
 use crate::machines::{Files, Machine, stem, within};
 use crate::mistake::{Mistake, Written};
 use crate::mmtests::{Stars, Vintage};
+use governing::Governing;
 use machine::description::is_hz;
 use machine::topology::Location;
 use units::Ns;
@@ -171,13 +173,14 @@ impl Draft {
         }
         let hz = self.hz_on(&machine)?;
         let mut arms = self.arms.iter().map(|arm| arm::resolve(arm, nr_cpus, hz)).collect::<Result<Vec<Arm>, _>>()?;
+        let mut governing = Vec::new();
         for (arm, draft) in arms.iter_mut().zip(&self.arms) {
             arm.says_hz |= self.hz.is_some();
-            arm::check_on(arm, draft, &machine)?;
+            governing.push(Governing { cpufreq: arm::check_on(arm, draft, &machine)? });
         }
         notices.extend(arms.iter().flat_map(|arm| arm.complaints.iter().cloned()));
         profile::check_all(&self.workloads, &arms, &mut notices)?;
-        let said = timeline::resolve(&self.timeline, &mut arms, nr_cpus)?;
+        let said = timeline::resolve(&self.timeline, &mut arms, &mut governing, &machine.description)?;
         let base = arms[0].kernel.as_str();
         let (iterations, adaptive) = self.iterations(purpose, &mut notices)?;
         let experiment = Experiment {

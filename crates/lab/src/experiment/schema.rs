@@ -90,7 +90,9 @@ fn arms_are_taken_by_both_or_by_neither() {
 
 #[test]
 fn moments_are_taken_by_both_or_by_neither() {
-    let at = |rest: &&str| experiment("", "", &format!("[[timeline]]\nat = {rest}"));
+    let driven = "cpufreq = { driver = \"acpi-cpufreq\" }\n[[arm]]\nname = \"c\"\nkernel = \"v4.16\"\ncpufreq.driver = \"acpi-cpufreq\"";
+    let at =
+        |rest: &&str| experiment("", driven, &format!("cpufreq.driver = \"acpi-cpufreq\"\n[[timeline]]\nat = {rest}"));
     let [taken, refused] = [
         &[
             "\"3600s\"\noffline = 1",
@@ -103,6 +105,12 @@ fn moments_are_taken_by_both_or_by_neither() {
             "\"1ms\"\nfeatures = []\nsysctl = {}\noffline = 1",
             "\"1ms\"\nsysctl = { sched_migration_cost_ns = \"0\" }",
             "\"1ms\"\ncgroup = { \"/web\" = { \"cpu.weight\" = 50 } }",
+            "\"1ms\"\ncpufreq = { governor = \"powersave\", scaling_max_freq = 2000000 }",
+            "\"1ms\"\ncpuidle.state1.disable = 1",
+            "\"1ms\"\ncpuidle = { \"state1.disable\" = \"0\" }",
+            "\"1ms\"\ncpu_dma_latency = -1",
+            "\"1ms\"\ncpu_dma_latency = \"default\"",
+            "\"1ms\"\ncpu_dma_latency = 20",
         ][..],
         &[
             "\"3601s\"\noffline = 1",
@@ -123,6 +131,13 @@ fn moments_are_taken_by_both_or_by_neither() {
             "\"1ms\"\nsysctl = { kernel = {} }",
             "\"1ms\"\ncgroup = {}",
             "\"1ms\"\ncgroup = { \"/web\" = {} }",
+            "\"1ms\"\ncpufreq = {}",
+            "\"1ms\"\ncpufreq = { driver = \"intel_pstate\" }",
+            "\"1ms\"\ncpufreq = { boost = true }",
+            "\"1ms\"\ncpuidle = {}",
+            "\"1ms\"\ncpuidle = { state1 = {} }",
+            "\"1ms\"\ncpu_dma_latency = -2",
+            "\"1ms\"\ncpu_dma_latency = \"soon\"",
         ],
     ];
     taken.iter().for_each(|moment| check(&at(moment), true));

@@ -3,9 +3,11 @@
 use super::Experiment;
 use super::arm::{Arm, said_of_feature};
 use super::draft::{DraftAction, DraftChange};
+use super::governing::{Governing, check_cpuidle, latency};
 use super::plan::Job;
 use crate::mistake::{Mistake, Written, listed};
 use crate::setup::{ChangeKind, ChangeSetup};
+use machine::description::Description;
 use machine::topology::{Location, parse_list};
 use sched::core::cgroup::GroupFile;
 use units::Ns;
@@ -19,7 +21,12 @@ const MOST: usize = 10_000;
 pub type Places = Vec<Vec<Location>>;
 
 /// Checks the moments and gives each arm its own, the earliest first; equal times keep the order of the file.
-pub fn resolve(moments: &[DraftChange], arms: &mut [Arm], nr_cpus: usize) -> Result<Places, Mistake> {
+pub fn resolve(
+    moments: &[DraftChange],
+    arms: &mut [Arm],
+    governing: &mut [Governing],
+    machine: &Description,
+) -> Result<Places, Mistake> {
     let mut places = vec![Vec::new(); arms.len()];
     if let Some(one_too_many) = moments.get(MOST) {
         return Err(one_too_many.at.mistake(format!("{} moments", moments.len()), format!("at most {MOST}")));
@@ -38,18 +45,27 @@ pub fn resolve(moments: &[DraftChange], arms: &mut [Arm], nr_cpus: usize) -> Res
     }
     in_order.sort_by_key(|(at, _)| *at);
     for (at, moment) in in_order {
-        for (arm, places) in arms.iter_mut().zip(&mut places) {
+        for ((arm, governing), places) in arms.iter_mut().zip(governing.iter_mut()).zip(&mut places) {
             if moment.arms.as_ref().is_none_or(|arms| arms.iter().any(|name| name.text == arm.name)) {
-                add(arm, places, at, moment, nr_cpus)?;
+                add((arm, governing, machine), places, at, moment)?;
             }
         }
     }
     Ok(places)
 }
 
-fn add(arm: &mut Arm, places: &mut Vec<Location>, at: Ns, moment: &DraftChange, nr_cpus: usize) -> Result<(), Mistake> {
+/// Adds a moment to an arm; with it, what its files of clocks show by then, and its machine.
+fn add(
+    (arm, governing, machine): (&mut Arm, &mut Governing, &Description),
+    places: &mut Vec<Location>,
+    at: Ns,
+    moment: &DraftChange,
+) -> Result<(), Mistake> {
     for action in &moment.actions {
-        let (place, changes, said) = changes(arm, action, nr_cpus)?;
+        let (place, changes, said) = match governed(arm, governing, machine, action)? {
+            Some(governed) => governed,
+            None => changes(arm, action, machine.topology().nr_cpus())?,
+        };
         arm.said.push(format!("{said} at {}", moment.at.text));
         for change in changes {
             arm.timeline.push(ChangeSetup { at_ns: at.0, change });
@@ -59,8 +75,34 @@ fn add(arm: &mut Arm, places: &mut Vec<Location>, at: Ns, moment: &DraftChange, 
     Ok(())
 }
 
-/// One action in terms of an arm's kernel: its place, what it does, and the user's words for it.
-fn changes(arm: &Arm, action: &DraftAction, nr_cpus: usize) -> Result<(Location, Vec<ChangeKind>, String), Mistake> {
+/// An action's place, what it does, and the user's words for it.
+type Said = (Location, Vec<ChangeKind>, String);
+
+/// One action on clocks or idle states; `None`: it is another.
+fn governed(
+    arm: &Arm,
+    governing: &mut Governing,
+    machine: &Description,
+    action: &DraftAction,
+) -> Result<Option<Said>, Mistake> {
+    let (at, change) = match action {
+        DraftAction::Cpufreq { key, value } => {
+            governing.store_cpufreq(arm, machine, key, value)?;
+            (&value.at, ChangeKind::Cpufreq { name: key.text.clone(), value: value.text.clone() })
+        }
+        DraftAction::Cpuidle { key, value } => {
+            check_cpuidle(arm, machine, key, value)?;
+            (&value.at, ChangeKind::Cpuidle { name: key.text.clone(), value: value.text.clone() })
+        }
+        DraftAction::CpuDmaLatency(value) => (&value.at, ChangeKind::CpuDmaLatency(latency(value)?)),
+        _ => return Ok(None),
+    };
+    let said = change.to_string();
+    Ok(Some((at.clone(), vec![change], said)))
+}
+
+/// One action of another kind in terms of an arm's kernel.
+fn changes(arm: &Arm, action: &DraftAction, nr_cpus: usize) -> Result<Said, Mistake> {
     Ok(match action {
         DraftAction::Sysctl { key, value } => {
             let (name, _, number) = arm.tunable_value(key, value)?;
@@ -88,6 +130,9 @@ fn changes(arm: &Arm, action: &DraftAction, nr_cpus: usize) -> Result<(Location,
             let place = lists.first().map_or_else(|| Location::of("timeline"), |list| list.at.clone());
             let said = format!("partitions={}", texts.join("+"));
             (place, vec![ChangeKind::Partitions(texts)], said)
+        }
+        DraftAction::Cpufreq { .. } | DraftAction::Cpuidle { .. } | DraftAction::CpuDmaLatency(_) => {
+            unreachable!("of clocks or idle states")
         }
         DraftAction::Group { path, file, text } => {
             let names = || GroupFile::ALL.iter().map(|file| file.name());
@@ -301,6 +346,38 @@ cgroup = { \"/web\" = { \"cpu.weight\" = 50 } }
             (
                 "at = \"5ms\"\nfeatures = [\"SIS_PROP\"]",
                 "x.toml:16:13: found the feature `SIS_PROP`, which v6.12 does not have",
+            ),
+            (
+                "at = \"5ms\"\ncpufreq = { driver = \"acpi-cpufreq\" }",
+                "x.toml:16:13: found cpufreq.driver = `acpi-cpufreq` in the timeline, while boot decides about the driver",
+            ),
+            (
+                "at = \"5ms\"\ncpufreq = { governor = \"powersave\", governer = 1 }",
+                "x.toml:16:37: found the unknown file of cpufreq `governer`; expected `governor`, perhaps",
+            ),
+            (
+                "at = \"5ms\"\ncpufreq = { boost = 0 }",
+                "x.toml:16:13: found cpufreq.boost under the driver intel_pstate; expected cpufreq.no_turbo",
+            ),
+            (
+                "at = \"5ms\"\ncpufreq = { sampling_rate = 10000 }",
+                "x.toml:16:13: found cpufreq.sampling_rate with the governor performance; expected cpufreq.governor=ondemand or conservative before it",
+            ),
+            (
+                "at = \"5ms\"\ncpufreq = { scaling_max_freq = 2000000 }\n[[timeline]]\nat = \"6ms\"\ncpufreq = { scaling_min_freq = 3000000 }",
+                "x.toml:19:32: found cpufreq.scaling_min_freq = `3000000` in v4.15 (EINVAL); expected a lowest frequency (3000000) up to the highest (2000000)",
+            ),
+            (
+                "at = \"5ms\"\ncpuidle.state7.disable = 1",
+                "x.toml:16:9: found cpuidle.state7.disable, a state that core-i7-3770 does not have; expected one of state0 (POLL)",
+            ),
+            (
+                "at = \"5ms\"\ncpuidle.governor = \"ladder\"",
+                "x.toml:16:20: found cpuidle.governor in the timeline of v4.15, whose file nobody can write; expected a kernel since v5.9",
+            ),
+            (
+                "at = \"5ms\"\ncpu_dma_latency = \"low\"",
+                "x.toml:16:19: found cpu_dma_latency = low; expected a whole number from 0 to 2000000000, or -1: the file is closed",
             ),
             ("at = \"5ms\"\narms = [\"ald\"]\noffline = 1", "x.toml:16:9: found the unknown arm `ald`; expected `old`"),
             (

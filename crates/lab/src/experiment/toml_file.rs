@@ -30,7 +30,21 @@ pub(super) const TOP: &[&str] = &[
 pub(super) const ARM: &[&str] =
     &["name", "kernel", "hz", "config", "cmdline", "sysctl", "features", "behaviour", "cpufreq", "powercap"];
 pub(super) const FIGURE: &[&str] = &["of", "figure", "among", "over", "real", "within", "within_percent", "gap"];
-pub(super) const MOMENT: &[&str] = &["at", "arms", "sysctl", "features", "offline", "online", "partitions", "cgroup"];
+pub(super) const MOMENT: &[&str] = &[
+    "at",
+    "arms",
+    "sysctl",
+    "features",
+    "offline",
+    "online",
+    "partitions",
+    "cpufreq",
+    "cpuidle",
+    "cpu_dma_latency",
+    "cgroup",
+];
+/// Those of them that do something.
+const CHANGES: &str = "sysctl, features, offline, online, partitions, cpufreq, cpuidle, cpu_dma_latency or cgroup";
 /// What cannot change while a kernel runs.
 const ARM_ONLY: &[&str] = &["hz", "config", "cmdline", "behaviour", "kernel"];
 /// Texts whose line breaks are allowed, because they are not printed as they stand.
@@ -87,7 +101,7 @@ pub fn parse(text: &str, path: &str) -> Result<Draft, Mistake> {
 fn moment(table: &Table) -> Result<DraftChange, Mistake> {
     if let Some(entry) = table.entries.iter().find(|entry| ARM_ONLY.contains(&entry.name)) {
         let found = format!("`{}` in {}", entry.name, table.title);
-        let expected = "what can change while a kernel runs: sysctl, features, offline, online, partitions or cgroup";
+        let expected = format!("what can change while a kernel runs: {CHANGES}");
         return Err(Mistake::new(&table.source.at(entry.name_span.start), found, expected));
     }
     table.only(MOMENT)?;
@@ -102,14 +116,22 @@ fn moment(table: &Table) -> Result<DraftChange, Mistake> {
             "offline" => actions.push(DraftAction::Offline(table.plain(entry.name, entry.value)?)),
             "online" => actions.push(DraftAction::Online(table.plain(entry.name, entry.value)?)),
             "partitions" => actions.push(DraftAction::Partitions(table.texts("partitions")?)),
+            "cpufreq" => {
+                let settings = table.table("cpufreq")?.expect("the entry is there").leaves()?;
+                actions.extend(settings.into_iter().map(|(key, value)| DraftAction::Cpufreq { key, value }));
+            }
+            "cpuidle" => {
+                let settings = table.table("cpuidle")?.expect("the entry is there").leaves()?;
+                actions.extend(settings.into_iter().map(|(key, value)| DraftAction::Cpuidle { key, value }));
+            }
+            "cpu_dma_latency" => actions.push(DraftAction::CpuDmaLatency(table.plain(entry.name, entry.value)?)),
             "cgroup" => group_files(&table.table("cgroup")?.expect("the entry is there"), &mut actions)?,
             _ => {}
         }
     }
     let at = table.required("at", "when, from the start of the workload, such as at = \"500ms\"")?;
     if actions.is_empty() {
-        let expected = "sysctl, features, offline, online, partitions or cgroup";
-        return Err(at.mistake(format!("nothing to do at {}", at.quoted()), expected));
+        return Err(at.mistake(format!("nothing to do at {}", at.quoted()), CHANGES));
     }
     let arms = table.get("arms").map(|_| table.texts("arms")).transpose()?;
     if let Some(value) = table.get("arms").filter(|_| arms.as_ref().is_some_and(Vec::is_empty)) {

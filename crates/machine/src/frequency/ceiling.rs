@@ -29,7 +29,7 @@ impl Frequency {
     /// The frequency that a domain would have without a power limit: its votes, within the turbo limits.
     pub fn unheld_khz(&self, domain: usize) -> u32 {
         let this = &self.domains[domain];
-        let turbo = self.policy.limits.turbo;
+        let turbo = self.hardware_turbo;
         let by_cores = |package: usize| self.packages[package].by_cores(&self.model, this.band, turbo);
         let limit = this.other_packages.iter().fold(by_cores(this.package), |least, &other| least.min(by_cores(other)));
         self.voted(domain).min(limit).max(self.model.bands[this.band].min_khz)

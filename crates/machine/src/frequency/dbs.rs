@@ -4,7 +4,7 @@
 
 use super::governed::Wish;
 use super::policy::Relation;
-use super::rules::{AtLimit, DeferredSteps, LongSleep, Sampling, StepFloor};
+use super::rules::{AtLimit, DeferredSteps, LimitsStep, LongSleep, Sampling, StepFloor};
 use super::{Frequency, Governor};
 use units::{CpuId, Ns, Ps};
 
@@ -28,6 +28,8 @@ pub(super) struct PolicyDbsInfo {
     expires: u64,
     /// A sample is left to a kworker (until v4.5 `skip_work`).
     work_in_progress: bool,
+    /// Samples of a governor that has been stopped, with which kworkers were too far to be stopped.
+    left_over: u32,
     /// At the highest frequency ondemand waits for this many periods before its next sample.
     rate_mult: u64,
     /// With `powersave_bias`, ondemand alternates between two frequencies that average to what it wants: the lower one,
@@ -48,6 +50,7 @@ impl Default for PolicyDbsInfo {
             sample_delay_us: None,
             expires: 0,
             work_in_progress: false,
+            left_over: 0,
             rate_mult: 1,
             freq_lo: None,
             sub_sample: false,
@@ -58,6 +61,16 @@ impl Default for PolicyDbsInfo {
 }
 
 impl PolicyDbsInfo {
+    /// cpufreq_ondemand.c: sampling_down_factor_store(): no longer wait is under way. conservative's only sets the value.
+    pub fn sampling_down_factor_store(&mut self) {
+        self.rate_mult = 1;
+    }
+
+    /// cpufreq_ondemand.c: ondemand_powersave_bias_init().
+    pub fn ondemand_powersave_bias_init(&mut self) {
+        self.freq_lo = None;
+    }
+
     /// The lower of the two frequencies between which ondemand alternates, in kHz, and for how many microseconds it stays
     /// at the upper one.
     #[cfg(test)]
@@ -122,10 +135,7 @@ impl Frequency {
     /// cpufreq_governor.c: dbs_work_handler(), of policy `number`, up to where it asks the driver. Returns what it asks
     /// for, if that is another frequency than the policy has. `iowait`: CPUs whose tasks wait for a device.
     pub fn dbs_work_handler(&mut self, number: usize, iowait: &[CpuId], now: Ps) -> Option<Wish> {
-        for index in 0..self.policies[number].cpus.len() {
-            let cpu = self.policies[number].cpus[index];
-            self.account_idle(cpu, now, iowait.contains(&cpu));
-        }
+        self.account_idle_of(number, iowait, now);
         let (delay_us, target) = match self.policy.governor {
             Governor::Conservative => self.cs_dbs_update(number, now),
             _ => self.od_dbs_update(number, now),
@@ -137,6 +147,19 @@ impl Frequency {
     /// The rest of it, after which the next sample may come. Until v4.5 gov_add_timers(), with
     /// delay_for_sampling_rate(): all CPUs sample in the same jiffies.
     pub fn dbs_work_done(&mut self, number: usize, now: Ps) {
+        let dbs = &mut self.policies[number].dbs;
+        if dbs.left_over > 0 {
+            dbs.left_over -= 1;
+            return;
+        }
+        let (expires, jiffies) = (self.next_sample(number, now), now.0 / self.policy.tick.0);
+        let dbs = &mut self.policies[number].dbs;
+        dbs.expires = jiffies + expires;
+        dbs.work_in_progress = false;
+    }
+
+    /// In how many jiffies the next sample is due.
+    fn next_sample(&self, number: usize, now: Ps) -> u64 {
         let jiffies = now.0 / self.policy.tick.0;
         let dbs = &self.policies[number].dbs;
         let mut delay = dbs.freq_lo.map_or(0, |_| self.jiffies_of(dbs.sample_delay_us.unwrap_or(0)));
@@ -146,9 +169,7 @@ impl Frequency {
                 delay -= jiffies % delay;
             }
         }
-        let dbs = &mut self.policies[number].dbs;
-        dbs.expires = jiffies + delay;
-        dbs.work_in_progress = false;
+        delay
     }
 
     /// Microseconds in jiffies, rounded up.
@@ -330,6 +351,98 @@ impl Frequency {
         };
         self.policies[number].dbs.requested_freq = requested;
         Some((requested, relation))
+    }
+
+    /// cpufreq_governor.c: cpufreq_dbs_governor_stop(), for all policies. `cancelled`: policies whose sample was still
+    /// waiting for an interrupt or a kworker, and now is not taken. A kworker that is in the middle of one goes on;
+    /// there, the writer waits for it.
+    pub fn dbs_stop(&mut self, cancelled: &[u16]) {
+        for (number, policy) in self.policies.iter_mut().enumerate() {
+            let works = policy.dbs.work_in_progress && !cancelled.contains(&(number as u16));
+            let left_over = policy.dbs.left_over + u32::from(works);
+            policy.dbs = PolicyDbsInfo { left_over, ..PolicyDbsInfo::default() };
+        }
+    }
+
+    /// cpufreq_governor.c: cpufreq_dbs_governor_start(), cpufreq_governor_start() until v4.6. `iowait`: CPUs whose tasks wait
+    /// for a device.
+    #[doc(alias = "cpufreq_governor_start")]
+    #[doc(alias = "cs_start")]
+    #[doc(alias = "od_start")]
+    pub(super) fn cpufreq_dbs_governor_start(&mut self, number: usize, iowait: &[CpuId], now: Ps) {
+        let timers = self.policy.rules.sampling == Sampling::Timers;
+        self.gov_update_cpu_data(number, iowait, now);
+        for index in 0..self.policies[number].cpus.len() {
+            let info = &mut self.cpus[self.policies[number].cpus[index].index()].dbs;
+            // Until v4.5 the load since boot.
+            info.prev_load = match (timers, now) {
+                (true, Ps(1..)) => 100 * now.saturating_sub(info.prev_cpu_idle).0 / now.0,
+                _ => 0,
+            };
+        }
+        let (cur, left_over) = (self.policies[number].cur, self.policies[number].dbs.left_over);
+        self.policies[number].dbs = PolicyDbsInfo { requested_freq: cur, left_over, ..PolicyDbsInfo::default() };
+        self.policies[number].dbs.expires = now.0 / self.policy.tick.0 + self.next_sample(number, now);
+    }
+
+    /// cpufreq_governor.c: cpufreq_dbs_governor_limits(): the clock goes within them, and the next report of utilization
+    /// leads to a sample. Until v4.5 cpufreq_governor_limits(), which takes the sample itself.
+    /// Differs: as a governor starts, no time has passed that a sample could be of; there it is of some microseconds.
+    #[doc(alias = "cs_limits")]
+    pub(super) fn cpufreq_dbs_governor_limits(&mut self, number: usize, iowait: &[CpuId], now: Ps) {
+        self.cpufreq_policy_apply_limits(number, now);
+        let conservative = self.policy.governor == Governor::Conservative;
+        if self.policy.rules.sampling == Sampling::Callbacks {
+            let cur = self.policies[number].cur;
+            let dbs = &mut self.policies[number].dbs;
+            dbs.sample_delay_us = Some(0);
+            if conservative && self.policy.rules.limits_step == LimitsStep::Current {
+                dbs.requested_freq = cur;
+            }
+            return;
+        }
+        let begun = self.cpus[self.policies[number].cpus[0].index()].dbs.prev_update_time;
+        if begun == now {
+            return;
+        }
+        self.account_idle_of(number, iowait, now);
+        let target = if conservative { self.cs_dbs_update(number, now).1 } else { Some(self.od_update(number, now)) };
+        if let Some((khz, relation)) = target {
+            self.ask(number, khz, relation, now);
+        }
+    }
+
+    fn account_idle_of(&mut self, number: usize, iowait: &[CpuId], now: Ps) {
+        for index in 0..self.policies[number].cpus.len() {
+            let cpu = self.policies[number].cpus[index];
+            self.account_idle(cpu, now, iowait.contains(&cpu));
+        }
+    }
+
+    /// cpufreq_governor.c: gov_update_cpu_data(): from now on idle time counts otherwise.
+    pub(super) fn gov_update_cpu_data(&mut self, number: usize, iowait: &[CpuId], now: Ps) {
+        self.account_idle_of(number, iowait, now);
+        for index in 0..self.policies[number].cpus.len() {
+            let this = &mut self.cpus[self.policies[number].cpus[index].index()];
+            let idle = this.clock.get_cpu_idle_time(self.policy.io_is_busy);
+            (this.dbs.prev_update_time, this.dbs.prev_cpu_idle) = (now, idle);
+            if self.policy.ignore_nice_load {
+                this.dbs.prev_cpu_nice = this.nice;
+            }
+        }
+    }
+
+    /// cpufreq_governor.c: sampling_rate_store(): the next report leads to a sample. Until v4.5 ondemand's
+    /// update_sampling_rate() brings the next sample forward, and conservative's store does nothing more.
+    #[doc(alias = "update_sampling_rate")]
+    pub(super) fn sampling_rate_store(&mut self, number: usize, now: Ps) {
+        let soon = now.0 / self.policy.tick.0 + self.jiffies_of(self.policy.sampling_rate_us.into());
+        let dbs = &mut self.policies[number].dbs;
+        match (self.policy.rules.sampling, self.policy.governor) {
+            (Sampling::Callbacks, _) => dbs.sample_delay_us = Some(0),
+            (Sampling::Timers, Governor::Ondemand) => dbs.expires = dbs.expires.min(soon),
+            (Sampling::Timers, _) => {}
+        }
     }
 
     /// Whether a governor of this file chooses, and is called in this way.

@@ -3,7 +3,7 @@
 use super::model::Band;
 use super::policy::{Limits, Relation};
 use super::rules::Sampling;
-use super::{Driver, Frequency, FullSpeed};
+use super::{Driver, Follower, Frequency, FullSpeed};
 use sched::cpu_topology::SCHED_CAPACITY_SCALE;
 use sched::cpufreq_schedutil::CpufreqPolicy;
 use units::{Capacity, CpuId, Ns, Ps};
@@ -26,6 +26,8 @@ pub(super) struct Group {
     pub limits: Limits,
     /// `scaling_cur_freq`: the frequency asked for last, in kHz.
     pub cur: u32,
+    /// `scaling_setspeed`, while the governor is userspace.
+    pub setspeed: u32,
     pub dbs: super::dbs::PolicyDbsInfo,
 }
 
@@ -37,7 +39,7 @@ impl Frequency {
             self.intel_pstate_update_util(by, cpu, time, iowait, now);
         } else if self.dbs_chooses(Sampling::Callbacks) {
             return self.dbs_update_util_handler(by, cpu, time);
-        } else if self.boosts_hardware() {
+        } else if self.policy.boosts_hardware() {
             self.intel_pstate_update_util_hwp(by, cpu, time, iowait, now);
         }
         None
@@ -50,7 +52,7 @@ impl Frequency {
             // account_user_time()
             self.cpus[cpu.index()].nice += self.policy.tick;
         }
-        if self.pstate_chooses(Sampling::Timers) {
+        if self.pstate_chooses(Sampling::Timers) || self.applied_by_timer {
             self.intel_pstate_timer_func(cpu, now);
         } else if self.dbs_chooses(Sampling::Timers) {
             return self.dbs_timer_handler(cpu, now);
@@ -70,7 +72,7 @@ impl Frequency {
 
     /// Whether the scheduler has to call [`Frequency::update_util`].
     pub fn wants_updates(&self) -> bool {
-        self.pstate_chooses(Sampling::Callbacks) || self.dbs_chooses(Sampling::Callbacks) || self.boosts_hardware()
+        self.policy.follower() == Follower::Driver
     }
 
     /// cpufreq.c: what __cpufreq_driver_target() makes of a request. `None` if the policy already has that frequency.
@@ -210,7 +212,7 @@ impl Frequency {
         let base = u64::from(band.base_khz);
         let ratio = |khz: u32| u64::from(khz) * FULL / base;
         let ratio = match full_speed {
-            FullSpeed::FourCores | FullSpeed::Highest if self.policy.base_is_full_speed(&self.model) => FULL,
+            FullSpeed::FourCores | FullSpeed::Highest if self.base_is_full_speed => FULL,
             FullSpeed::FourCores => ratio(band.turbo_khz.get(3).copied().unwrap_or(band.max_khz())),
             FullSpeed::Halfway => (ratio(band.max_khz()) + FULL) / 2,
             FullSpeed::Highest => ratio(band.max_khz()),

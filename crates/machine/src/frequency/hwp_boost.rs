@@ -17,11 +17,6 @@ pub(super) struct HwpBoost {
 }
 
 impl Frequency {
-    /// Whether the driver raises that floor for tasks that waited for a device.
-    pub(super) fn boosts_hardware(&self) -> bool {
-        self.policy.is_autonomous() && self.policy.hwp_dynamic_boost
-    }
-
     /// The lowest frequency that the hardware may choose for `cpu`.
     pub(super) fn floor_of(&self, cpu: CpuId) -> u32 {
         self.hardware_floor(cpu).max(self.cpus[cpu.index()].boost.boost_min)

@@ -41,6 +41,13 @@ struct Sample {
     duration: Ns,
 }
 
+impl CpuData {
+    /// The next sample has none to compare with.
+    pub fn begin_anew(&mut self) {
+        self.sample_time = Ns(0);
+    }
+}
+
 fn mul_fp(x: i64, y: i64) -> i64 {
     (x * y) >> FRAC_BITS
 }

@@ -6,6 +6,7 @@
 //! governed.rs      from governors to the hardware      dbs.rs        ondemand and conservative
 //! hwp_boost.rs     waits for devices, there            ceiling.rs    what a package's power allows
 //! intel_pstate.rs  Intel's driver where it chooses     autonomous.rs hardware that chooses by itself
+//! stores.rs        what is written while a kernel runs
 //! ```
 //!
 //! Each CPU *votes* for a frequency: its governor's choice, or that of autonomous hardware. CPUs that share a clock are
@@ -29,6 +30,7 @@ mod intel_pstate;
 mod model;
 mod policy;
 mod rules;
+mod stores;
 #[cfg(test)]
 mod tests;
 
@@ -37,9 +39,11 @@ pub use governed::Wish;
 pub use model::{Autonomous, Band, Burst, FullSpeed, Model, OperatingPoint, Sharing, fixed_khz};
 pub use policy::{Driver, Governor, Limits, Policy, Preference, Relation};
 pub use rules::{
-    AcpiBoost, AtLimit, CppcDelay, CppcSwitch, DeferredSteps, FrequencyRules, IdleTime, LongSleep, NoTurbo, PassiveHwp,
-    PstateIowait, PstateStart, PstateTarget, Sampling, StepFloor, TableLimits, TransitionDelay,
+    AcpiBoost, AtLimit, CppcDelay, CppcSwitch, DeferredSteps, FrequencyRules, IdleTime, LimitsStep, LongSleep, NoTurbo,
+    NoTurboScale, PassiveHwp, PstateIowait, PstateStart, PstateTarget, Sampling, StepFloor, TableLimits,
+    TransitionDelay,
 };
+pub use stores::{File, Follower};
 
 use crate::topology::Topology;
 use autonomous::Window;
@@ -137,6 +141,12 @@ pub struct Change {
 pub struct Frequency {
     pub model: Model,
     policy: Policy,
+    /// Whether the hardware itself lets clocks go above the base frequency.
+    hardware_turbo: bool,
+    /// [`Policy::base_is_full_speed`], as load tracking was told it last.
+    base_is_full_speed: bool,
+    /// A policy that was written has not yet reached the driver's timers (intel_pstate of v4.5).
+    applied_by_timer: bool,
     cpus: Vec<Cpu>,
     /// The threads of each core, how many of them are awake, and the state of the autonomous hardware for it.
     threads: Vec<Vec<CpuId>>,
@@ -218,6 +228,21 @@ impl Cpu {
     }
 }
 
+/// The policies of cpufreq, as their governor begins with them.
+fn groups(topology: &Topology, model: &Model, policy: &Policy, limits: &[Limits], domains: &[Domain]) -> Vec<Group> {
+    let groups: Vec<Vec<CpuId>> = match policy.driver.shares_policies() {
+        true => domains.iter().map(|domain| domain.cpus.clone()).collect(),
+        false => topology.cpus().map(|(cpu, _)| vec![cpu]).collect(),
+    };
+    let group = |cpus: Vec<CpuId>| {
+        let band = model.band_of(cpus[0]);
+        let cur = policy.first_choice(model, &model.bands[band], limits[band]);
+        let setspeed = policy.setspeed_khz.unwrap_or(cur);
+        Group { cpus, band, limits: limits[band], cur, setspeed, dbs: Default::default() }
+    };
+    groups.into_iter().map(group).collect()
+}
+
 impl Frequency {
     /// A machine whose CPUs have just booted and are awake, at the frequencies at which their driver leaves them.
     pub fn new(topology: &Topology, model: Model, policy: Policy) -> Frequency {
@@ -256,17 +281,11 @@ impl Frequency {
             package.domains = (0..domains.len()).filter(|&domain| domains[domain].is_in(number)).collect();
             package.limit_khz = package.limits(&model, policy.limits.turbo).collect();
         }
-        let groups: Vec<Vec<CpuId>> = match policy.driver.shares_policies() {
-            true => domains.iter().map(|domain| domain.cpus.clone()).collect(),
-            false => topology.cpus().map(|(cpu, _)| vec![cpu]).collect(),
-        };
-        let group = |cpus: Vec<CpuId>| {
-            let band = model.band_of(cpus[0]);
-            let cur = policy.first_choice(&model, &model.bands[band], limits[band]);
-            Group { cpus, band, limits: limits[band], cur, dbs: Default::default() }
-        };
-        let policies = groups.into_iter().map(group).collect();
+        let policies = groups(topology, &model, &policy, &limits, &domains);
         let mut frequency = Frequency {
+            hardware_turbo: policy.limits.turbo,
+            base_is_full_speed: policy.base_is_full_speed(&model),
+            applied_by_timer: false,
             model,
             policy,
             cpus,
@@ -358,7 +377,7 @@ impl Frequency {
                 self.look(domain, changes);
             }
             What::Package(package) => {
-                let limits = self.packages[package].limits(&self.model, self.policy.limits.turbo).collect();
+                let limits = self.packages[package].limits(&self.model, self.hardware_turbo).collect();
                 let this = &mut self.packages[package];
                 (this.due, this.reviewed) = (false, event.at);
                 let before = std::mem::replace(&mut this.limit_khz, limits);
@@ -436,7 +455,7 @@ impl Frequency {
     /// The number of a package's active cores, or its ceiling, has changed.
     fn active_changed(&mut self, package: usize, now: Ps) {
         let this = &self.packages[package];
-        if this.due || this.limits(&self.model, self.policy.limits.turbo).eq(this.limit_khz.iter().copied()) {
+        if this.due || this.limits(&self.model, self.hardware_turbo).eq(this.limit_khz.iter().copied()) {
             return;
         }
         let at = (now + self.model.transition).max(this.reviewed + self.model.hold_off);

@@ -149,6 +149,23 @@ behaviour! {
     }
 }
 
+behaviour! {
+    /// What `no_turbo` does to what load tracking takes for full speed (arch_set_max_freq_ratio()), if it is written while the kernel runs.
+    pub enum NoTurboScale = "frequency.no_turbo_scale" {
+        Boot = "boot", since "v5.7", commit "", "nothing: it is what it was at boot";
+        Follows = "follows", since "v5.19", commit "", "it is the base frequency while turbo is off (after v5.15, by v6.1)";
+    }
+}
+
+behaviour! {
+    /// What conservative's own figure becomes when a policy's limits change.
+    pub enum LimitsStep = "frequency.limits_step" {
+        Stays = "stays", since "v2.6.12", commit "", "it stays, unless it is beyond them";
+        /// The fix of April 2026 went to all stable trees; 5.15.135 and 6.6.17 are older.
+        Current = "current", since "v7.0", commit "", "the policy's frequency (in 6.1.192 and 6.12.117, and in 5.10.262 and 6.18.35 by their dates)";
+    }
+}
+
 /// drivers/cpufreq of one kernel.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct FrequencyRules {
@@ -168,6 +185,8 @@ pub struct FrequencyRules {
     pub pstate_start: PstateStart,
     pub no_turbo: NoTurbo,
     pub table_limits: TableLimits,
+    pub no_turbo_scale: NoTurboScale,
+    pub limits_step: LimitsStep,
     pub drivers: &'static [Driver],
     pub governors: &'static [Governor],
     /// The default governor for drivers without a policy of their own. Kernels up to v5.4 are built as distributions did;
@@ -204,6 +223,8 @@ impl FrequencyRules {
         pstate_start: PstateStart::Active,
         no_turbo: NoTurbo::Stays,
         table_limits: TableLimits::Written,
+        no_turbo_scale: NoTurboScale::Boot,
+        limits_step: LimitsStep::Stays,
         drivers: &[Driver::AcpiCpufreq, Driver::IntelPstate, Driver::CpufreqDt],
         governors: &[
             Governor::Performance,
@@ -259,6 +280,7 @@ impl FrequencyRules {
     /// As in 5.10.262, which is newer in `at_limit` and `acpi_boost` than v5.10 itself.
     pub const V5_10: FrequencyRules = FrequencyRules {
         at_limit: AtLimit::Asks,
+        limits_step: LimitsStep::Current,
         preference_numbers: true,
         acpi_boost: AcpiBoost::Told,
         passive_hwp: PassiveHwp::With,
@@ -268,11 +290,17 @@ impl FrequencyRules {
     };
 
     /// As in 5.15.135, which is older in `at_limit` than 5.10.262, and newer in `table_limits` than v5.15 itself.
-    pub const V5_15: FrequencyRules =
-        FrequencyRules { at_limit: AtLimit::Nothing, table_limits: TableLimits::Entries, ..FrequencyRules::V5_10 };
+    pub const V5_15: FrequencyRules = FrequencyRules {
+        at_limit: AtLimit::Nothing,
+        limits_step: LimitsStep::Stays,
+        table_limits: TableLimits::Entries,
+        ..FrequencyRules::V5_10
+    };
 
     pub const V6_1: FrequencyRules = FrequencyRules {
         at_limit: AtLimit::Asks,
+        limits_step: LimitsStep::Current,
+        no_turbo_scale: NoTurboScale::Follows,
         cppc_switch: CppcSwitch::Fast,
         drivers: &[
             Driver::AcpiCpufreq,
@@ -287,14 +315,19 @@ impl FrequencyRules {
     };
 
     /// As in 6.6.17.
-    pub const V6_6: FrequencyRules =
-        FrequencyRules { at_limit: AtLimit::Nothing, drivers: Driver::ALL, ..FrequencyRules::V6_1 };
+    pub const V6_6: FrequencyRules = FrequencyRules {
+        at_limit: AtLimit::Nothing,
+        limits_step: LimitsStep::Stays,
+        drivers: Driver::ALL,
+        ..FrequencyRules::V6_1
+    };
 
     /// As in 6.12.117, which is newer in `deferred_steps` and `at_limit` than v6.12 itself.
     pub const V6_12: FrequencyRules = FrequencyRules {
         transition_delay: TransitionDelay::HalfMore,
         deferred_steps: DeferredSteps::CountedWhereIdle,
         at_limit: AtLimit::Asks,
+        limits_step: LimitsStep::Current,
         no_turbo: NoTurbo::Lowers,
         epp_boost: true,
         ..FrequencyRules::V6_6
@@ -314,7 +347,7 @@ impl FrequencyRules {
 rules! {
     FrequencyRules {
         sampling, pstate, pstate_iowait, transition_delay, long_sleep, idle_time, deferred_steps, step_floor, at_limit, cppc_switch,
-        cppc_delay, acpi_boost, passive_hwp, pstate_start, no_turbo, table_limits;
+        cppc_delay, acpi_boost, passive_hwp, pstate_start, no_turbo, table_limits, no_turbo_scale, limits_step;
         drivers, governors, default_governor, preference, preference_numbers, hwp_boost,
         epp_boost, limits_cross
     }

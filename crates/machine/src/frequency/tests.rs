@@ -38,6 +38,7 @@ fn model(sharing: Sharing) -> Model {
 mod dbs;
 mod kinds;
 mod shipped;
+mod stores;
 mod versions;
 
 const FOUR: &str = "pack:1 core:4 pu:2";

@@ -1,7 +1,7 @@
 //! Frequencies that change: what the run loop does at [`Hardware::frequency_due`], and what idle states do to clocks.
 
 use super::{Hardware, Notice};
-use crate::frequency::{Change, Frequency, Wish};
+use crate::frequency::{Change, File, Frequency, Policy, Wish};
 use sched::access::Path;
 use sched::arch::Arch;
 use sched::trace::Event;
@@ -140,6 +140,22 @@ impl<const COSTS: bool> Hardware<COSTS> {
         if let Some(frequency) = &mut self.frequency {
             frequency.adjust_perf(cpu, min, target, capacity, now);
             self.tell_frequency();
+        }
+    }
+
+    /// A process on `by` has written a file of cpufreq ([`Frequency::store`]).
+    pub fn store_cpufreq(&mut self, by: CpuId, file: File, policy: &Policy, iowait: &[CpuId]) {
+        let now = self.now(by);
+        if let Some(frequency) = &mut self.frequency {
+            frequency.store(file, policy.clone(), iowait, now);
+            self.tell_frequency();
+        }
+    }
+
+    /// [`Frequency::dbs_stop`]
+    pub fn dbs_stop(&mut self, cancelled: &[u16]) {
+        if let Some(frequency) = &mut self.frequency {
+            frequency.dbs_stop(cancelled);
         }
     }
 

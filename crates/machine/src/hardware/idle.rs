@@ -2,7 +2,8 @@
 
 use super::Hardware;
 use crate::idle::{
-    Choice, Cpuidle, Device, IdleOptions, IdleRules, Outlook, PackageResidency, Packages, StateTable, Way, Woken,
+    Choice, Cpuidle, Device, Governor, IdleOptions, IdleRules, Outlook, PackageResidency, Packages, StateTable, Way,
+    Woken,
 };
 use crate::prices::{IdleState, Prices};
 use crate::profile::Frame;
@@ -158,6 +159,43 @@ impl<const COSTS: bool> Hardware<COSTS> {
     #[inline]
     pub fn idle_is_governed(&self) -> bool {
         self.cpuidles.any().is_governed()
+    }
+
+    /// sysfs.c: store_state_disable(), for that state of all CPUs, if the table has it. It counts from the next choice on.
+    #[doc(alias = "store_state_disable")]
+    pub fn disable_idle_state(&mut self, state: usize, disabled: bool) {
+        let of = |cpuidle: &mut Cpuidle| {
+            if let Some(state) = cpuidle.table.states.get_mut(state) {
+                state.disabled = disabled;
+            }
+        };
+        self.cpuidles.all.iter_mut().for_each(of);
+        for cpu in self.topology.cpus().map(|(cpu, _)| cpu) {
+            let idling = &mut self.cpus[cpu.index()].idling;
+            self.cpuidles.of(cpu).cpuidle_state_store(&mut idling.device);
+        }
+    }
+
+    /// governor.c: cpuidle_switch_governor(). Returns whether it is another one.
+    pub fn cpuidle_switch_governor(&mut self, governor: Governor) -> bool {
+        if self.cpuidles.any().rules.governor == governor {
+            return false;
+        }
+        self.cpuidles.all.iter_mut().for_each(|cpuidle| cpuidle.rules.governor = governor);
+        for cpu in self.topology.cpus().map(|(cpu, _)| cpu) {
+            let idling = &mut self.cpus[cpu.index()].idling;
+            self.cpuidles.of(cpu).cpuidle_enable_device(&mut idling.device);
+        }
+        true
+    }
+
+    /// kernel/power/qos.c: pm_qos_update_target(): the exit latency that is allowed in microseconds; `None`: any. Returns
+    /// whether it is another one than before.
+    pub fn pm_qos_update_target(&mut self, latency_us: Option<u32>) -> bool {
+        let latency_req_ns = StateTable::latency_req_ns(latency_us);
+        let before = self.cpuidles.any().table.latency_req_ns;
+        self.cpuidles.all.iter_mut().for_each(|cpuidle| cpuidle.table.latency_req_ns = latency_req_ns);
+        before != latency_req_ns
     }
 
     pub fn residency(&self, cpu: CpuId) -> &Residency {

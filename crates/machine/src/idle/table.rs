@@ -78,10 +78,15 @@ impl StateTable {
         StateTable {
             states: states.iter().take(most).enumerate().map(state).collect(),
             way: options.way,
-            latency_req_ns: options.latency_us.map_or(FAR_NS * 2, |us| u64::from(us) * 1000),
+            latency_req_ns: StateTable::latency_req_ns(options.latency_us),
             tick_ns: 4_000_000,
             halt_poll_ns: options.halt_poll_ns.unwrap_or(HALT_POLL_NS).into(),
         }
+    }
+
+    /// The longest exit latency that is allowed where somebody holds /dev/cpu_dma_latency open with `latency_us`.
+    pub fn latency_req_ns(latency_us: Option<u32>) -> u64 {
+        latency_us.map_or(FAR_NS * 2, |us| u64::from(us) * 1000)
     }
 
     /// cpuidle.c: the part of cpuidle_poll_time() that looks at the table.

@@ -26,7 +26,7 @@ pub(crate) use average::update_avg;
 pub use boot::Boot;
 pub use hotplug::{Hotplug, HotplugDomains, HotplugState, RqOffline};
 pub use iowait::{IowaitCount, ToldToGovernors};
-pub use resched::{LazilyPreempted, MoveQueued, ReschedLazy};
+pub use resched::{LazilyPreempted, MoveQueued, ReschedLazy, WakeIfIdle, WakesIdle};
 pub use ttwu::{WakeCpu, WakeCurrent, WakeList, WakeQueue, WakeRunning};
 pub use uclamp::{ClampId, Clamps, GroupClamps, UclampState, UtilClamp};
 

@@ -25,6 +25,37 @@ behaviour! {
     }
 }
 
+behaviour! {
+    /// What ends an idle CPU's state when all idle CPUs are to choose one anew (wake_up_if_idle()).
+    pub enum WakeIfIdle = "core.wake_if_idle" {
+        Interrupt = "interrupt", since "v3.18", commit "",
+            "an interrupt, unless the CPU polls its flags: it stays in the idle loop";
+        Resched = "resched", since "v5.16", commit "8850cb663b5c", "it is told to reschedule, and leaves the idle loop for a moment";
+    }
+}
+
+/// A scheduler whose idle CPUs can be made to choose an idle state anew.
+pub trait WakesIdle {
+    /// A process on `by` wakes all other CPUs that idle. If `by` itself idles, the process has run beside that, and `by`
+    /// goes idle anew as well.
+    fn wake_up_all_idle_cpus(&mut self, _by: CpuId) {}
+}
+
+impl<A: Arch> WakesIdle for Sched<A> {
+    /// kernel/smp.c: wake_up_all_idle_cpus().
+    fn wake_up_all_idle_cpus(&mut self, by: CpuId) {
+        self.on_cpu(by);
+        for cpu in (0..self.nr_cpus()).map(CpuId::new) {
+            if cpu != by && self.cpu_online_mask.contains(cpu) {
+                self.wake_up_if_idle(cpu);
+            }
+        }
+        if self.rq[by].curr.is_none() {
+            self.resched_curr(by);
+        }
+    }
+}
+
 /// A scheduler that can ask a task to give way without urgency. Others need not implement anything.
 pub trait LazilyPreempted {
     /// Whether what runs on `cpu` is to give way when it returns to user mode, unless something more urgent comes before.
@@ -108,6 +139,18 @@ impl<A: Arch> Sched<A> {
         }
         if self.rq[cpu].polling {
             self.wake_idle_without_ipi(cpu);
+        } else {
+            self.arch.send_ipi(self.this_cpu, cpu, Ipi::Reschedule);
+        }
+    }
+
+    /// core.c: wake_up_if_idle().
+    fn wake_up_if_idle(&mut self, cpu: CpuId) {
+        if self.rq[cpu].curr.is_some() {
+            return;
+        }
+        if self.rq[cpu].polling || self.kernel.core.wake_if_idle == WakeIfIdle::Resched {
+            self.resched_curr(cpu);
         } else {
             self.arch.send_ipi(self.this_cpu, cpu, Ipi::Reschedule);
         }

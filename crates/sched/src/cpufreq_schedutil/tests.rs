@@ -9,6 +9,7 @@ use crate::versions::{Kernel, V4_15, V4_16, V5_4, V5_10, V5_15, V6_1, V6_6, V6_1
 use units::CpuMask;
 
 mod chosen;
+mod stores;
 
 const CPUS: [CpuId; 2] = [CpuId(0), CpuId(1)];
 

@@ -84,6 +84,10 @@ pub trait CpufreqThreads {
     }
     /// The driver is done.
     fn sugov_work_done(&mut self, _cpu: CpuId, _policy: u16) {}
+    /// The thread that runs on `cpu` is to end, because the governor has been stopped.
+    fn sugov_kthread_should_stop(&self, _cpu: CpuId, _policy: u16) -> bool {
+        false
+    }
 }
 
 impl<A: Arch> CpufreqThreads for Sched<A> {
@@ -143,6 +147,17 @@ impl<A: Arch> CpufreqThreads for Sched<A> {
         let (khz, wait) = self.arch.cpufreq_driver_target(cpu, of, freq);
         self.sugov_work_mut(policy).current = Some(khz);
         Some(wait)
+    }
+
+    /// kthread.c: kthread_should_stop(), of a policy's thread: schedutil has left the policy, or has come back to it with
+    /// another thread.
+    #[doc(alias = "kthread_should_stop")]
+    fn sugov_kthread_should_stop(&self, cpu: CpuId, policy: u16) -> bool {
+        let thread = match self.cpufreq.as_ref().map(|cpufreq| &cpufreq.hook) {
+            Some(Hook::Schedutil(sugov)) => sugov.policies[usize::from(policy)].work.thread,
+            Some(Hook::Driver) | None => return true,
+        };
+        thread.is_some_and(|thread| self.rq[cpu].curr != Some(thread))
     }
 
     /// The rest of sugov_work(): cpufreq_freq_transition_end(); until v4.17, only now may other frequencies be chosen again.

@@ -35,7 +35,7 @@ use crate::core::hrtick::Hrtick;
 use crate::core::schedule::{AvgIdle, ScheduleIdle};
 use crate::core::{
     AffinityDest, AffinityOffline, CpuAllowed, Hotplug, HotplugDomains, IowaitCount, MoveQueued, ReschedLazy,
-    RqOffline, UtilClamp, WakeCpu, WakeCurrent, WakeList, WakeQueue, WakeRunning,
+    RqOffline, UtilClamp, WakeCpu, WakeCurrent, WakeIfIdle, WakeList, WakeQueue, WakeRunning,
 };
 use crate::cpufreq::CpufreqRules;
 use crate::deadline::DlRules;
@@ -98,6 +98,7 @@ pub struct CoreRules {
     pub hotplug_domains: HotplugDomains,
     pub rq_offline: RqOffline,
     pub resched_lazy: ReschedLazy,
+    pub wake_if_idle: WakeIfIdle,
     pub wake_cpu: WakeCpu,
     pub hrtick: Hrtick,
     pub avg_idle: AvgIdle,
@@ -237,7 +238,7 @@ behaviours! {
         clock, wake_list, wake_queue, wake_current, wake_running, uclamp, iowait_count, class_change, change_order, nice_change,
         idle_weight, nice_resched, alone_changed, hrtick_tasks, pick_order, balance_fair, schedule_idle,
         policy_change, cpu_allowed, affinity_dest, affinity_offline, stop_wait, hotplug, hotplug_domains, rq_offline,
-        resched_lazy, hrtick, avg_idle, move_queued, wake_cpu,
+        resched_lazy, wake_if_idle, hrtick, avg_idle, move_queued, wake_cpu,
     }
     cpufreq: CpufreqRules { update_util, schedutil, sugov_thread, sugov_busy, sugov_remote, sugov_limit }
     rt: RtRules { bandwidth, period_start, period_clock, push_ipi, overload, lowest_choice, fit, statistics, dequeued_wait, switched_to, task, runtime_default }

@@ -8,7 +8,7 @@ use crate::core::hrtick::Hrtick;
 use crate::core::schedule::{AvgIdle, ScheduleIdle};
 use crate::core::{
     AffinityDest, AffinityOffline, CpuAllowed, Hotplug, HotplugDomains, IowaitCount, MoveQueued, ReschedLazy,
-    RqOffline, UtilClamp, WakeCpu, WakeCurrent, WakeList, WakeQueue, WakeRunning,
+    RqOffline, UtilClamp, WakeCpu, WakeCurrent, WakeIfIdle, WakeList, WakeQueue, WakeRunning,
 };
 use crate::cpufreq::CpufreqRules;
 use crate::deadline::DlRules;
@@ -62,6 +62,7 @@ pub const V4_5_RC1: Kernel = Kernel {
         hotplug_domains: HotplugDomains::Fallback,
         rq_offline: RqOffline::Dying,
         resched_lazy: ReschedLazy::Absent,
+        wake_if_idle: WakeIfIdle::Interrupt,
         wake_cpu: WakeCpu::Meant,
         hrtick: Hrtick::SliceLeft,
         avg_idle: AvgIdle::AtWakeup,

@@ -3,6 +3,7 @@
 
 use super::{CoreRules, Kernel, V5_15};
 use crate::autogroup::AutogroupRules;
+use crate::core::WakeIfIdle;
 use crate::cpufreq::CpufreqRules;
 use crate::fair::balance::BalanceRules;
 use crate::fair::bandwidth::BandwidthRules;
@@ -22,7 +23,7 @@ use crate::topology::DomainRules;
 
 pub const V6_1: Kernel = Kernel {
     name: "v6.1",
-    core: CoreRules { idle_weight: IdleWeight::Reweight, ..V5_15.core },
+    core: CoreRules { idle_weight: IdleWeight::Reweight, wake_if_idle: WakeIfIdle::Resched, ..V5_15.core },
     cpufreq: CpufreqRules::V6_1,
     domains: DomainRules::V6_1,
     entity: EntityRules::V6_1,

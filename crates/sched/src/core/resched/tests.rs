@@ -10,7 +10,7 @@ use crate::hrtimer::ProgramsClock;
 use crate::sched::*;
 use crate::scheduler::Scheduler;
 use crate::testing::{Hand, MS, machine, task_in};
-use crate::versions::{Kernel, V6_1, V6_12, V6_18, V7_2};
+use crate::versions::{Kernel, V5_15, V6_1, V6_12, V6_18, V7_2};
 use units::{CpuMask, Ns};
 
 const CPU0: CpuId = CpuId(0);
@@ -87,6 +87,21 @@ fn a_fair_task_asks_lazily_only_where_preemption_is_lazy_and_a_tick_makes_it_urg
         assert!(s.need_resched(CPU1));
         Scheduler::schedule(&mut s, CPU1, true);
         assert!(!s.need_resched(CPU1) && !s.need_resched_lazy(CPU1));
+    }
+}
+
+#[test]
+fn idle_cpus_that_are_woken_leave_the_idle_loop_since_v5_16_or_where_they_poll() {
+    for (kernel, polls, leaves) in [(V5_15, false, false), (V5_15, true, true), (V6_1, false, true), (V6_1, true, true)]
+    {
+        let mut s = machine(kernel, 3);
+        s.hog();
+        Scheduler::set_polling(&mut s, CpuId(2), polls);
+        s.arch.interrupts.clear();
+        s.wake_up_all_idle_cpus(CPU0);
+        assert_eq!((s.need_resched(CPU1), s.need_resched(CpuId(2))), (false, leaves), "{}", kernel.name);
+        let told = |polls: bool| if polls { vec![(CPU0, CpuId(2))] } else { Vec::new() };
+        assert_eq!((&s.arch.interrupts, &s.arch.polled), (&told(!polls), &told(polls)), "{}", kernel.name);
     }
 }
 
