@@ -3,7 +3,7 @@
 //! A task that declares it fetches a number of lines from beyond its core's own caches in every 1000 cycles of its
 //! work. How many of them the last level cache holds follows from the cache's size and the working sets of all tasks
 //! that run there. The others come from memory, at the latency of the nodes where the task's memory lies. They pass a
-//! few pieces of hardware that CPUs share ([`path`]: the last level cache's link, the links between two packages, the
+//! few pieces of hardware that CPUs share (the last level cache's link, the links between two packages, the
 //! node), of which each may have a limited bandwidth. When more is asked of a piece, the latencies of all ways through
 //! it stretch until its users ask for no more than it delivers, so each waits in proportion to its misses. A way
 //! stretches as far as the narrowest of its pieces demands.

@@ -127,7 +127,8 @@ pub struct Cpufreq {
 pub trait FollowsGovernors {
     /// From now on the driver is told of utilization.
     fn driver_follows(&mut self, _by: CpuId) {}
-    /// From now on schedutil governs. Its threads are to be started ([`CpufreqThreads::sugov_kthread_create`]).
+    /// From now on schedutil governs. Its threads are to be started
+    /// ([`crate::cpufreq_schedutil::thread::CpufreqThreads::sugov_kthread_create`]).
     fn schedutil_follows(&mut self, _by: CpuId, _policies: Vec<CpufreqPolicy>) {}
     /// The governor is stopped: nobody is told any more. Returns the threads that are to end, and the policies whose samples
     /// were left to interrupts.

@@ -141,7 +141,7 @@ pub fn command_line(parameters: &[String], arguments: &Arguments, sample: u32) -
 pub struct Guest<'a> {
     pub qemu: &'a Path,
     pub kernel: &'a Path,
-    /// [`machine`]'s words.
+    /// [`machine()`]'s words.
     pub machine: &'a [String],
     pub command_line: &'a str,
     /// Its file system.
