@@ -260,6 +260,10 @@ pub struct FidelityArguments {
     #[arg(value_name = "CASE", default_value = "fidelity")]
     pub cases: Vec<String>,
 
+    /// Cases at the same time; the results do not depend on it [default: all CPUs of this computer]
+    #[arg(long, value_name = "J", allow_hyphen_values = true)]
+    pub jobs: Option<String>,
+
     /// Says nothing on stderr but what went wrong
     #[arg(long)]
     pub quiet: bool,

@@ -46,7 +46,7 @@ pub struct Session {
 
 impl Session {
     pub fn new(selectors: &Selectors, format: Format) -> Result<Session, Failure> {
-        let threads = threads(selectors)?;
+        let threads = threads(selectors.jobs.as_ref())?;
         let course = Course::new(threads, selectors.quiet);
         Ok(Session { patience: Patience::watch(), course, threads, format })
     }

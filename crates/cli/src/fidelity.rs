@@ -1,10 +1,11 @@
 //! `fairground fidelity`: compares recorded real kernels with the simulation.
 
 use crate::arguments::FidelityArguments;
-use crate::execute::Patience;
+use crate::execute::{Patience, execute};
 use crate::failure::Failure;
 use crate::files::Disk;
 use crate::output::{print, say};
+use crate::select::threads;
 use lab::experiment::{Draft, Purpose};
 use lab::fidelity::{Checked, Row, check, render};
 use std::path::{Path, PathBuf};
@@ -19,31 +20,42 @@ pub fn fidelity(arguments: &FidelityArguments) -> Result<(), Failure> {
         let found = format!("found no case in {}", arguments.cases.join(", "));
         return Err(Failure::Mistake(format!("{found}; expected files that end in .toml, or folders of such files")));
     }
-    let patience = Patience::watch();
+    let threads = threads(arguments.jobs.as_ref())?;
+    let (patience, jobs) = (Patience::watch(), Vec::from_iter(0..cases.len()));
+    let mut results: Vec<Option<Checked>> = cases.iter().map(|_| None).collect();
+    let work = |&job: &usize, interrupted: &dyn Fn() -> bool| checked(&cases[job], arguments.quiet, interrupted);
+    execute(&jobs, threads, &patience, work, |job, result| {
+        results[job] = Some(result);
+        Ok(())
+    })?;
     let (mut rows, mut warnings): (Vec<Row>, String) = (Vec::new(), String::new());
-    for path in &cases {
-        let path = path.display().to_string();
-        let case = Draft::read(&path, &Disk)?.resolve(Purpose::Case, &Disk)?;
-        if case.figures.is_empty() {
-            return Err(Failure::Mistake(format!(
-                "{path}: found no figure; expected [[figure]] tables (docs/fidelity.md)"
-            )));
-        }
-        if !arguments.quiet {
-            say(&format!("running {path}"));
-            case.notices.iter().for_each(|notice| say(&format!("note: {notice}")));
-        }
-        let Some(Checked { rows: more, warnings: told }) = check(&case, &|| patience.is_over())? else {
+    for (path, result) in cases.iter().zip(results) {
+        let Some(Checked { rows: more, warnings: told }) = result else {
             return Err(Failure::Mistake("interrupted: nothing is kept of it".to_string()));
         };
         rows.extend(more);
-        warnings.extend(told.into_iter().map(|warning| format!("warning  {path}: {warning}\n")));
+        warnings.extend(told.into_iter().map(|warning| format!("warning  {}: {warning}\n", path.display())));
     }
     print(&(render(&rows) + &warnings))?;
     match rows.iter().filter(|row| !row.verdict().is_good()).count() {
         0 => Ok(()),
         bad => Err(Failure::Ours(format!("{bad} figures disagree with a real kernel without a reason given"))),
     }
+}
+
+/// One case. `None` if interrupted.
+fn checked(path: &Path, quiet: bool, interrupted: &dyn Fn() -> bool) -> Result<Option<Checked>, Failure> {
+    let path = path.display().to_string();
+    let case = Draft::read(&path, &Disk)?.resolve(Purpose::Case, &Disk)?;
+    if case.figures.is_empty() {
+        let found = format!("{path}: found no figure; expected [[figure]] tables (docs/fidelity.md)");
+        return Err(Failure::Mistake(found));
+    }
+    if !quiet {
+        say(&format!("running {path}"));
+        case.notices.iter().for_each(|notice| say(&format!("note: {notice}")));
+    }
+    Ok(check(&case, interrupted)?)
 }
 
 /// The cases at a place, in the order of their paths: the file, or every .toml file below the folder.

@@ -50,9 +50,9 @@ pub fn only_job(experiment: &Experiment) -> Result<Job, Failure> {
     }
 }
 
-/// The number of runs at the same time.
-pub fn threads(selectors: &Selectors) -> Result<usize, Failure> {
-    match &selectors.jobs {
+/// The number of runs at the same time, as `--jobs` says.
+pub fn threads(jobs: Option<&String>) -> Result<usize, Failure> {
+    match jobs {
         Some(jobs) => Ok(Written::option("--jobs", jobs).whole("jobs", 1, MOST_JOBS)? as usize),
         None => Ok(std::thread::available_parallelism().map_or(1, usize::from)),
     }

@@ -27,7 +27,7 @@ pub fn sensitivity(arguments: &SensitivityArguments) -> Result<(), Failure> {
     let quiet = arguments.selectors.quiet;
     let top = Written::option("--top", &arguments.top).whole("top", 1, MOST)? as usize;
     let experiment = experiment(&arguments.selectors, Purpose::Prediction)?;
-    let threads = threads(&arguments.selectors)?;
+    let threads = threads(arguments.selectors.jobs.as_ref())?;
     let patterns: Vec<Written> = arguments.figures.iter().map(|text| Written::option("--figures", text)).collect();
     let patience = Patience::watch();
     // There are hundreds of machines to make, which takes longer than many a run, so there is a bar for it.

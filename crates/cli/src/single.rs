@@ -30,7 +30,7 @@ struct Done {
 pub fn run(arguments: &RunArguments) -> Result<(), Failure> {
     let quiet = arguments.selectors.quiet;
     let experiment = experiment(&arguments.selectors, Purpose::Single)?;
-    let threads = threads(&arguments.selectors)?;
+    let threads = threads(arguments.selectors.jobs.as_ref())?;
     let patience = Patience::watch();
     let store = arguments.out.as_ref().map(|folder| Store::open(Path::new(folder), &experiment)).transpose()?;
     let jobs = experiment.jobs();

@@ -23,7 +23,7 @@ const COLUMNS: usize = 100;
 fn one_run(selectors: &Selectors) -> Result<(Experiment, Setup), Failure> {
     let experiment = experiment(selectors, Purpose::Watch)?;
     // A single run uses one thread, whatever is allowed. Senseless values are refused all the same.
-    threads(selectors)?;
+    threads(selectors.jobs.as_ref())?;
     let setup = experiment.setup(&only_job(&experiment)?);
     Ok((experiment, setup))
 }
