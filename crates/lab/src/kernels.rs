@@ -96,6 +96,7 @@ impl Elsewhere {
     const V5_15: Elsewhere = Elsewhere {
         os: OsRules::V5_15,
         idle: IdleRules::V5_15,
+        irq: IrqRules::V5_15,
         frequency: FrequencyRules::V5_15,
         formats: Formats::V5_15,
         cpu_lists: CpuLists::Names,

@@ -18,7 +18,7 @@ behaviour! {
         OnceOff = "once-off", since "v4.5", commit "f01f17d3705b",
             "the same, but once it is in the mask it only looks there (from v4.5-rc3 on)";
         WithTick = "with-tick", since "v4.15", commit "",
-            "folds them as its tick stops, if its work is pending (by v4.15), which takes no time here";
+            "folds them as its tick stops, if its work is pending (by v4.15); there is no mask";
     }
 }
 
@@ -35,5 +35,13 @@ behaviour! {
     pub enum VmstatIsolated = "noise.vmstat_isolated" {
         Served = "served", since "v2.6.0", commit "", "they do";
         Spared = "spared", since "v6.5", commit "be5e015d107d", "nobody starts it there";
+    }
+}
+
+behaviour! {
+    /// Where a page that a CPU allocates is counted for its node (NUMA_HIT, NUMA_LOCAL).
+    pub enum NumaEvents = "noise.numa_events" {
+        Among = "among", since "v2.6.18", commit "", "among the counters for whose sake a CPU has work on them";
+        Apart = "apart", since "v5.14", commit "f19298b9516c", "apart from them, where nobody adds them up without being asked";
     }
 }

@@ -5,10 +5,11 @@
 //! delivers it to the CPU. What a softirq does is a list of [`SoftWork`]: rounds of polling, each a call of the
 //! vector's action, that may end by waking a task.
 
-use crate::background::{QuietVmstat, Softlockup, VmstatIsolated, VmstatTimer};
+use crate::background::{NumaEvents, QuietVmstat, Softlockup, VmstatIsolated, VmstatTimer};
 use crate::block::BioId;
 use crate::paths;
 use crate::timer_wheel::{TimerSlack, TimerWheel};
+use crate::workqueue::DelayedWork;
 use sched::access::Path;
 use sched::sched::TaskId;
 use sched::scheduler::Scheduler;
@@ -45,6 +46,7 @@ pub struct IrqRules {
     pub vmstat: VmstatTimer,
     pub vmstat_isolated: VmstatIsolated,
     pub quiet_vmstat: QuietVmstat,
+    pub numa_events: NumaEvents,
     /// irq_vectors.h: LOCAL_TIMER_VECTOR, which moves down for each new vector of the kernel's own.
     pub local_timer_vector: u8,
 }
@@ -59,6 +61,7 @@ impl IrqRules {
         vmstat: VmstatTimer::Standard,
         vmstat_isolated: VmstatIsolated::Served,
         quiet_vmstat: QuietVmstat::EachTime,
+        numa_events: NumaEvents::Among,
         local_timer_vector: 0xef,
     };
     pub const V4_15: IrqRules = IrqRules {
@@ -71,7 +74,8 @@ impl IrqRules {
     };
     pub const V4_16: IrqRules = IrqRules { local_timer_vector: 0xed, ..Self::V4_15 };
     pub const V5_4: IrqRules = IrqRules { softlockup: Softlockup::Stopper, local_timer_vector: 0xec, ..Self::V4_16 };
-    pub const V6_1: IrqRules = IrqRules { slack: TimerSlack::Kept, ..Self::V5_4 };
+    pub const V5_15: IrqRules = IrqRules { numa_events: NumaEvents::Apart, ..Self::V5_4 };
+    pub const V6_1: IrqRules = IrqRules { slack: TimerSlack::Kept, ..Self::V5_15 };
     pub const V6_6: IrqRules = IrqRules {
         ksoftirqd: KsoftirqdRunning::Removed,
         slack: TimerSlack::ByClass,
@@ -82,7 +86,7 @@ impl IrqRules {
 }
 
 rules! {
-    IrqRules { ksoftirqd, time, wheel, slack, softlockup, vmstat, vmstat_isolated, quiet_vmstat; local_timer_vector }
+    IrqRules { ksoftirqd, time, wheel, slack, softlockup, vmstat, vmstat_isolated, quiet_vmstat, numa_events; local_timer_vector }
 }
 
 /// interrupt.h: the softirqs, in the order in which pending ones are run.
@@ -196,8 +200,20 @@ pub struct SoftWork {
     pub vector: SoftIrq,
     /// At least 1.
     pub rounds: u32,
-    /// The task to wake at the end of the last round.
-    pub wake: Option<TaskId>,
+    /// At the end of the last round.
+    pub after: After,
+}
+
+/// What a softirq does when its rounds are over.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum After {
+    Nothing,
+    Wake(TaskId),
+    /// The timer of this number fires ([`Os::delayed_work_timer_fn`](crate::Os::delayed_work_timer_fn)).
+    Queue {
+        work: DelayedWork,
+        timer: u32,
+    },
 }
 
 /// What the handler of a line finds when it is called.
@@ -406,18 +422,18 @@ impl Irqs {
         SoftIrq::ALL.into_iter().filter(move |vector| bits & vector.bit() != 0)
     }
 
-    /// One call of a vector's action on `cpu`: one round of the first item in its list. Returns the task to wake, if
-    /// any.
-    pub fn action(&mut self, cpu: CpuId, vector: SoftIrq) -> Option<TaskId> {
-        let pending = self.pending.get_mut(cpu.index())?;
-        let place = pending.work.iter().position(|work| work.vector == vector)?;
+    /// One call of a vector's action on `cpu`: one round of the first item in its list. Returns what is to be done
+    /// then.
+    pub fn action(&mut self, cpu: CpuId, vector: SoftIrq) -> After {
+        let Some(pending) = self.pending.get_mut(cpu.index()) else { return After::Nothing };
+        let Some(place) = pending.work.iter().position(|work| work.vector == vector) else { return After::Nothing };
         let work = &mut pending.work[place];
         work.rounds = work.rounds.saturating_sub(1);
-        let woken = if work.rounds == 0 { pending.work.remove(place).and_then(|work| work.wake) } else { None };
+        let done = if work.rounds == 0 { pending.work.remove(place) } else { None };
         if pending.work.iter().any(|work| work.vector == vector) {
             pending.bits |= vector.bit();
         }
-        woken
+        done.map_or(After::Nothing, |work| work.after)
     }
 }
 
@@ -453,13 +469,13 @@ mod tests {
         let cpu = CpuId(1);
         let mut irqs = Irqs::default();
         assert!(!irqs.local_softirq_pending(cpu));
-        irqs.raise_softirq(cpu, SoftWork { vector: SoftIrq::Block, rounds: 1, wake: None });
-        irqs.raise_softirq(cpu, SoftWork { vector: SoftIrq::NetRx, rounds: 2, wake: Some(TaskId(7)) });
+        irqs.raise_softirq(cpu, SoftWork { vector: SoftIrq::Block, rounds: 1, after: After::Nothing });
+        irqs.raise_softirq(cpu, SoftWork { vector: SoftIrq::NetRx, rounds: 2, after: After::Wake(TaskId(7)) });
         assert_eq!(irqs.take_pending(cpu).collect::<Vec<_>>(), [SoftIrq::NetRx, SoftIrq::Block]);
-        assert_eq!(irqs.action(cpu, SoftIrq::NetRx), None);
-        assert_eq!(irqs.action(cpu, SoftIrq::Block), None);
+        assert_eq!(irqs.action(cpu, SoftIrq::NetRx), After::Nothing);
+        assert_eq!(irqs.action(cpu, SoftIrq::Block), After::Nothing);
         assert_eq!(irqs.take_pending(cpu).collect::<Vec<_>>(), [SoftIrq::NetRx]);
-        assert_eq!(irqs.action(cpu, SoftIrq::NetRx), Some(TaskId(7)));
-        assert!(!irqs.local_softirq_pending(cpu) && irqs.action(cpu, SoftIrq::NetRx).is_none());
+        assert_eq!(irqs.action(cpu, SoftIrq::NetRx), After::Wake(TaskId(7)));
+        assert!(!irqs.local_softirq_pending(cpu) && irqs.action(cpu, SoftIrq::NetRx) == After::Nothing);
     }
 }

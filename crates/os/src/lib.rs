@@ -41,6 +41,7 @@ use std::collections::BTreeMap;
 use sync::rtmutex::PiRules;
 use sync::{Sync, SyncCall};
 use units::{CpuId, CpuMask, Ns, Prng, Ps, Slots};
+use workqueue::DelayedWork;
 
 /// What differs between kernel versions outside kernel/sched.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -174,7 +175,6 @@ pub enum Syscall {
     /// schedule_timeout() of a kernel thread.
     Timeout {
         jiffies: u64,
-        deferrable: bool,
         armed: bool,
     },
     /// A read of a block device that takes `time` to answer; `until`: when it will have answered.
@@ -228,12 +228,12 @@ pub enum Step {
     SleepUntil(Ns),
     /// It sleeps in schedule_timeout(): the timer wheel wakes it this many jiffies from now, if nothing did before.
     Timeout(u64),
-    /// The same, but it is woken in the first tick of its CPU from then on.
-    DeferrableTimeout(u64),
     /// It is preempted where it stands, and will go on there.
     Preempted,
     /// It goes on, but other CPUs may act in between and find it in the middle.
     Continues,
+    /// The same, and this work is to be queued after its interval.
+    Delay(DelayedWork),
 }
 
 /// The value of `jiffies` at a time of the simulated clock. The clock's nanoseconds are rounded down, and a jiffy may begin in the
@@ -364,20 +364,24 @@ impl Os {
             Syscall::Read(read) => self.pipe_read(sched, cpu, task, read),
             Syscall::Write(write) => self.pipe_write(sched, cpu, task, write),
             Syscall::Poll { pipe, registered } => self.pipe_poll(sched, cpu, task, *pipe, registered),
-            Syscall::Timeout { jiffies, deferrable, armed } => {
-                schedule_timeout(sched, cpu, (*jiffies, *deferrable), armed)
-            }
+            Syscall::Timeout { jiffies, armed } => schedule_timeout(sched, cpu, *jiffies, armed),
             Syscall::Sleep { until, armed } => hrtimer_nanosleep(sched, cpu, *until, armed, self.rules.passed_sleep),
             Syscall::BlockIo { time, until } => block::blkdev_direct_io(sched, cpu, *time, until),
             Syscall::Wait { queued } => self.wait4(sched, cpu, task, queued),
             Syscall::Vfork { child } => self.wait_for_vfork_done(sched, cpu, task, *child),
             Syscall::Sync(call) => self.sync_call(sched, cpu, task, call),
-            Syscall::Fs(call) => self.fs_call(sched, cpu, task, call),
+            Syscall::Fs(call) => {
+                self.memory_counted(cpu);
+                self.fs_call(sched, cpu, task, call)
+            }
             Syscall::Worker(worker) => self.worker_thread(sched, cpu, task, worker),
             Syscall::Kjournald2(state) => self.kjournald2(sched, cpu, task, state),
             Syscall::Xfsaild(state) => self.xfsaild(sched, cpu, task, state),
             Syscall::Sugov(thread) => thread.kthread_worker_fn(sched, cpu),
-            Syscall::Net(call) => self.net_step(sched, cpu, task, call),
+            Syscall::Net(call) => {
+                self.memory_counted(cpu);
+                self.net_step(sched, cpu, task, call)
+            }
             Syscall::PollSocket { socket, registered } => self.net.socket_poll(sched, cpu, task, *socket, registered),
             Syscall::EpollWait(call) => self.net.epoll_wait(sched, cpu, task, call),
         }
@@ -390,18 +394,13 @@ pub(crate) fn preempt_enable<S: Scheduler>(sched: &S, cpu: CpuId, rules: OsRules
 }
 
 /// kernel/time/timer.c: schedule_timeout(): one sleep, which may end early.
-fn schedule_timeout<S: Scheduler>(
-    sched: &mut S,
-    cpu: CpuId,
-    (jiffies, deferrable): (u64, bool),
-    armed: &mut bool,
-) -> Step {
+fn schedule_timeout<S: Scheduler>(sched: &mut S, cpu: CpuId, jiffies: u64, armed: &mut bool) -> Step {
     if std::mem::replace(armed, true) {
         return Step::Done(0);
     }
     charge(sched, cpu, paths::SCHEDULE_TIMEOUT);
     sched.set_current_state(cpu, TaskState::Interruptible);
-    if deferrable { Step::DeferrableTimeout(jiffies) } else { Step::Timeout(jiffies) }
+    Step::Timeout(jiffies)
 }
 
 /// Charges a function's price; it calls nothing.

@@ -57,9 +57,8 @@ os_paths! {
     BLK_DONE_SOFTIRQ = "blk_done_softirq": "ending a request in the softirq";
     SCHEDULE_TIMEOUT = "schedule_timeout": "arming a kernel thread's timer of the wheel";
     VMSTAT_UPDATE = "vmstat_update": "background noise: folding a CPU's counters of memory";
+    NEED_UPDATE = "need_update": "background noise: the look whether a CPU's counters of memory have changed";
     WATCHDOG = "watchdog_timer_fn": "background noise: the look whether a CPU is stuck";
-    WB_WORKFN = "wb_workfn": "background noise: the look for pages to write";
-    KJOURNALD2 = "kjournald2": "background noise: the look for a journal to commit";
     RCU_GP_KTHREAD = "rcu_gp_kthread": "background noise: the look whether all CPUs were quiescent";
     RUN_TIMER_SOFTIRQ = "run_timer_softirq": "expiring timers of the wheel";
     CPU_IDLE_LOOP = "cpu_idle_loop": "one turn of the idle loop around one idle state";

@@ -78,6 +78,7 @@ impl Os {
         (child, relation): (TaskId, Relation),
         work: Option<Path>,
     ) {
+        self.memory_counted(cpu);
         if let Some(parent) = parent {
             if let Some(work) = work {
                 charge(sched, cpu, work);
@@ -133,6 +134,7 @@ impl Os {
     ///
     /// Differs: a task that joins a thread is woken here like a parent, not by its futex.
     pub fn mm_release<S: Scheduler>(&mut self, sched: &mut S, cpu: CpuId, task: TaskId) {
+        self.memory_counted(cpu);
         if self.processes.get(task).vfork_done.take().is_some() {
             let at = self.processes.vforks.iter().position(|(of, _)| *of == task).expect("it was begun");
             let (_, mut completion) = self.processes.vforks.swap_remove(at);

@@ -1,6 +1,7 @@
 //! The timer wheel (kernel/time/timer.c): when a timeout that is given in jiffies fires.
 
 use sched::behaviour;
+use units::CpuId;
 
 behaviour! {
     /// How the wheel keeps timeouts.
@@ -35,6 +36,19 @@ pub fn schedule_timeout(rule: TimerWheel, jiffies: u64, timeout: u64, hz: u32) -
     }
 }
 
+/// timer.c: round_jiffies_relative(): the timeout nearest to `timeout` jiffies that fires at a whole second, or three
+/// jiffies before that for each CPU before this one, so that not all CPUs wake up together. `jiffies` since boot.
+pub fn round_jiffies_relative(timeout: u64, jiffies: u64, cpu: CpuId, hz: u64) -> u64 {
+    let skew = 3 * cpu.index() as u64;
+    let skewed = jiffies + timeout + skew;
+    let beyond = skewed % hz;
+    let whole = if beyond < hz / 4 { skewed - beyond } else { skewed - beyond + hz };
+    match whole.checked_sub(skew) {
+        Some(rounded) if rounded > jiffies => rounded - jiffies,
+        _ => timeout,
+    }
+}
+
 /// LVL_START(): the first timeout of a level, in jiffies.
 fn start_of(level: u32) -> u64 {
     (LVL_SIZE - 1) << ((level - 1) * LVL_CLK_SHIFT)
@@ -55,6 +69,16 @@ fn calc_wheel_index(expires: u64, clk: u64, hz: u32) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn whole_seconds_are_three_jiffies_earlier_for_each_cpu() {
+        let rounded = |timeout, jiffies, cpu| round_jiffies_relative(timeout, jiffies, CpuId(cpu), 250);
+        // 1010 + 250 is 10 after a whole second, 1100 + 250 is 100 after one, which is too much.
+        assert_eq!((rounded(250, 1_010, 0), rounded(250, 1_100, 0)), (240, 400));
+        assert_eq!((rounded(250, 1_010, 2), rounded(250, 1_050, 5)), (234, 435));
+        // A whole second that is over cannot be waited for.
+        assert_eq!(rounded(3, 1_010, 0), 3);
+    }
 
     #[test]
     fn levels_round_up_to_what_they_tell_apart() {

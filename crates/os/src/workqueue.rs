@@ -107,6 +107,18 @@ pub enum Work {
     LogDone(BioId),
     /// xfs_buf_item.c: xfs_buf_iodone_callbacks(): metadata is in its final place.
     BufDone(BioId),
+    /// mm/vmstat.c: vmstat_update(), for the CPU that does it.
+    VmstatUpdate,
+    /// mm/vmstat.c: vmstat_shepherd().
+    VmstatShepherd,
+}
+
+/// workqueue.h: struct delayed_work: work that is left to a worker when a timer of the wheel fires.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub enum DelayedWork {
+    /// Of the CPU whose timer it is.
+    VmstatUpdate,
+    VmstatShepherd,
 }
 
 /// A worker that [`Os::workqueue_init`] requests.
@@ -126,8 +138,6 @@ struct Pool {
     items: VecDeque<Work>,
     /// In reverse order: the first one is last.
     idle: Vec<TaskId>,
-    /// Those of them that have never run.
-    new: Vec<TaskId>,
     bound: bool,
     /// The workers that `nr_running` counts because they work and do not sleep; always 0 in an unbound pool.
     running: u32,
@@ -152,26 +162,22 @@ impl Pool {
     /// workqueue.c: kick_pool_pick(): if there is work and none of the pool's workers runs (need_more_worker()), the
     /// first idle worker, which is the last that became idle. The worker stays on the idle list until it runs, so
     /// another call does no harm.
-    fn kick_pool_pick<S: Scheduler>(&mut self, sched: &mut S, cpu: CpuId, counts: WorkerCounts) -> Option<Picked> {
+    fn kick_pool_pick<S: Scheduler>(&mut self, sched: &mut S, cpu: CpuId, counts: WorkerCounts) -> Option<TaskId> {
         if self.items.is_empty() || self.nr_running(sched, counts) > 0 {
             return None;
         }
         let first = *self.idle.last()?;
-        if let Some(at) = self.new.iter().position(|&worker| worker == first) {
-            self.new.remove(at);
-            return Some(Picked::New(first));
-        }
         if let Some(pod) = &self.pod {
             sched.set_wake_cpu_within(cpu, first, pod);
         }
-        Some(Picked::Asleep(first))
+        Some(first)
     }
 
     /// workqueue.c: kick_pool(), wake_up_worker() until v6.5: wakes that worker.
     #[doc(alias = "wake_up_worker")]
     fn kick_pool<S: Scheduler>(&mut self, sched: &mut S, cpu: CpuId, counts: WorkerCounts) {
-        if let Some(picked) = self.kick_pool_pick(sched, cpu, counts) {
-            picked.wake(sched, cpu);
+        if let Some(worker) = self.kick_pool_pick(sched, cpu, counts) {
+            sched.wake(cpu, worker, WakeFlags::NONE);
         }
     }
 
@@ -180,30 +186,14 @@ impl Pool {
         let picked = self.kick_pool_pick(sched, cpu, rules.counts);
         match (rules.worker_wakeup, picked) {
             (WorkerWakeup::Locked, Some(worker)) => {
-                worker.wake(sched, cpu);
+                sched.wake(cpu, worker, WakeFlags::NONE);
                 sched.arch_mut().unlock(cpu, self.line);
             }
             (_, picked) => {
                 sched.arch_mut().unlock(cpu, self.line);
-                picked.into_iter().for_each(|worker| worker.wake(sched, cpu));
-            }
-        }
-    }
-}
-
-/// The worker that a pool wakes.
-enum Picked {
-    /// It has never run.
-    New(TaskId),
-    Asleep(TaskId),
-}
-
-impl Picked {
-    fn wake<S: Scheduler>(self, sched: &mut S, cpu: CpuId) {
-        match self {
-            Picked::New(worker) => sched.wake_up_new_task(cpu, worker),
-            Picked::Asleep(worker) => {
-                sched.wake(cpu, worker, WakeFlags::NONE);
+                if let Some(worker) = picked {
+                    sched.wake(cpu, worker, WakeFlags::NONE);
+                }
             }
         }
     }
@@ -250,8 +240,8 @@ impl Os {
         let bound = std::iter::repeat_n((true, None), 2 * nr_cpus);
         for (bound, pod) in bound.chain(pod_cpus.map(|pod| (false, pod))) {
             let line = self.allocate_named(&["worker_pool: lock, worklist"]);
-            let (items, idle, new) = (VecDeque::new(), Vec::new(), Vec::new());
-            self.workqueues.pools.push(Pool { line, items, idle, new, bound, running: 0, asleep: Vec::new(), pod });
+            let (items, idle) = (VecDeque::new(), Vec::new());
+            self.workqueues.pools.push(Pool { line, items, idle, bound, running: 0, asleep: Vec::new(), pod });
         }
         let mut workers = Vec::new();
         let mut worker = |pool: PoolId, comm: String, cpus: Option<CpuMask>, highpri: bool| {
@@ -272,11 +262,9 @@ impl Os {
         workers
     }
 
-    /// Adds a worker that sleeps and has never run.
+    /// Adds a worker that sleeps.
     pub fn new_worker(&mut self, pool: PoolId, task: TaskId) {
-        let pool = self.workqueues.pool(pool);
-        pool.idle.push(task);
-        pool.new.push(task);
+        self.workqueues.pool(pool).idle.push(task);
     }
 
     /// Whether [`Os::workqueue_init`] has been called.
@@ -308,7 +296,19 @@ impl Os {
 
     /// workqueue.c: queue_work(): leaves `work` to a worker.
     pub(crate) fn queue_work<S: Scheduler>(&mut self, sched: &mut S, cpu: CpuId, queue: Queue, work: Work) {
-        let id = self.workqueues.id(queue, cpu);
+        self.queue_work_on(sched, cpu, cpu, queue, work);
+    }
+
+    /// workqueue.c: queue_work_on(): `cpu` leaves it to a worker of `of`.
+    pub(crate) fn queue_work_on<S: Scheduler>(
+        &mut self,
+        sched: &mut S,
+        cpu: CpuId,
+        of: CpuId,
+        queue: Queue,
+        work: Work,
+    ) {
+        let id = self.workqueues.id(queue, of);
         let pool = self.workqueues.pool(id);
         charge(sched, cpu, paths::QUEUE_WORK);
         sched.arch_mut().lock(cpu, pool.line);
@@ -357,8 +357,13 @@ impl Os {
             };
             let (work, step) = match work {
                 Work::Dbs { policy, until } => dbs_work(sched, cpu, policy, until),
+                Work::VmstatUpdate => (work, self.vmstat_update(sched, cpu)),
+                Work::VmstatShepherd => (work, self.vmstat_shepherd(sched, cpu)),
                 work => (work, self.fs_work(sched, cpu, task, work)),
             };
+            if let Step::Delay(_) = step {
+                return step;
+            }
             if let Step::Done(_) = step {
                 if let Work::ConvertUnwritten(_) = work {
                     self.conversion_done(worker.pool);

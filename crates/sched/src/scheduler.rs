@@ -5,7 +5,7 @@ use crate::arch::Arch;
 use crate::attr::SchedAttr;
 use crate::autogroup::Session;
 use crate::core::cgroup::GroupFile;
-use crate::core::{LazilyPreempted, Sched, TaskInit, ToldToGovernors, WakesIdle};
+use crate::core::{LazilyPreempted, Sched, SleepsSinceBoot, TaskInit, ToldToGovernors, WakesIdle};
 use crate::cpufreq::FollowsGovernors;
 use crate::cpufreq_schedutil::thread::CpufreqThreads;
 use crate::errno::Answer;
@@ -40,6 +40,7 @@ pub trait Scheduler:
     + TaskCacheWork
     + LazilyPreempted
     + WakesIdle
+    + SleepsSinceBoot
     + ProgramsClock
 {
     type Arch: Arch;

@@ -1,7 +1,7 @@
 //! The run loop: takes the CPU whose time comes next and lets it execute one path.
 
 use crate::cpu::{Cpu, Run};
-use crate::noise::Watchdog;
+use crate::noise::{Vmstat, Watchdog};
 use crate::program::{Outcome, TaskSpec};
 use crate::settle::Unsettled;
 use crate::softirq::Devices;
@@ -57,6 +57,7 @@ pub struct Sim<const COSTS: bool, S: Scheduler<Arch = Hardware<COSTS>>> {
     pub(crate) devices: Devices,
     /// By CPU, `None` for those of nohz_full=; empty if no noise was asked for, or if threads do a watchdog's work.
     pub(crate) watchdogs: Vec<Option<Watchdog>>,
+    pub(crate) vmstat: Option<Vmstat>,
     pub(crate) timekeeping: Timekeeping,
     /// For each CPU whose last path waits for the answers to its requests.
     pub(crate) unsettled: Slots<Option<Box<Unsettled>>>,
@@ -130,6 +131,7 @@ impl<const COSTS: bool, S: Scheduler<Arch = Hardware<COSTS>>> Sim<COSTS, S> {
             timeline: Timeline::default(),
             devices: Devices::new(nr_cpus),
             watchdogs: Vec::new(),
+            vmstat: None,
             timekeeping: Timekeeping::default(),
             unsettled: (0..nr_cpus).map(|_| None).collect(),
             refused: Vec::new(),
@@ -216,7 +218,7 @@ impl<const COSTS: bool, S: Scheduler<Arch = Hardware<COSTS>>> Sim<COSTS, S> {
                 // The task that happens to run there is not its parent.
                 sim.sched.set_session(cpu, task, Session::Init);
             }
-            sim.sched.wake_up_new_task(cpu, task);
+            sim.begin_child(cpu, task);
             Ok(task)
         })
     }

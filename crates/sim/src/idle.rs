@@ -22,7 +22,7 @@ impl<const COSTS: bool, S: Scheduler<Arch = Hardware<COSTS>>> Sim<COSTS, S> {
     /// idle.c: do_idle(): the CPU has switched to the idle task.
     #[inline(always)]
     pub(crate) fn begin_idle(&mut self, cpu: CpuId) {
-        if COSTS {
+        if COSTS || unlikely(self.vmstat.is_some()) {
             self.os.quiet_vmstat(&mut self.sched, cpu);
         }
         self.sched.idle_loop_enter(cpu);
@@ -184,6 +184,7 @@ impl<const COSTS: bool, S: Scheduler<Arch = Hardware<COSTS>>> Sim<COSTS, S> {
     #[inline(never)]
     fn stop_running_tick(&mut self, cpu: CpuId) {
         self.charge(cpu, paths::TICK_NOHZ_IDLE_ENTER);
+        self.os.quiet_vmstat_with_tick(&mut self.sched, cpu);
         self.cpus[cpu].tick_at = Ps::NEVER;
         self.start_without_tick(cpu);
         self.drop_do_timer(cpu);

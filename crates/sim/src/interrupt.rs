@@ -3,9 +3,9 @@
 use crate::cpu::Run;
 use crate::engine::Sim;
 use crate::task::Pending;
-use crate::timers::Timers;
+use crate::timers::{Fires, Timers};
 use machine::hardware::Hardware;
-use os::irq::{RCU_VEC, SoftIrq, SoftWork, trace_softirq_raise, traced_softirq};
+use os::irq::{After, RCU_VEC, SoftIrq, SoftWork, trace_softirq_raise, traced_softirq};
 use os::timer_wheel::schedule_timeout;
 use os::{Syscall, paths};
 use sched::access::Path;
@@ -234,23 +234,33 @@ impl<const COSTS: bool, S: Scheduler<Arch = Hardware<COSTS>>> Sim<COSTS, S> {
             timers.expire_wheel(now).or_else(|| if runs { timers.expire_deferrable(now) } else { None })
         };
         while let Some(timer) = expire(&mut self.cpus[cpu].timers) {
-            let Some(Some(context)) = self.tasks.get(timer.task.index()) else { continue };
-            if context.sleep == timer.sleep {
-                let work = SoftWork { vector: SoftIrq::Timer, rounds: 1, wake: Some(timer.task) };
-                let first = !self.os.irq.is_pending(cpu, SoftIrq::Timer);
-                self.os.irq.raise_softirq(cpu, work);
-                if first {
-                    trace_softirq_raise(&mut self.sched, cpu, Interrupt::Hardirq, SoftIrq::Timer.vec());
+            let after = match timer.fires {
+                Fires::Sleep { task, sleep } => {
+                    let context = self.tasks.get(task.index()).and_then(Option::as_ref);
+                    if context.is_none_or(|context| context.sleep != sleep) {
+                        continue;
+                    }
+                    After::Wake(task)
                 }
+                Fires::Work { work, timer } => After::Queue { work, timer },
+            };
+            let first = !self.os.irq.is_pending(cpu, SoftIrq::Timer);
+            self.os.irq.raise_softirq(cpu, SoftWork { vector: SoftIrq::Timer, rounds: 1, after });
+            if first {
+                trace_softirq_raise(&mut self.sched, cpu, Interrupt::Hardirq, SoftIrq::Timer.vec());
             }
         }
+    }
+
+    /// Ticks per second.
+    pub(crate) fn hz(&self) -> u64 {
+        1_000_000_000_000 / self.os.tick_period().0
     }
 
     /// timer.c: schedule_timeout(): when a timeout of `jiffies` fires if it is armed on `cpu` now.
     pub(crate) fn timeout(&self, cpu: CpuId, jiffies: u64) -> Ps {
         let now = self.ticks.of(self.sched.arch().now(cpu).0);
-        let hz = (1_000_000_000_000 / self.os.tick_period().0) as u32;
-        let at = schedule_timeout(self.os.irq.rules.wheel, now, jiffies, hz);
+        let at = schedule_timeout(self.os.irq.rules.wheel, now, jiffies, self.hz() as u32);
         Ps(at * self.os.tick_period().0)
     }
 

@@ -35,7 +35,7 @@ impl<const COSTS: bool, S: Scheduler<Arch = Hardware<COSTS>>> Sim<COSTS, S> {
         let context = self.tasks.get(task.index()).and_then(Option::as_ref);
         context.is_some_and(|context| match &context.pending {
             Pending::Nothing | Pending::Work(_) | Pending::RunFor(_) | Pending::SpinUntil(_) => context.mm != 0,
-            Pending::Syscall(_) | Pending::Long { .. } | Pending::Executed | Pending::Dying | Pending::Unborn => false,
+            Pending::Syscall(_) | Pending::Long { .. } | Pending::Executed | Pending::Dying => false,
         })
     }
 
@@ -82,7 +82,7 @@ impl<const COSTS: bool, S: Scheduler<Arch = Hardware<COSTS>>> Sim<COSTS, S> {
     pub(crate) fn throttled_on_exit(&mut self, cpu: CpuId, task: TaskId) -> bool {
         let exits = match self.context(task).pending {
             Pending::Nothing | Pending::Work(_) | Pending::RunFor(_) | Pending::SpinUntil(_) => true,
-            Pending::Syscall(_) | Pending::Long { .. } | Pending::Executed | Pending::Dying | Pending::Unborn => false,
+            Pending::Syscall(_) | Pending::Long { .. } | Pending::Executed | Pending::Dying => false,
         };
         let throttled = exits && self.sched.throttle_work_pending(task) && self.sched.throttle_cfs_rq_work(cpu);
         if throttled {

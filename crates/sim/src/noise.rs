@@ -1,17 +1,19 @@
 //! Background noise, on request: what a kernel does by itself while a benchmark runs.
 //!
-//! Each thread sleeps on a timeout of the timer wheel, then executes a kernel function whose price is in the machine
-//! file. The periods are those of the kernel's sources. Where each period begins, and which rounds of the unbound
-//! threads are longer, is drawn from a random stream of its own. What differs between kernels is in [`os::background`].
+//! Threads of their own sleep on a timeout of the timer wheel, then execute a kernel function whose price is in the
+//! machine file. Counters of memory are added up by the CPUs' kworkers (mm/vmstat.c). The periods are those of the
+//! kernel's sources. Where each period begins, and which rounds of the unbound threads are longer, is drawn from a
+//! random stream of its own. What differs between kernels is in [`os::background`].
 
 use crate::engine::Sim;
 use crate::program::{AddressSpace, Op, Outcome, Program, TaskSpec};
-use crate::task::Pending;
+use crate::timers::Fires;
 use machine::hardware::Hardware;
-use os::background::{Softlockup, VmstatIsolated, VmstatTimer};
+use os::background::{Softlockup, VmstatTimer};
 use os::paths;
+use os::timer_wheel::round_jiffies_relative;
+use os::workqueue::DelayedWork;
 use sched::access::Path;
-use sched::autogroup::Session;
 use sched::scheduler::Scheduler;
 use std::cell::Cell;
 use std::rc::Rc;
@@ -25,33 +27,17 @@ struct Source {
     /// Between two of its rounds.
     period_ms: u64,
     work: Path,
-    timer: By,
 }
 
-/// What starts its rounds.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum By {
-    Wheel,
-    /// According to [`VmstatTimer`].
-    Vmstat,
-    /// According to [`Softlockup`].
-    Watchdog,
-}
+/// kernel/watchdog.c: sample_period, two fifths of watchdog_thresh (10 s). A thread until v4.18, see [`Softlockup`].
+const WATCHDOG: Source = Source { comm: "watchdog", per_cpu: true, period_ms: 4_000, work: paths::WATCHDOG };
 
-/// The threads, their periods, and where the kernel's sources define these.
-const SOURCES: &[Source] = &[
-    // mm/vmstat.c: sysctl_stat_interval, one second; the work of its CPU's kworker.
-    Source { comm: "kworker", per_cpu: true, period_ms: 1_000, work: paths::VMSTAT_UPDATE, timer: By::Vmstat },
-    // kernel/watchdog.c: sample_period, two fifths of watchdog_thresh (10 s).
-    Source { comm: "watchdog", per_cpu: true, period_ms: 4_000, work: paths::WATCHDOG, timer: By::Watchdog },
-    // mm/page-writeback.c: dirty_writeback_interval, five seconds.
-    Source { comm: "kworker/u", per_cpu: false, period_ms: 5_000, work: paths::WB_WORKFN, timer: By::Wheel },
-    // include/linux/jbd2.h: JBD2_DEFAULT_MAX_COMMIT_AGE, five seconds; if nothing was written it only looks.
-    Source { comm: "jbd2", per_cpu: false, period_ms: 5_000, work: paths::KJOURNALD2, timer: By::Wheel },
-    // kernel/rcu/tree.c: a grace period looks for quiescent states one to three jiffies after it began. A machine with
-    // little to free has some tens of them per second (a guess).
-    Source { comm: "rcu_sched", per_cpu: false, period_ms: 30, work: paths::RCU_GP_KTHREAD, timer: By::Wheel },
-];
+/// kernel/rcu/tree.c: a grace period looks for quiescent states one to three jiffies after it began. A machine with
+/// little to free has some tens of them per second (a guess).
+const RCU: Source = Source { comm: "rcu_sched", per_cpu: false, period_ms: 30, work: paths::RCU_GP_KTHREAD };
+
+/// mm/vmstat.c: sysctl_stat_interval.
+const STAT_INTERVAL: Ns = Ns::from_ms(1_000);
 
 /// A short warm-up can stand for a long one: until it is over, the threads run `often` times as often as they would.
 #[derive(Clone, Debug)]
@@ -65,8 +51,6 @@ pub struct Haste {
 #[derive(Clone, Copy)]
 enum Period {
     Jiffies(u64),
-    /// The same, and then until the CPU's next tick.
-    Deferrable(u64),
     Time(Ns),
 }
 
@@ -75,7 +59,6 @@ impl Period {
     fn part(self, chance: &mut Prng) -> Period {
         match self {
             Period::Jiffies(all) => Period::Jiffies(1 + chance.below(all)),
-            Period::Deferrable(all) => Period::Deferrable(1 + chance.below(all)),
             Period::Time(all) => Period::Time(Ns(1 + chance.below(all.0))),
         }
     }
@@ -83,7 +66,6 @@ impl Period {
     fn sleep(self) -> Op {
         match self {
             Period::Jiffies(jiffies) => Op::ScheduleTimeout(jiffies),
-            Period::Deferrable(jiffies) => Op::DeferrableTimeout(jiffies),
             Period::Time(time) => Op::SleepFor(time),
         }
     }
@@ -116,6 +98,13 @@ impl Program for Noise {
     }
 }
 
+/// When the works of mm/vmstat.c are done.
+pub(crate) struct Vmstat {
+    /// Jiffies since boot when the run began, of which only the part of a second matters.
+    boot: u64,
+    haste: Option<Haste>,
+}
+
 /// watchdog.c: `watchdog_hrtimer` of a CPU, for kernels in which no thread does this.
 pub(crate) struct Watchdog {
     period: Ps,
@@ -135,94 +124,108 @@ impl Watchdog {
 }
 
 impl<const COSTS: bool, S: Scheduler<Arch = Hardware<COSTS>>> Sim<COSTS, S> {
-    /// Starts the kernel's own threads. They exist until the end of the run, which does not wait for them. Without
-    /// haste they have existed since boot, and sleep; a benchmark in haste starts them all at once, like its own
+    /// Starts what the kernel does by itself. It goes on until the end of the run, which does not wait for it. Without
+    /// haste the threads have existed since boot, and sleep; a benchmark in haste starts them all at once, like its own
     /// processes.
     pub fn start_noise(&mut self, seed: u64, haste: Option<&Haste>) {
+        let stopper = self.os.irq.rules.softlockup == Softlockup::Stopper;
         let nr_cpus = self.sched.nr_cpus();
-        let mut number = 0;
-        for source in SOURCES {
-            let cpus = if source.per_cpu { nr_cpus } else { 1 };
-            let all = Ns::from_ms(source.period_ms);
-            let stopper = source.timer == By::Watchdog && self.os.irq.rules.softlockup == Softlockup::Stopper;
-            let deferrable = source.timer == By::Vmstat && self.os.irq.rules.vmstat == VmstatTimer::Deferrable;
-            let jiffies = |time: Ns| {
-                let jiffies = (time.0 / self.os.tick_period().ns().0).max(1);
-                if deferrable { Period::Deferrable(jiffies) } else { Period::Jiffies(jiffies) }
-            };
-            let often = haste.map_or(1, |haste| haste.often);
-            let over = haste.map(|haste| haste.over.clone());
-            let (period, haste) = match haste {
-                None => (jiffies(all), None),
-                Some(Haste { often, over }) => {
-                    let short = Ns(all.0 / often);
-                    let period = if short < self.os.tick_period().ns() { Period::Time(short) } else { jiffies(short) };
-                    (period, Some((over.clone(), jiffies(all))))
-                }
-            };
-            for cpu in (0..cpus).map(CpuId::new) {
-                let mut chance = Prng::stream(seed, "noise", number);
-                number += 1;
-                let spared = self.is_spared(source.timer, cpu);
-                if stopper {
-                    let haste = over.clone().map(|over| (over, all.into()));
-                    let watchdog = Watchdog { period: Ns(all.0 / often).into(), haste, chance };
-                    self.start_watchdog(cpu, Some(watchdog).filter(|_| !spared));
-                    continue;
-                }
-                if spared {
-                    continue;
-                }
-                let asleep = haste.is_none().then(|| period.part(&mut chance));
-                let program = Noise {
-                    period,
-                    haste: haste.clone(),
-                    work: source.work,
-                    chance,
-                    begun: asleep.is_some(),
-                    works: asleep.is_some(),
-                };
-                let comm = match source.per_cpu {
-                    true => format!("{}/{}", source.comm, cpu.index()),
-                    false => source.comm.to_string(),
-                };
-                let cpus = source.per_cpu.then(|| CpuMask::single(cpu));
-                let spec = TaskSpec { cpus, memory: AddressSpace::Kernel, ..TaskSpec::new(&comm, program) };
-                match asleep {
-                    Some(Period::Jiffies(jiffies)) => self.fork_asleep(cpu, spec, jiffies, false),
-                    Some(Period::Deferrable(jiffies)) => self.fork_asleep(cpu, spec, jiffies, true),
-                    Some(Period::Time(_)) | None => _ = self.spawn_daemon(spec),
-                }
-            }
-        }
-    }
-
-    /// Whether `cpu` is isolated from this work.
-    fn is_spared(&self, work: By, cpu: CpuId) -> bool {
-        match work {
-            By::Wheel => false,
-            By::Vmstat => {
-                self.os.irq.rules.vmstat_isolated == VmstatIsolated::Spared && self.sched.cpu_is_isolated(cpu)
-            }
+        let mut chances = (0..).map(|number| Prng::stream(seed, "noise", number));
+        let mut chance = || chances.next().expect("numbers do not end");
+        for cpu in (0..nr_cpus).map(CpuId::new) {
+            let chance = chance();
             // watchdog.c: lockup_detector_init(): `watchdog_cpumask`.
-            By::Watchdog => self.sched.tick_nohz_full_cpu(cpu),
+            let spared = self.sched.tick_nohz_full_cpu(cpu);
+            if stopper {
+                let all = Ns::from_ms(WATCHDOG.period_ms);
+                let period = Ns(all.0 / haste.map_or(1, |haste| haste.often)).into();
+                let haste = haste.map(|haste| (haste.over.clone(), all.into()));
+                self.start_watchdog(cpu, Some(Watchdog { period, haste, chance }).filter(|_| !spared));
+            } else if !spared {
+                self.start_source(&WATCHDOG, cpu, chance, haste);
+            }
+        }
+        self.start_source(&RCU, CpuId(0), chance(), haste);
+        self.start_vmstat(seed, haste);
+    }
+
+    fn start_source(&mut self, source: &Source, cpu: CpuId, mut chance: Prng, haste: Option<&Haste>) {
+        let tick = self.os.tick_period().ns();
+        let jiffies = |time: Ns| Period::Jiffies((time.0 / tick.0).max(1));
+        let all = Ns::from_ms(source.period_ms);
+        let (period, haste) = match haste {
+            None => (jiffies(all), None),
+            Some(Haste { often, over }) => {
+                let short = Ns(all.0 / often);
+                let period = if short < tick { Period::Time(short) } else { jiffies(short) };
+                (period, Some((over.clone(), jiffies(all))))
+            }
+        };
+        let asleep = haste.is_none().then(|| period.part(&mut chance));
+        let (begun, works) = (asleep.is_some(), asleep.is_some());
+        let program = Noise { period, haste, work: source.work, chance, begun, works };
+        let (comm, cpus) = match source.per_cpu {
+            true => (format!("{}/{}", source.comm, cpu.index()), Some(CpuMask::single(cpu))),
+            false => (source.comm.to_string(), None),
+        };
+        let spec = TaskSpec { cpus, memory: AddressSpace::Kernel, ..TaskSpec::new(&comm, program) };
+        match asleep {
+            Some(Period::Jiffies(jiffies)) => {
+                // If the threads were awake at first, every CPU would have two tasks at once, and would search the
+                // whole machine for more each time one goes to sleep: the cube of the number of CPUs.
+                let task = self.daemon_asleep(spec);
+                self.arm_timeout(cpu, task, jiffies);
+                self.requeue(cpu);
+            }
+            Some(Period::Time(_)) | None => _ = self.spawn_daemon(spec),
         }
     }
 
-    /// A thread that has been asleep in schedule_timeout() since before the run, for this many jiffies more.
+    /// vmstat.c: start_shepherd_timer(), at some time before the run: since then the shepherd has found nothing to do.
     ///
-    /// If the threads were awake at first, every CPU would have two tasks at once, and would search the whole machine
-    /// for more each time one goes to sleep. That takes time with the cube of the number of CPUs.
-    fn fork_asleep(&mut self, cpu: CpuId, spec: TaskSpec, jiffies: u64, deferrable: bool) {
-        let task = self.beside(cpu, |sim| {
-            let task = sim.fork_task(cpu, None, spec, true).expect("an ordinary task is never refused");
-            sim.sched.set_session(cpu, task, Session::Init);
-            task
-        });
-        self.outlives_programs(task);
-        self.context(task).pending = Pending::Unborn;
-        self.arm_timeout(cpu, task, jiffies, deferrable);
-        self.requeue(cpu);
+    /// Differs: the shepherd is a work of the first CPU's that stays there; until some version before v4.15 that was the
+    /// CPU that initialised the module.
+    fn start_vmstat(&mut self, seed: u64, haste: Option<&Haste>) {
+        let mut chance = Prng::stream(seed, "vmstat", 0);
+        let hz = self.hz();
+        let boot = chance.below(hz);
+        let running = self.vmstat.replace(Vmstat { boot, haste: haste.cloned() }).is_some();
+        if running {
+            return;
+        }
+        self.start_workers();
+        self.os.start_shepherd_timer(self.sched.nr_cpus());
+        let jiffies = haste.map_or(hz - boot, |haste| 1 + chance.below((hz / haste.often).max(1)));
+        self.arm_delayed_work(CpuId(0), DelayedWork::VmstatShepherd, jiffies);
+        self.requeue(CpuId(0));
+    }
+
+    /// workqueue.c: queue_delayed_work_on(): `cpu` queues this work in its interval, at a whole second.
+    pub(crate) fn queue_delayed_work(&mut self, cpu: CpuId, work: DelayedWork) {
+        let hz = self.hz();
+        let Some(Vmstat { boot, haste }) = &mut self.vmstat else { unreachable!("its work is done") };
+        let interval = STAT_INTERVAL.0 / self.os.tick_period().ns().0;
+        haste.take_if(|haste| haste.over.get());
+        let jiffies = match haste {
+            Some(haste) => (interval / haste.often).max(1),
+            None => {
+                let now = self.ticks.of(self.sched.arch().now(cpu).0);
+                round_jiffies_relative(interval, *boot + now, cpu, hz)
+            }
+        };
+        self.arm_delayed_work(cpu, work, jiffies);
+    }
+
+    fn arm_delayed_work(&mut self, cpu: CpuId, work: DelayedWork, jiffies: u64) {
+        let at = self.timeout(cpu, jiffies);
+        let fires = Fires::Work { work, timer: self.os.delayed_work_timer(cpu, work) };
+        let deferrable = work == DelayedWork::VmstatShepherd || self.os.irq.rules.vmstat == VmstatTimer::Deferrable;
+        let timers = &mut self.cpus[cpu].timers;
+        if deferrable {
+            timers.arm_deferrable(at, fires);
+        } else {
+            timers.arm_wheel(at, fires);
+        }
     }
 
     /// `cpu`'s timer, if it has one, has been running since before the run. To be called for the CPUs in order.

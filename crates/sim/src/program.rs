@@ -89,8 +89,6 @@ pub enum Op {
     MightSleep,
     /// schedule_timeout() of a kernel thread, in jiffies.
     ScheduleTimeout(u64),
-    /// The same with a deferrable timer: it wakes no idle CPU, but fires with the CPU's next tick.
-    DeferrableTimeout(u64),
     /// A kernel thread executes this function.
     Execute(Path),
     /// One round of ksoftirqd: its CPU's softirqs, or a sleep until some are raised.

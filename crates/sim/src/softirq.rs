@@ -7,7 +7,7 @@ use crate::engine::Sim;
 use crate::program::{AddressSpace, Op, Outcome, Program, TaskSpec};
 use crate::task::Pending;
 use machine::hardware::Hardware;
-use os::irq::{Cause, IrqId, Raised, SoftIrq, trace_softirq_raise, traced_softirq};
+use os::irq::{After, Cause, IrqId, Raised, SoftIrq, trace_softirq_raise, traced_softirq};
 use os::{Syscall, paths};
 use sched::access::Path;
 use sched::arch::Arch;
@@ -250,17 +250,14 @@ impl<const COSTS: bool, S: Scheduler<Arch = Hardware<COSTS>>> Sim<COSTS, S> {
         self.os.irq.softirq(cpu, vec);
         trace_interrupt(&mut self.sched, cpu, Interrupt::Softirq, || Event::SoftirqEntry { vec });
         self.within(cpu, vector.action(), |sim| {
-            let woken = sim.os.irq.action(cpu, vector);
+            let after = sim.os.irq.action(cpu, vector);
             if sim.os.irq.is_pending(cpu, vector) {
                 trace_softirq_raise(&mut sim.sched, cpu, Interrupt::Softirq, vec);
             }
-            if let Some(task) = woken {
-                let context = sim.tasks.get(task.index()).and_then(Option::as_ref);
-                if context.is_some_and(|context| matches!(context.pending, Pending::Unborn)) {
-                    sim.sched.wake_up_new_task(cpu, task);
-                } else {
-                    sim.sched.wake(cpu, task, WakeFlags::NONE);
-                }
+            match after {
+                After::Nothing => {}
+                After::Wake(task) => _ = sim.sched.wake(cpu, task, WakeFlags::NONE),
+                After::Queue { work, timer } => sim.os.delayed_work_timer_fn(&mut sim.sched, cpu, work, timer),
             }
             if vector == SoftIrq::NetRx {
                 sim.os.net_rx_action(&mut sim.sched, cpu);
@@ -304,12 +301,13 @@ impl<const COSTS: bool, S: Scheduler<Arch = Hardware<COSTS>>> Sim<COSTS, S> {
         task
     }
 
-    /// The same, asleep until it is woken as a new task.
-    pub(crate) fn fork_daemon(&mut self, spec: TaskSpec) -> TaskId {
+    /// The same, asleep since boot until something wakes it.
+    pub(crate) fn daemon_asleep(&mut self, spec: TaskSpec) -> TaskId {
         let cpu = CpuId(0);
         let task =
             self.beside(cpu, |sim| sim.fork_task(cpu, None, spec, false)).expect("an ordinary task is never refused");
         self.sched.set_session(cpu, task, Session::Init);
+        self.sched.asleep_since_boot(task);
         self.outlives_programs(task);
         task
     }

@@ -35,8 +35,6 @@ pub(crate) enum Pending {
     RunFor(Ps),
     SpinUntil(Ps),
     Syscall(Syscall),
-    /// It exists since before the run, asleep, and has not begun: a timer starts it.
-    Unborn,
     /// In a long kernel function of which `left` pieces remain. The operation to which it belongs follows
     /// ([`TaskContext::after_long`]).
     Long {
@@ -274,10 +272,6 @@ impl<const COSTS: bool, S: Scheduler<Arch = Hardware<COSTS>>> Sim<COSTS, S> {
             }
             Pending::Long { .. } => self.step_long(cpu, task),
             Pending::Dying => self.finish_exit(cpu, task),
-            Pending::Unborn => {
-                self.context(task).pending = Pending::Nothing;
-                return Pended::Done;
-            }
             Pending::Executed => {
                 self.context(task).pending = Pending::Nothing;
                 self.os.mm_release(&mut self.sched, cpu, task);
@@ -368,9 +362,8 @@ impl<const COSTS: bool, S: Scheduler<Arch = Hardware<COSTS>>> Sim<COSTS, S> {
                 self.within(cpu, path, |_| ());
                 true
             }
-            Op::ScheduleTimeout(jiffies) | Op::DeferrableTimeout(jiffies) => {
-                let deferrable = matches!(op, Op::DeferrableTimeout(_));
-                self.context(task).pending = Pending::Syscall(Syscall::Timeout { jiffies, deferrable, armed: false });
+            Op::ScheduleTimeout(jiffies) => {
+                self.context(task).pending = Pending::Syscall(Syscall::Timeout { jiffies, armed: false });
                 true
             }
             other => match self.long_part(cpu, task, other) {
@@ -411,11 +404,17 @@ impl<const COSTS: bool, S: Scheduler<Arch = Hardware<COSTS>>> Sim<COSTS, S> {
         goes_on
     }
 
+    /// A forked task begins where it is put, by touching its memory for the first time.
+    pub(crate) fn begin_child(&mut self, cpu: CpuId, child: TaskId) {
+        self.sched.wake_up_new_task(cpu, child);
+        self.os.memory_counted(self.sched.task_cpu(child));
+    }
+
     /// A task starts another, and waits for it if that one has borrowed its memory.
     fn forked(&mut self, cpu: CpuId, task: TaskId, spec: TaskSpec, paid: bool) {
         let borrows = spec.memory == AddressSpace::Borrowed;
         let forked = self.fork_task(cpu, Some(task), spec, paid);
-        let forked = forked.inspect(|&child| self.sched.wake_up_new_task(cpu, child));
+        let forked = forked.inspect(|&child| self.begin_child(cpu, child));
         self.note_refusal(cpu, task, forked.as_ref().err(), || "another task".to_string());
         let value = forked.as_ref().map_or_else(|refusal| refusal.value() as u64, |child| child.0.into());
         self.context(task).last.value = value;
@@ -579,12 +578,12 @@ impl<const COSTS: bool, S: Scheduler<Arch = Hardware<COSTS>>> Sim<COSTS, S> {
                 self.switch(cpu, false);
             }
             Step::Timeout(jiffies) => {
-                self.arm_timeout(cpu, task, jiffies, false);
+                self.arm_timeout(cpu, task, jiffies);
                 self.switch(cpu, false);
             }
-            Step::DeferrableTimeout(jiffies) => {
-                self.arm_timeout(cpu, task, jiffies, true);
-                self.switch(cpu, false);
+            Step::Delay(work) => {
+                self.queue_delayed_work(cpu, work);
+                self.pause(cpu);
             }
             Step::Preempted => self.switch(cpu, true),
             Step::Continues => self.pause(cpu),

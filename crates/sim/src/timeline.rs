@@ -3,7 +3,9 @@
 use crate::cpu::Run;
 use crate::engine::Sim;
 use crate::governors::Governed;
+use crate::timers::{Fires, Timeout};
 use machine::hardware::{Hardware, Notice};
+use os::workqueue::DelayedWork;
 use sched::core::cgroup::GroupFile;
 use sched::errno::{Answer, Refusal};
 use sched::features::Feature;
@@ -187,6 +189,19 @@ impl<const COSTS: bool, S: Scheduler<Arch = Hardware<COSTS>>> Sim<COSTS, S> {
         value
     }
 
+    /// A timeout of a CPU that has gone offline fires on `to`, unless it was for that CPU's own sake.
+    fn move_timeout(&mut self, to: CpuId, timeout: Timeout, deferrable: bool) {
+        if matches!(timeout.fires, Fires::Work { work: DelayedWork::VmstatUpdate, .. }) {
+            return;
+        }
+        let timers = &mut self.cpus[to].timers;
+        if deferrable {
+            timers.arm_deferrable(timeout.at, timeout.fires);
+        } else {
+            timers.arm_wheel(timeout.at, timeout.fires);
+        }
+    }
+
     /// The CPU has gone offline: the timers of its sleepers move to another CPU, and it rests in the deepest idle
     /// state.
     pub(crate) fn go_offline(&mut self, cpu: CpuId) {
@@ -196,11 +211,12 @@ impl<const COSTS: bool, S: Scheduler<Arch = Hardware<COSTS>>> Sim<COSTS, S> {
             self.cpus[to].timers.arm(timer.soft, timer.hard, timer.task, timer.sleep);
         }
         for timer in self.cpus[cpu].timers.leave_wheel() {
-            self.cpus[to].timers.arm_wheel(timer.hard, timer.task, timer.sleep);
+            self.move_timeout(to, timer, false);
         }
         for timer in self.cpus[cpu].timers.leave_deferrable() {
-            self.cpus[to].timers.arm_deferrable(timer.hard, timer.task, timer.sleep);
+            self.move_timeout(to, timer, true);
         }
+        self.os.cancel_vmstat_work(cpu);
         self.cpus[cpu].timers.set_watchdog(Ps::NEVER);
         self.requeue(to);
         self.migrate_irqs(cpu);

@@ -7,6 +7,7 @@ use crate::task::Pending;
 use machine::hardware::Hardware;
 use os::Syscall;
 use os::irq::Cause;
+use os::workqueue::DelayedWork;
 use sched::sched::TaskId;
 use sched::scheduler::Scheduler;
 use std::cmp::Reverse;
@@ -28,6 +29,23 @@ pub struct Timer {
     pub sleep: u64,
 }
 
+/// A timeout of the wheel.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub struct Timeout {
+    pub at: Ps,
+    sequence: u64,
+    pub fires: Fires,
+}
+
+/// What a timeout does.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub enum Fires {
+    /// It ends this sleep of a task, if that still lasts.
+    Sleep { task: TaskId, sleep: u64 },
+    /// It leaves work to a worker, unless that was cancelled since.
+    Work { work: DelayedWork, timer: u32 },
+}
+
 #[derive(Clone, Debug)]
 pub struct Timers {
     /// The next interrupt: the first sleeper's hard expiry, the scheduler's timer, or a device's.
@@ -44,10 +62,10 @@ pub struct Timers {
     wheel: Ps,
     /// When the CPU's watchdog looks next.
     watchdog: Ps,
-    timeouts: BinaryHeap<Reverse<Timer>>,
+    timeouts: BinaryHeap<Reverse<Timeout>>,
     /// Deferrable timeouts of the wheel, for which no interrupt is set: they run in a tick, or when the softirq runs
     /// for other timeouts.
-    deferrable: BinaryHeap<Reverse<Timer>>,
+    deferrable: BinaryHeap<Reverse<Timeout>>,
     heap: BinaryHeap<Reverse<Timer>>,
     sequence: u64,
 }
@@ -105,36 +123,36 @@ impl Timers {
     }
 
     /// Arms a deferrable timeout of the wheel.
-    pub fn arm_deferrable(&mut self, at: Ps, task: TaskId, sleep: u64) {
+    pub fn arm_deferrable(&mut self, at: Ps, fires: Fires) {
         self.sequence += 1;
-        self.deferrable.push(Reverse(Timer { hard: at, sequence: self.sequence, soft: at, task, sleep }));
+        self.deferrable.push(Reverse(Timeout { at, sequence: self.sequence, fires }));
     }
 
     /// timer.c: run_timer_softirq(), for the base of deferrable timers: takes the next one that is due at `now`.
     #[inline]
-    pub fn expire_deferrable(&mut self, now: Ps) -> Option<Timer> {
-        if self.deferrable.peek()?.0.hard > now {
+    pub fn expire_deferrable(&mut self, now: Ps) -> Option<Timeout> {
+        if self.deferrable.peek()?.0.at > now {
             return None;
         }
         self.deferrable.pop().map(|timer| timer.0)
     }
 
     /// Takes all deferrable timeouts out.
-    pub fn leave_deferrable(&mut self) -> Vec<Timer> {
-        let mut timers: Vec<Timer> = std::mem::take(&mut self.deferrable).into_iter().map(|timer| timer.0).collect();
+    pub fn leave_deferrable(&mut self) -> Vec<Timeout> {
+        let mut timers: Vec<Timeout> = std::mem::take(&mut self.deferrable).into_iter().map(|timer| timer.0).collect();
         timers.sort_unstable();
         timers
     }
 
     /// Arms a timeout of the wheel, at a jiffy.
-    pub fn arm_wheel(&mut self, at: Ps, task: TaskId, sleep: u64) {
+    pub fn arm_wheel(&mut self, at: Ps, fires: Fires) {
         self.sequence += 1;
-        self.timeouts.push(Reverse(Timer { hard: at, sequence: self.sequence, soft: at, task, sleep }));
+        self.timeouts.push(Reverse(Timeout { at, sequence: self.sequence, fires }));
         self.set_wheel();
     }
 
     fn set_wheel(&mut self) {
-        self.wheel = self.timeouts.peek().map_or(Ps::NEVER, |timer| timer.0.hard);
+        self.wheel = self.timeouts.peek().map_or(Ps::NEVER, |timer| timer.0.at);
         self.find_next();
     }
 
@@ -145,7 +163,7 @@ impl Timers {
     }
 
     /// timer.c: collect_expired_timers(): takes the wheel's next timeout that is due at `now`.
-    pub fn expire_wheel(&mut self, now: Ps) -> Option<Timer> {
+    pub fn expire_wheel(&mut self, now: Ps) -> Option<Timeout> {
         if self.wheel > now {
             return None;
         }
@@ -155,8 +173,8 @@ impl Timers {
     }
 
     /// Takes all timeouts of the wheel out.
-    pub fn leave_wheel(&mut self) -> Vec<Timer> {
-        let mut timers: Vec<Timer> = std::mem::take(&mut self.timeouts).into_iter().map(|timer| timer.0).collect();
+    pub fn leave_wheel(&mut self) -> Vec<Timeout> {
+        let mut timers: Vec<Timeout> = std::mem::take(&mut self.timeouts).into_iter().map(|timer| timer.0).collect();
         timers.sort_unstable();
         self.set_wheel();
         timers
@@ -236,17 +254,12 @@ impl<const COSTS: bool, S: Scheduler<Arch = Hardware<COSTS>>> Sim<COSTS, S> {
     }
 
     /// The same for a sleep in schedule_timeout().
-    pub(crate) fn arm_timeout(&mut self, cpu: CpuId, task: TaskId, jiffies: u64, deferrable: bool) {
+    pub(crate) fn arm_timeout(&mut self, cpu: CpuId, task: TaskId, jiffies: u64) {
         self.sleeps += 1;
         let sleep = self.sleeps;
         self.context(task).sleep = sleep;
         let at = self.timeout(cpu, jiffies);
-        let timers = &mut self.cpus[cpu].timers;
-        if deferrable {
-            timers.arm_deferrable(at, task, sleep);
-        } else {
-            timers.arm_wheel(at, task, sleep);
-        }
+        self.cpus[cpu].timers.arm_wheel(at, Fires::Sleep { task, sleep });
     }
 
     /// hrtimer.c: switch_hrtimer_base(): the CPU on which a timer waits that is armed on `cpu`. Not another CPU if it
@@ -297,21 +310,22 @@ mod tests {
         let mut timers = Timers::default();
         let us = |n: u64| Ps::from_ns(n * 1000);
         timers.set_device(us(30));
-        timers.arm_wheel(us(40), TaskId(1), 5);
-        timers.arm_wheel(us(36), TaskId(2), 6);
+        let fires = |task| Fires::Sleep { task: TaskId(task), sleep: 5 };
+        timers.arm_wheel(us(40), fires(1));
+        timers.arm_wheel(us(36), fires(2));
         assert_eq!((timers.next(), timers.next_timer(), timers.wheel()), (us(30), us(36), us(36)));
         timers.set_device(Ps::NEVER);
         assert_eq!(timers.next(), us(36));
         assert_eq!(timers.expire_wheel(us(35)), None);
-        assert_eq!(timers.expire_wheel(us(36)).map(|timer| timer.task), Some(TaskId(2)));
+        assert_eq!(timers.expire_wheel(us(36)).map(|timer| timer.fires), Some(fires(2)));
         assert_eq!(timers.leave_wheel().len(), 1);
         assert_eq!(timers.next(), Ps::NEVER);
         timers.set_watchdog(us(50));
-        timers.arm_deferrable(us(45), TaskId(3), 7);
-        timers.arm_deferrable(us(44), TaskId(4), 8);
+        timers.arm_deferrable(us(45), fires(3));
+        timers.arm_deferrable(us(44), fires(4));
         assert_eq!((timers.next(), timers.next_timer()), (us(50), us(50)), "nobody comes for a deferrable one");
         assert_eq!(timers.expire_deferrable(us(43)), None);
-        assert_eq!(timers.expire_deferrable(us(50)).map(|timer| timer.task), Some(TaskId(4)));
+        assert_eq!(timers.expire_deferrable(us(50)).map(|timer| timer.fires), Some(fires(4)));
         assert_eq!(timers.leave_deferrable().len(), 1);
     }
 }

@@ -95,7 +95,7 @@ impl<const COSTS: bool, S: Scheduler<Arch = Hardware<COSTS>>> Sim<COSTS, S> {
             }
             // It was done when a sibling's start or end changed the speed.
             Pending::Nothing => {}
-            Pending::Syscall(_) | Pending::Long { .. } | Pending::Executed | Pending::Dying | Pending::Unborn => {
+            Pending::Syscall(_) | Pending::Long { .. } | Pending::Executed | Pending::Dying => {
                 unreachable!("user mode is no system call")
             }
         }

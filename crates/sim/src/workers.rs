@@ -54,7 +54,7 @@ impl<const COSTS: bool, S: Scheduler<Arch = Hardware<COSTS>>> Sim<COSTS, S> {
     /// `later`: a governor that will come leaves its samples to workers.
     pub fn start_cpufreq_threads(&mut self, later: bool) {
         if self.sched.arch().frequency().is_some_and(|frequency| later || frequency.leaves_samples()) {
-            self.start_workers(true);
+            self.start_workers();
         }
         for thread in self.sched.sugov_kthread_create() {
             let policy = thread.policy;
@@ -81,9 +81,7 @@ impl<const COSTS: bool, S: Scheduler<Arch = Hardware<COSTS>>> Sim<COSTS, S> {
     /// yet.
     pub fn start_kernel_threads(&mut self) {
         let Some(journal) = self.os.fs_threads() else { return };
-        if !self.os.has_workqueues() {
-            self.start_workers(false);
-        }
+        self.start_workers();
         let (comm, turns) = if journal { ("jbd2", KernelLoop::Kjournald2) } else { ("xfsaild", KernelLoop::Xfsaild) };
         self.spawn_daemon(kthread(comm, 0, turns));
         if self.os.fs_wants_irq() {
@@ -93,9 +91,12 @@ impl<const COSTS: bool, S: Scheduler<Arch = Hardware<COSTS>>> Sim<COSTS, S> {
         }
     }
 
-    /// Starts each CPU's workers, and a few that may run anywhere. `asleep`: there is nothing to do yet, and they begin
-    /// asleep.
-    fn start_workers(&mut self, asleep: bool) {
+    /// Starts each CPU's workers, and a few that may run anywhere, unless they are there. They have been asleep since
+    /// boot.
+    pub(crate) fn start_workers(&mut self) {
+        if self.os.has_workqueues() {
+            return;
+        }
         let pods = self.pods();
         for worker in self.os.workqueue_init(&pods) {
             let pool = worker.pool;
@@ -104,12 +105,8 @@ impl<const COSTS: bool, S: Scheduler<Arch = Hardware<COSTS>>> Sim<COSTS, S> {
                 cpus: worker.cpus.map(|cpus| self.housekeeping(cpus)),
                 ..kthread(&worker.comm, nice, KernelLoop::Worker(pool))
             };
-            if asleep {
-                let task = self.fork_daemon(spec);
-                self.os.new_worker(pool, task);
-            } else {
-                self.spawn_daemon(spec);
-            }
+            let task = self.daemon_asleep(spec);
+            self.os.new_worker(pool, task);
         }
     }
 

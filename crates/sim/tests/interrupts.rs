@@ -4,7 +4,7 @@ use machine::hardware::Hardware;
 use machine::idle::IdleRules;
 use machine::prices::{IdleState, Prices};
 use machine::topology::{Numbering, from_synthetic};
-use os::irq::{Cause, IrqRules, KsoftirqdRunning, SoftIrq, SoftWork};
+use os::irq::{After, Cause, IrqRules, KsoftirqdRunning, SoftIrq, SoftWork};
 use os::net::{Buffers, Receive, Transport};
 use os::preempt::Preempt;
 use os::timer_wheel::TimerSlack;
@@ -98,7 +98,7 @@ fn ran(sim: &LinuxSim<true>, task: TaskId) -> u64 {
 }
 
 pub fn net(rounds: u32) -> Cause {
-    Cause::Work(SoftWork { vector: SoftIrq::NetRx, rounds, wake: None })
+    Cause::Work(SoftWork { vector: SoftIrq::NetRx, rounds, after: After::Nothing })
 }
 
 #[test]
@@ -203,7 +203,7 @@ fn while_ksoftirqd_is_runnable_interrupts_leave_softirqs_to_it_from_v4_9_to_v6_4
         let sleeper = sim.spawn(CpuId(0), sleeper);
         // Many rounds: the hog gets its turns between them. Then another device asks for a softirq that wakes.
         sim.raise_irq(Ns::from_ms(10), irq, net(200));
-        let wake = SoftWork { vector: SoftIrq::Block, rounds: 1, wake: Some(sleeper) };
+        let wake = SoftWork { vector: SoftIrq::Block, rounds: 1, after: After::Wake(sleeper) };
         let mut at = Ns::from_ms(0);
         for ms in 12..40 {
             at = Ns::from_ms(ms);

@@ -4,7 +4,7 @@
 use super::interrupts::{CPU1, CPU2, finish, machine, net, over_loopback, pinned};
 use super::invariants::case::{Case, KERNELS};
 use machine::idle::IdleRules;
-use os::irq::{Cause, IrqRules, KsoftirqdRunning, SoftIrq, SoftWork};
+use os::irq::{After, Cause, IrqRules, KsoftirqdRunning, SoftIrq, SoftWork};
 use os::net::Transport;
 use sched::trace::{Context, Event, Interrupt, Ipi, Sink};
 use sim::engine::LinuxSim;
@@ -176,7 +176,7 @@ fn handlers_raise_what_softirqs_do() {
     }
     let sleeper = sim.spawn(CpuId(0), pinned("sleeper", CPU2, [Op::BlockIo(Ns::from_ms(50))]));
     sim.raise_irq(Ns::from_ms(10), eth, net(20));
-    let wake = SoftWork { vector: SoftIrq::Block, rounds: 1, wake: Some(sleeper) };
+    let wake = SoftWork { vector: SoftIrq::Block, rounds: 1, after: After::Wake(sleeper) };
     sim.raise_irq(Ns::from_ms(12), disk, Cause::Work(wake));
     finish(&mut sim);
     let (counts, softirqs) = nesting.entered();

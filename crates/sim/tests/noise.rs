@@ -2,13 +2,13 @@
 
 use crate::interrupts::{CPU1, CPU2, finish, machine, pinned};
 use machine::idle::IdleRules;
-use os::background::{Softlockup, VmstatTimer};
+use os::background::{QuietVmstat, Softlockup, VmstatTimer};
 use os::irq::IrqRules;
+use os::pipe::PAGE_SIZE;
 use sched::sched::TaskId;
-use sched::scheduler::Scheduler;
 use sched::trace::{Event, Sink};
-use sim::engine::{End, LinuxSim};
-use sim::program::Op;
+use sim::engine::LinuxSim;
+use sim::program::{Op, Steps, TaskSpec};
 use sim::timeline::Change;
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -42,8 +42,8 @@ fn noise_is_there_only_where_it_is_asked_for_and_the_same_for_the_same_seed() {
     let (quiet, noisy) = (run(None), run(Some(1)));
     assert_eq!(noisy, run(Some(1)));
     assert_ne!(noisy.0, run(Some(2)).0);
-    // In three seconds: a hundred looks of rcu_sched, three of each CPU's kworker. Each is a switch there and one back.
-    assert!(noisy.2 > quiet.2 + 2 * 100, "{} {}", quiet.2, noisy.2);
+    // In three seconds: nearly a hundred looks of rcu_sched. Each is a switch there and one back.
+    assert!(noisy.2 > quiet.2 + 2 * 90, "{} {}", quiet.2, noisy.2);
 }
 
 #[test]
@@ -61,51 +61,112 @@ fn noise_was_there_before_the_run_and_begins_asleep() {
     sim.start_noise(1, None);
     sim.idle(Ns::from_ms(12_000));
     let switches = switches.borrow();
-    // Eleven threads, of which the three of no CPU begin within 5 s and the others within 1 s and 4 s.
     assert!(switches.iter().filter(|&&(ms, _)| ms < 3).count() <= 2, "{:?}", &switches[..10]);
     for cpu in (0..4).map(CpuId::new) {
-        let own = switches.iter().filter(|&&(ms, at)| at == cpu && ms >= 2_000).count();
-        assert!(own >= 2 * (10 + 2), "{cpu:?} has its kworker and its watchdog: {own}");
+        let own = switches.iter().filter(|&&(_, at)| at == cpu).count();
+        assert!(own >= 2 * 2, "{cpu:?} has its watchdog: {own}");
     }
 }
 
-/// Six seconds of an idle machine with noise, then six in which CPU 1 alone is busy: how often each CPU's kworker had a turn in the first and in
-/// all, and how often its stopper had one.
-fn twelve_seconds(rules: IrqRules) -> [Vec<u64>; 3] {
+/// How often `cpu`'s workers went to sleep.
+fn turns_of_workers(sim: &LinuxSim<true>, cpu: CpuId) -> u64 {
+    let name = format!("kworker/{}:", cpu.index());
+    let workers = sim.sched.task_cold.iter().filter(|(_, task)| task.comm.starts_with(&name));
+    workers.map(|(task, _)| sim.sched.task[task].nvcsw).sum()
+}
+
+/// What a task on CPU 1 does ten times, with three tenths of a second of work after each.
+#[derive(Clone, Copy, PartialEq)]
+enum Does {
+    Nothing,
+    /// It allocates a page.
+    Page,
+    Forks,
+}
+
+/// A machine on which it does that, until a tenth of a second later.
+fn works_for_three_seconds(sim: &mut LinuxSim<true>, does: Does) {
+    let begin = sim.now();
+    let pipe = sim.os.create_pipe();
+    let ops = (0..10).flat_map(|_| {
+        let first = match does {
+            Does::Nothing => Op::GetCpu,
+            Does::Page => Op::Write { pipe, bytes: PAGE_SIZE },
+            Does::Forks => Op::Fork(Box::new(TaskSpec::new("child", Steps([Op::Exit].into_iter())))),
+        };
+        [first, Op::RunFor(Ns::from_ms(300))]
+    });
+    let ops: Vec<Op> = ops.collect();
+    sim.spawn(CpuId(0), pinned("task", CPU1, ops));
+    // The shepherd comes with a tick of its CPU.
+    sim.spawn(CpuId(0), pinned("hog", CpuId(0), [Op::RunFor(Ns::from_ms(10_000))]));
+    sim.idle(begin + Ns::from_ms(3_100));
+}
+
+fn noisy(rules: IrqRules) -> LinuxSim<true> {
     let mut sim = machine(rules, IdleRules::V6_1, None);
     sim.start_noise(1, None);
-    let cpus = || (0..4).map(CpuId::new);
-    let turns = |sim: &LinuxSim<true>, task: TaskId| sim.sched.task[task].nvcsw;
-    let stopper = |sim: &LinuxSim<true>, cpu: CpuId| sim.sched.rq[cpu].stop.expect("every CPU has one");
-    // They are the first that are created after the stoppers.
-    let kworker = |sim: &LinuxSim<true>, cpu: CpuId| {
-        let task = TaskId(stopper(sim, CpuId(3)).0 + 1 + u32::from(cpu.0));
-        assert_eq!(*sim.sched.cpus_allowed(task), CpuMask::single(cpu));
-        turns(sim, task)
+    sim.idle(Ns::from_ms(1_300));
+    sim
+}
+
+#[test]
+fn the_shepherd_brings_workers_back_to_cpus_whose_counters_have_changed() {
+    let turns = |rules: IrqRules, does: Does| {
+        let mut sim = noisy(rules);
+        assert_eq!(turns_of_workers(&sim, CPU1), 0, "an idle machine has none");
+        works_for_three_seconds(&mut sim, does);
+        turns_of_workers(&sim, CPU1)
     };
-    sim.idle(Ns::from_ms(6_000));
-    let idle = cpus().map(|cpu| kworker(&sim, cpu)).collect();
-    sim.spawn(CpuId(0), pinned("hog", CPU1, [Op::RunFor(Ns::from_ms(6_000))]));
-    assert_eq!(sim.run(Ns::from_ms(14_000)), End::Finished);
-    [idle, cpus().map(|cpu| kworker(&sim, cpu)).collect(), cpus().map(|cpu| turns(&sim, stopper(&sim, cpu))).collect()]
+    // The task's own beginning is found once, and a second later there is no more.
+    for rules in [IrqRules::V4_15, IrqRules::V6_1] {
+        assert_eq!(turns(rules, Does::Nothing), 2);
+        assert_eq!(turns(rules, Does::Forks), 3);
+    }
+    // Allocated pages are found until they are counted apart.
+    assert_eq!([IrqRules::V5_4, IrqRules::V5_15].map(|rules| turns(rules, Does::Page)), [3, 2]);
+}
+
+#[test]
+fn a_cpu_that_goes_idle_is_not_woken_for_its_counters_since_v4_7() {
+    let turns = |vmstat: VmstatTimer, quiet_vmstat: QuietVmstat| {
+        let mut sim = noisy(IrqRules { vmstat, quiet_vmstat, ..IrqRules::V6_1 });
+        works_for_three_seconds(&mut sim, Does::Forks);
+        let before = turns_of_workers(&sim, CPU1);
+        sim.idle(Ns::from_ms(8_000));
+        turns_of_workers(&sim, CPU1) - before
+    };
+    assert_eq!(turns(VmstatTimer::Deferrable, QuietVmstat::WithTick), 0);
+    // Its timer wakes it, and it finds that it has counted everything on its way to sleep.
+    assert_eq!(turns(VmstatTimer::Standard, QuietVmstat::WithTick), 1);
+    assert_eq!(turns(VmstatTimer::Standard, QuietVmstat::OnceOff), 1);
+    // In v4.5-rc1 it has cancelled it.
+    assert_eq!(turns(VmstatTimer::Standard, QuietVmstat::EachTime), 0);
+}
+
+#[test]
+fn a_cpu_that_goes_offline_leaves_its_counters_to_the_shepherd() {
+    let mut sim = noisy(IrqRules::V6_1);
+    sim.at(Ns::from_ms(4_450), Change::CpuOffline(CPU1));
+    sim.at(Ns::from_ms(6_000), Change::CpuOnline(CPU1));
+    works_for_three_seconds(&mut sim, Does::Forks);
+    let before = turns_of_workers(&sim, CPU1);
+    sim.idle(Ns::from_ms(7_000));
+    assert_eq!(turns_of_workers(&sim, CPU1), before, "its work went with it");
+    works_for_three_seconds(&mut sim, Does::Forks);
+    assert!(turns_of_workers(&sim, CPU1) > before);
 }
 
 #[test]
 fn a_stopper_shows_that_its_cpu_is_not_stuck_since_v4_19_and_a_thread_before() {
-    let [.., stoppers] = twelve_seconds(IrqRules::V6_1);
-    assert!(stoppers.iter().all(|&turns| (2..=4).contains(&turns)), "one in four seconds: {stoppers:?}");
-    let threads = IrqRules { softlockup: Softlockup::Threads, ..IrqRules::V6_1 };
-    assert_eq!(twelve_seconds(threads)[2], [0; 4]);
-}
-
-#[test]
-fn counters_of_memory_wake_no_cpu_that_idles_without_ticks_since_v4_7() {
-    let [idle, all, _] = twelve_seconds(IrqRules::V6_1);
-    // What else is due on a CPU takes them along: some CPU has rcu_sched's timeouts.
-    assert!(idle.iter().filter(|&&turns| turns == 0).count() >= 2, "{idle:?}");
-    assert!(all[1] - idle[1] >= 5, "CPU 1 ticked for six seconds: {idle:?} {all:?}");
-    let [idle, ..] = twelve_seconds(IrqRules { vmstat: VmstatTimer::Standard, ..IrqRules::V6_1 });
-    assert!(idle.iter().all(|&turns| turns >= 5), "{idle:?}");
+    let turns = |rules| {
+        let mut sim = noisy(rules);
+        sim.idle(Ns::from_ms(12_000));
+        let stopper = |cpu| sim.sched.rq[cpu].stop.expect("every CPU has one");
+        (0..4).map(|cpu| sim.sched.task[stopper(CpuId::new(cpu))].nvcsw).collect::<Vec<u64>>()
+    };
+    assert_eq!(turns(IrqRules::V6_1), [3; 4], "one in four seconds");
+    assert_eq!(turns(IrqRules { softlockup: Softlockup::Threads, ..IrqRules::V6_1 }), [0; 4]);
 }
 
 #[test]
@@ -118,7 +179,7 @@ fn isolated_cpus_have_no_watchdog_and_since_v6_5_no_work_on_counters_of_memory()
     ] {
         let mut sim = machine(rules, IdleRules::V6_1, None);
         // One CPU of nohz_full= or of isolcpus=.
-        let cpus = CpuMask::single(CPU2);
+        let cpus = CpuMask::single(CPU1);
         if isolated {
             sim.sched.tick_nohz_full_setup(&cpus)
         } else {
@@ -126,17 +187,18 @@ fn isolated_cpus_have_no_watchdog_and_since_v6_5_no_work_on_counters_of_memory()
         }
         sim.start_noise(1, None);
         let stopper = |cpu: CpuId| sim.sched.rq[cpu].stop.expect("every CPU has one");
-        let [before, of_others] = [CPU2, CPU1].map(|cpu| sim.sched.task[stopper(cpu)].nvcsw);
         let comms: Vec<&str> = sim.sched.task_cold.iter().map(|(_, task)| task.comm.as_str()).collect();
         let has = |comm: &str| comms.contains(&comm);
-        assert!(has("kworker/1") && has("kworker/2") != spared[1], "{comms:?}");
         let threads = rules.softlockup == Softlockup::Threads;
-        assert_eq!([has("watchdog/1"), has("watchdog/2")], [threads, threads && !spared[0]], "{comms:?}");
-        let [stoppers, others] = [stopper(CPU2), stopper(CPU1)];
+        assert_eq!([has("watchdog/2"), has("watchdog/1")], [threads, threads && !spared[0]], "{comms:?}");
+        let [stoppers, others] = [stopper(CPU1), stopper(CPU2)];
         sim.idle(Ns::from_ms(9_000));
         let turns = |task: TaskId| sim.sched.task[task].nvcsw;
-        assert_eq!(turns(stoppers) - before, if threads || spared[0] { 0 } else { 2 });
-        assert_eq!(turns(others) - of_others, if threads { 0 } else { 2 });
+        let in_nine_seconds = |threads: bool| if threads { 0..=0 } else { 2..=3 };
+        assert!(in_nine_seconds(threads || spared[0]).contains(&turns(stoppers)));
+        assert!(in_nine_seconds(threads).contains(&turns(others)));
+        works_for_three_seconds(&mut sim, Does::Forks);
+        assert_eq!(turns_of_workers(&sim, CPU1) == 0, spared[1], "{rules:?}");
     }
 }
 

@@ -506,7 +506,7 @@ impl Os {
     /// A worker's item for the file system.
     pub(crate) fn fs_work<S: Scheduler>(&mut self, sched: &mut S, cpu: CpuId, task: TaskId, work: Work) -> Step {
         match work {
-            Work::Dbs { .. } => unreachable!("no work of a file system"),
+            Work::Dbs { .. } | Work::VmstatUpdate | Work::VmstatShepherd => unreachable!("no work of a file system"),
             Work::EndIo(id) => {
                 charge(sched, cpu, paths::XFS_END_IO);
                 let fs = self.fs();

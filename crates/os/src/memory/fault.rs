@@ -67,6 +67,7 @@ impl Os {
             for &area in &region.areas {
                 sched.add_mm_rss(self.memory.areas[area as usize].mm, BATCH_PAGES as i64);
             }
+            self.memory_counted(cpu);
         }
     }
 

@@ -1,7 +1,7 @@
 //! Tests of pools and their workers.
 
 use super::*;
-use sched::core::{Boot, Sched, TaskInit};
+use sched::core::{Boot, Sched, SleepsSinceBoot, TaskInit};
 use sched::cpu_topology::CpuTopology;
 use sched::sched::ROOT_TASK_GROUP;
 use sched::trace::Ipi;
@@ -20,7 +20,7 @@ impl Arch for Still {
 
 const CPU: CpuId = CpuId(0);
 
-/// Two CPUs whose unbound pool has two workers that have never run; the second is the first idle one.
+/// Two CPUs whose unbound pool has two workers that sleep; the second is the first idle one.
 fn machine() -> (Sched<Still>, Os, PoolId, [TaskId; 2]) {
     machine_of(Still)
 }
@@ -34,6 +34,7 @@ fn machine_of<A: Arch>(arch: A) -> (Sched<A>, Os, PoolId, [TaskId; 2]) {
         let comm = comm.to_string();
         let init = TaskInit { comm, attr: None, cpus_allowed: None, mm: 0, group: ROOT_TASK_GROUP };
         let task = sched.fork(CPU, init).expect("an ordinary task");
+        sched.asleep_since_boot(task);
         os.new_worker(pool, task);
         task
     });
@@ -45,11 +46,11 @@ fn the_first_idle_worker_is_asked_until_it_runs_and_then_asks_the_next() {
     let (mut sched, mut os, pool, [next, first]) = machine();
     for _ in 0..2 {
         os.queue_work(&mut sched, CPU, Queue::Unbound, Work::Requeue);
-        assert_eq!(os.workqueues.pool(pool).new, [next], "only {first:?} has been asked");
+        assert_eq!([next, first].map(|worker| sched.is_awake(worker)), [false, true], "only {first:?} has been asked");
     }
     let mut worker = Worker::new(pool);
     assert_eq!(os.next_work(&mut sched, CPU, first, &mut worker), Some(Work::Requeue));
-    assert_eq!(os.workqueues.pool(pool).new, []);
+    assert!(sched.is_awake(next));
     assert_eq!(os.workqueues.pool(pool).idle, [next], "it is idle until it runs");
     assert_eq!(os.next_work(&mut sched, CPU, first, &mut worker), Some(Work::Requeue));
     assert_eq!(os.next_work(&mut sched, CPU, first, &mut worker), None);
@@ -108,7 +109,7 @@ fn who_sleeps_in_the_middle_of_its_work_has_the_next_worker_asked_for_the_rest()
         assert!(os.next_work(&mut sched, CPU, one, &mut worker).is_some());
         os.new_worker(id, other);
         os.wq_worker_sleeping(&mut sched, CPU, one, id);
-        assert_eq!(os.workqueues.pool(id).new.is_empty(), asked, "{queued} pieces of work");
+        assert_eq!(sched.is_awake(other), asked, "{queued} pieces of work");
     }
 }
 
@@ -130,7 +131,7 @@ fn a_worker_that_was_woken_is_waited_for_or_not() {
         assert_eq!(os.workqueues.pool(id).nr_running(&sched, counts), 0, "it sleeps");
         assert!(sched.wake(cpu, one, WakeFlags::NONE));
         os.queue_work(&mut sched, cpu, Queue::Bound, Work::Requeue);
-        assert_eq!(os.workqueues.pool(id).new.is_empty(), asked, "{counts:?}");
+        assert_eq!(sched.is_awake(other), asked, "{counts:?}");
         // When it runs, it counts as the running worker.
         os.wq_worker_running(one, id);
         let mut worker = Worker { works: true, ..Worker::new(id) };
@@ -171,13 +172,13 @@ fn the_pools_lock_is_held_while_a_worker_is_woken_or_was_before() {
         };
         sched.arch.0.clear();
         os.queue_work(&mut sched, CPU, Queue::Unbound, Work::Requeue);
-        assert_eq!(os.workqueues.pool(pool).new, [other]);
+        assert_eq!([other, first].map(|worker| sched.is_awake(worker)), [false, true]);
         assert_eq!(others_locks(&mut sched), (under, !under), "who leaves work: {wakeup:?}");
         os.queue_work(&mut sched, CPU, Queue::Unbound, Work::Requeue);
         sched.arch.0.clear();
         let mut worker = Worker::new(pool);
         assert!(os.next_work(&mut sched, CPU, first, &mut worker).is_some());
-        assert_eq!(os.workqueues.pool(pool).new, [], "the second piece is for the other worker");
+        assert!(sched.is_awake(other), "the second piece is for the other worker");
         assert_eq!(others_locks(&mut sched), (under, !under), "who takes it: {wakeup:?}");
     }
 }

@@ -5,6 +5,7 @@ use crate::arch::Arch;
 use crate::attr::SchedAttr;
 use crate::errno::{Answer, Errno, Refusal};
 use crate::load_weight::set_load_weight;
+use crate::pelt::SchedAvg;
 use crate::sched::*;
 use crate::syscalls::normal_prio;
 use crate::topology::SdFlags;
@@ -12,6 +13,33 @@ use crate::trace::Event;
 use crate::versions::ClockUpdate;
 use fentry::fentry;
 use units::{CpuId, CpuMask, unlikely};
+
+/// Kernel threads that are older than the run.
+pub trait SleepsSinceBoot {
+    /// Instead of waking up as a new task, `p`, which was just forked, has slept where it may run since boot: nothing of
+    /// its load is left, and it wakes up as a sleeper does.
+    fn asleep_since_boot(&mut self, p: TaskId);
+}
+
+impl<A: Arch> SleepsSinceBoot for Sched<A> {
+    fn asleep_since_boot(&mut self, p: TaskId) {
+        let here = self.task[p].cpu;
+        let allowed: &CpuMask = self.task[p].cpus_allowed.as_ref();
+        let cpu = if allowed.contains(here) { here } else { allowed.first().expect("a task may run somewhere") };
+        if cpu != here {
+            self.__set_task_cpu(p, cpu);
+        }
+        let task = &mut self.task[p];
+        (task.wake_cpu, task.recent_used_cpu) = (cpu, cpu);
+        task.state = TaskState::Interruptible;
+        let se = task.se;
+        let cfs = self.se[se].cfs_rq;
+        let vruntime = self.cfs_rq[cfs].min_vruntime;
+        let se = &mut self.se[se];
+        se.avg = SchedAvg::default();
+        (se.vruntime, se.vlag, se.deadline) = (vruntime, 0, 0);
+    }
+}
 
 impl<A: Arch> Sched<A> {
     /// core.c: sched_fork(). The child exists, but cannot run yet.

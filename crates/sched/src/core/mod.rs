@@ -24,6 +24,7 @@ mod uclamp;
 pub use affinity::{AffinityDest, AffinityOffline, AffinityState, CpuAllowed, NoLongerAffine};
 pub(crate) use average::update_avg;
 pub use boot::Boot;
+pub use fork::SleepsSinceBoot;
 pub use hotplug::{Hotplug, HotplugDomains, HotplugState, RqOffline};
 pub use iowait::{IowaitCount, ToldToGovernors};
 pub use resched::{LazilyPreempted, MoveQueued, ReschedLazy, WakeIfIdle, WakesIdle};

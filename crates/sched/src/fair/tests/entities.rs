@@ -57,6 +57,34 @@ fn a_new_task_starts_a_slice_behind_and_a_sleeper_half_a_latency_ahead() {
 }
 
 #[test]
+fn a_kernel_thread_that_has_slept_since_boot_wakes_up_at_home_as_a_sleeper_without_load() {
+    for kernel in KERNELS.into_iter().chain([V6_6, V6_12, V7_3]) {
+        let mut s = machine(kernel, 2);
+        let hog = s.runner(CPU1);
+        let init = TaskInit {
+            comm: "kworker/1:0".to_owned(),
+            attr: None,
+            cpus_allowed: Some(CpuMask::single(CPU1)),
+            mm: 0,
+            group: ROOT_TASK_GROUP,
+        };
+        s.on_cpu(CPU0);
+        let thread = s.sched_fork(None, init);
+        s.asleep_since_boot(thread);
+        s.pass(50 * MS);
+        s.tick(CPU1);
+        assert!(s.task[thread].cpu == CPU1 && s.rq[CPU1].curr == Some(hog));
+        s.wake_from(CPU1, thread);
+        assert_eq!((s.se_of(thread).avg.load_avg, s.se_of(thread).nr_migrations), (0, 0), "{}", kernel.name);
+        if KERNELS.contains(&kernel) {
+            assert_eq!(s.lead(thread), -3 * MS as i64, "{}", kernel.name);
+        } else {
+            assert_eq!(s.se_of(thread).vlag, 0, "{}", kernel.name);
+        }
+    }
+}
+
+#[test]
 fn a_short_sleep_gains_nothing() {
     for kernel in KERNELS {
         let mut s = machine(kernel, 1);

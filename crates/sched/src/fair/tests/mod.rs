@@ -22,7 +22,7 @@ mod vectors;
 mod wakeups;
 
 use crate::attr::SchedAttr;
-use crate::core::{Boot, Sched, TaskInit};
+use crate::core::{Boot, Sched, SleepsSinceBoot, TaskInit};
 use crate::cpu_topology::CpuTopology;
 use crate::layout::Line;
 use crate::sched::*;
