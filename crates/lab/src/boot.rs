@@ -159,7 +159,7 @@ pub const PARAMETERS: &[Parameter] = &[
     Parameter {
         name: "noise",
         values: &["0", "1"],
-        meaning: "not of the command line: whether the kernel's own threads (vmstat, watchdog, RCU) run beside the workload",
+        meaning: "not of the command line: whether the kernel's own threads (vmstat, watchdog, kcompactd, RCU) run beside the workload",
         has: |_| true,
         effect: Effect::Kept,
     },

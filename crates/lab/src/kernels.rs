@@ -86,6 +86,7 @@ impl Elsewhere {
     const V5_10: Elsewhere = Elsewhere {
         os: OsRules::V5_10,
         idle: IdleRules::V5_10,
+        irq: IrqRules::V5_10,
         fs: FsRules::V5_10,
         frequency: FrequencyRules::V5_10,
         formats: Formats::V5_10,

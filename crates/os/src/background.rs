@@ -39,6 +39,14 @@ behaviour! {
 }
 
 behaviour! {
+    /// What the thread of each node waits for that moves pages together.
+    pub enum Kcompactd = "noise.kcompactd" {
+        Asked = "asked", since "v4.6", commit "", "somebody who wants memory in one piece, who is not modelled";
+        Proactive = "proactive", since "v5.9", commit "facdaa917c4d", "the same, and half a second: then it looks at how far the node is in pieces";
+    }
+}
+
+behaviour! {
     /// Where a page that a CPU allocates is counted for its node (NUMA_HIT, NUMA_LOCAL).
     pub enum NumaEvents = "noise.numa_events" {
         Among = "among", since "v2.6.18", commit "", "among the counters for whose sake a CPU has work on them";

@@ -5,7 +5,7 @@
 //! delivers it to the CPU. What a softirq does is a list of [`SoftWork`]: rounds of polling, each a call of the
 //! vector's action, that may end by waking a task.
 
-use crate::background::{NumaEvents, QuietVmstat, Softlockup, VmstatIsolated, VmstatTimer};
+use crate::background::{Kcompactd, NumaEvents, QuietVmstat, Softlockup, VmstatIsolated, VmstatTimer};
 use crate::block::BioId;
 use crate::paths;
 use crate::timer_wheel::{TimerSlack, TimerWheel};
@@ -47,6 +47,7 @@ pub struct IrqRules {
     pub vmstat_isolated: VmstatIsolated,
     pub quiet_vmstat: QuietVmstat,
     pub numa_events: NumaEvents,
+    pub kcompactd: Kcompactd,
     /// irq_vectors.h: LOCAL_TIMER_VECTOR, which moves down for each new vector of the kernel's own.
     pub local_timer_vector: u8,
 }
@@ -62,6 +63,7 @@ impl IrqRules {
         vmstat_isolated: VmstatIsolated::Served,
         quiet_vmstat: QuietVmstat::EachTime,
         numa_events: NumaEvents::Among,
+        kcompactd: Kcompactd::Asked,
         local_timer_vector: 0xef,
     };
     pub const V4_15: IrqRules = IrqRules {
@@ -74,7 +76,8 @@ impl IrqRules {
     };
     pub const V4_16: IrqRules = IrqRules { local_timer_vector: 0xed, ..Self::V4_15 };
     pub const V5_4: IrqRules = IrqRules { softlockup: Softlockup::Stopper, local_timer_vector: 0xec, ..Self::V4_16 };
-    pub const V5_15: IrqRules = IrqRules { numa_events: NumaEvents::Apart, ..Self::V5_4 };
+    pub const V5_10: IrqRules = IrqRules { kcompactd: Kcompactd::Proactive, ..Self::V5_4 };
+    pub const V5_15: IrqRules = IrqRules { numa_events: NumaEvents::Apart, ..Self::V5_10 };
     pub const V6_1: IrqRules = IrqRules { slack: TimerSlack::Kept, ..Self::V5_15 };
     pub const V6_6: IrqRules = IrqRules {
         ksoftirqd: KsoftirqdRunning::Removed,
@@ -86,7 +89,7 @@ impl IrqRules {
 }
 
 rules! {
-    IrqRules { ksoftirqd, time, wheel, slack, softlockup, vmstat, vmstat_isolated, quiet_vmstat, numa_events; local_timer_vector }
+    IrqRules { ksoftirqd, time, wheel, slack, softlockup, vmstat, vmstat_isolated, quiet_vmstat, numa_events, kcompactd; local_timer_vector }
 }
 
 /// interrupt.h: the softirqs, in the order in which pending ones are run.

@@ -59,6 +59,7 @@ os_paths! {
     VMSTAT_UPDATE = "vmstat_update": "background noise: folding a CPU's counters of memory";
     NEED_UPDATE = "need_update": "background noise: the look whether a CPU's counters of memory have changed";
     WATCHDOG = "watchdog_timer_fn": "background noise: the look whether a CPU is stuck";
+    KCOMPACTD = "kcompactd": "background noise: the look how far a node's memory is in pieces";
     RCU_GP_KTHREAD = "rcu_gp_kthread": "background noise: the look whether all CPUs were quiescent";
     RUN_TIMER_SOFTIRQ = "run_timer_softirq": "expiring timers of the wheel";
     CPU_IDLE_LOOP = "cpu_idle_loop": "one turn of the idle loop around one idle state";

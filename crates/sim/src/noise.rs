@@ -9,7 +9,7 @@ use crate::engine::Sim;
 use crate::program::{AddressSpace, Op, Outcome, Program, TaskSpec};
 use crate::timers::Fires;
 use machine::hardware::Hardware;
-use os::background::{Softlockup, VmstatTimer};
+use os::background::{Kcompactd, Softlockup, VmstatTimer};
 use os::paths;
 use os::timer_wheel::round_jiffies_relative;
 use os::workqueue::DelayedWork;
@@ -22,19 +22,20 @@ use units::{CpuId, CpuMask, Ns, Prng, Ps};
 /// A kernel thread that runs by itself.
 struct Source {
     comm: &'static str,
-    /// Whether there is one for each CPU, bound to it; otherwise there is one for the machine.
-    per_cpu: bool,
     /// Between two of its rounds.
     period_ms: u64,
     work: Path,
 }
 
 /// kernel/watchdog.c: sample_period, two fifths of watchdog_thresh (10 s). A thread until v4.18, see [`Softlockup`].
-const WATCHDOG: Source = Source { comm: "watchdog", per_cpu: true, period_ms: 4_000, work: paths::WATCHDOG };
+const WATCHDOG: Source = Source { comm: "watchdog/", period_ms: 4_000, work: paths::WATCHDOG };
 
 /// kernel/rcu/tree.c: a grace period looks for quiescent states one to three jiffies after it began. A machine with
 /// little to free has some tens of them per second (a guess).
-const RCU: Source = Source { comm: "rcu_sched", per_cpu: false, period_ms: 30, work: paths::RCU_GP_KTHREAD };
+const RCU: Source = Source { comm: "rcu_sched", period_ms: 30, work: paths::RCU_GP_KTHREAD };
+
+/// mm/compaction.c: HPAGE_FRAG_CHECK_INTERVAL_MSEC.
+const KCOMPACTD: Source = Source { comm: "kcompactd", period_ms: 500, work: paths::KCOMPACTD };
 
 /// mm/vmstat.c: sysctl_stat_interval.
 const STAT_INTERVAL: Ns = Ns::from_ms(1_000);
@@ -142,14 +143,26 @@ impl<const COSTS: bool, S: Scheduler<Arch = Hardware<COSTS>>> Sim<COSTS, S> {
                 let haste = haste.map(|haste| (haste.over.clone(), all.into()));
                 self.start_watchdog(cpu, Some(Watchdog { period, haste, chance }).filter(|_| !spared));
             } else if !spared {
-                self.start_source(&WATCHDOG, cpu, chance, haste);
+                self.start_source(&WATCHDOG, Some((cpu.index(), CpuMask::single(cpu))), chance, haste);
             }
         }
-        self.start_source(&RCU, CpuId(0), chance(), haste);
+        self.start_source(&RCU, None, chance(), haste);
+        if self.os.irq.rules.kcompactd == Kcompactd::Proactive {
+            let nodes = self.sched.arch().topology.nodes().iter().map(|node| node.cpus.clone()).enumerate();
+            for node in nodes.filter(|(_, cpus)| !cpus.is_empty()).collect::<Vec<_>>() {
+                self.start_source(&KCOMPACTD, Some(node), chance(), haste);
+            }
+        }
         self.start_vmstat(seed, haste);
     }
 
-    fn start_source(&mut self, source: &Source, cpu: CpuId, mut chance: Prng, haste: Option<&Haste>) {
+    /// Starts a thread, if `of` says so that of a CPU or of a node, by its number, which runs there.
+    fn start_source(&mut self, source: &Source, of: Option<(usize, CpuMask)>, mut chance: Prng, haste: Option<&Haste>) {
+        let (comm, cpus) = match of {
+            Some((number, cpus)) => (format!("{}{number}", source.comm), Some(cpus)),
+            None => (source.comm.to_string(), None),
+        };
+        let cpu = cpus.as_ref().and_then(CpuMask::first).unwrap_or(CpuId(0));
         let tick = self.os.tick_period().ns();
         let jiffies = |time: Ns| Period::Jiffies((time.0 / tick.0).max(1));
         let all = Ns::from_ms(source.period_ms);
@@ -164,10 +177,6 @@ impl<const COSTS: bool, S: Scheduler<Arch = Hardware<COSTS>>> Sim<COSTS, S> {
         let asleep = haste.is_none().then(|| period.part(&mut chance));
         let (begun, works) = (asleep.is_some(), asleep.is_some());
         let program = Noise { period, haste, work: source.work, chance, begun, works };
-        let (comm, cpus) = match source.per_cpu {
-            true => (format!("{}/{}", source.comm, cpu.index()), Some(CpuMask::single(cpu))),
-            false => (source.comm.to_string(), None),
-        };
         let spec = TaskSpec { cpus, memory: AddressSpace::Kernel, ..TaskSpec::new(&comm, program) };
         match asleep {
             Some(Period::Jiffies(jiffies)) => {

@@ -68,11 +68,25 @@ fn noise_was_there_before_the_run_and_begins_asleep() {
     }
 }
 
-/// How often `cpu`'s workers went to sleep.
+/// How often threads whose names begin with `name` went to sleep.
+fn turns(sim: &LinuxSim<true>, name: &str) -> u64 {
+    let threads = sim.sched.task_cold.iter().filter(|(_, task)| task.comm.starts_with(name));
+    threads.map(|(task, _)| sim.sched.task[task].nvcsw).sum()
+}
+
 fn turns_of_workers(sim: &LinuxSim<true>, cpu: CpuId) -> u64 {
-    let name = format!("kworker/{}:", cpu.index());
-    let workers = sim.sched.task_cold.iter().filter(|(_, task)| task.comm.starts_with(&name));
-    workers.map(|(task, _)| sim.sched.task[task].nvcsw).sum()
+    turns(sim, &format!("kworker/{}:", cpu.index()))
+}
+
+#[test]
+fn a_node_looks_how_far_its_memory_is_in_pieces_twice_a_second_since_v5_9() {
+    for (rules, looks) in [(IrqRules::V5_4, 0..=0), (IrqRules::V5_10, 9..=10)] {
+        let mut sim = noisy(rules);
+        let before = turns(&sim, "kcompactd0");
+        sim.idle(Ns::from_ms(6_300));
+        let looked = turns(&sim, "kcompactd0") - before;
+        assert!(looks.contains(&looked), "{looked}");
+    }
 }
 
 /// What a task on CPU 1 does ten times, with three tenths of a second of work after each.
@@ -112,7 +126,7 @@ fn noisy(rules: IrqRules) -> LinuxSim<true> {
 
 #[test]
 fn the_shepherd_brings_workers_back_to_cpus_whose_counters_have_changed() {
-    let turns = |rules: IrqRules, does: Does| {
+    let rounds = |rules: IrqRules, does: Does| {
         let mut sim = noisy(rules);
         assert_eq!(turns_of_workers(&sim, CPU1), 0, "an idle machine has none");
         works_for_three_seconds(&mut sim, does);
@@ -120,28 +134,28 @@ fn the_shepherd_brings_workers_back_to_cpus_whose_counters_have_changed() {
     };
     // The task's own beginning is found once, and a second later there is no more.
     for rules in [IrqRules::V4_15, IrqRules::V6_1] {
-        assert_eq!(turns(rules, Does::Nothing), 2);
-        assert_eq!(turns(rules, Does::Forks), 3);
+        assert_eq!(rounds(rules, Does::Nothing), 2);
+        assert_eq!(rounds(rules, Does::Forks), 3);
     }
     // Allocated pages are found until they are counted apart.
-    assert_eq!([IrqRules::V5_4, IrqRules::V5_15].map(|rules| turns(rules, Does::Page)), [3, 2]);
+    assert_eq!([IrqRules::V5_4, IrqRules::V5_15].map(|rules| rounds(rules, Does::Page)), [3, 2]);
 }
 
 #[test]
 fn a_cpu_that_goes_idle_is_not_woken_for_its_counters_since_v4_7() {
-    let turns = |vmstat: VmstatTimer, quiet_vmstat: QuietVmstat| {
+    let rounds = |vmstat: VmstatTimer, quiet_vmstat: QuietVmstat| {
         let mut sim = noisy(IrqRules { vmstat, quiet_vmstat, ..IrqRules::V6_1 });
         works_for_three_seconds(&mut sim, Does::Forks);
         let before = turns_of_workers(&sim, CPU1);
         sim.idle(Ns::from_ms(8_000));
         turns_of_workers(&sim, CPU1) - before
     };
-    assert_eq!(turns(VmstatTimer::Deferrable, QuietVmstat::WithTick), 0);
+    assert_eq!(rounds(VmstatTimer::Deferrable, QuietVmstat::WithTick), 0);
     // Its timer wakes it, and it finds that it has counted everything on its way to sleep.
-    assert_eq!(turns(VmstatTimer::Standard, QuietVmstat::WithTick), 1);
-    assert_eq!(turns(VmstatTimer::Standard, QuietVmstat::OnceOff), 1);
+    assert_eq!(rounds(VmstatTimer::Standard, QuietVmstat::WithTick), 1);
+    assert_eq!(rounds(VmstatTimer::Standard, QuietVmstat::OnceOff), 1);
     // In v4.5-rc1 it has cancelled it.
-    assert_eq!(turns(VmstatTimer::Standard, QuietVmstat::EachTime), 0);
+    assert_eq!(rounds(VmstatTimer::Standard, QuietVmstat::EachTime), 0);
 }
 
 #[test]
