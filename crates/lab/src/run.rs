@@ -43,6 +43,7 @@ use sched::fair::load::FrequencyInvariance;
 use sched::profile::ProfileType;
 use sched::trace::{Event, Sink};
 use sim::engine::{End, LinuxSim};
+use sim::noise::Services;
 use std::fmt::Write;
 use units::{CpuId, Ns, PerCpu, Prng, Ps};
 use workloads::{GroupError, GroupSpec, Groups};
@@ -325,8 +326,10 @@ fn boot<const COSTS: bool>(
     os.set_seed(setup.seed);
     let mut sim = LinuxSim::<COSTS>::new(sched, os);
     sim.start_cpufreq_threads(timeline::leaves_samples(setup));
-    if setup.kernel.parameters.get("noise").is_some_and(|value| value == "1") {
-        sim.start_noise(setup.seed, None);
+    match setup.kernel.parameters.get("noise").map(String::as_str) {
+        Some("1") => sim.start_noise(setup.seed, Services::Live, None),
+        Some("quiet") => sim.start_noise(setup.seed, Services::None, None),
+        _ => {}
     }
     Ok((sim, build))
 }
