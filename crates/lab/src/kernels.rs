@@ -74,6 +74,7 @@ impl Elsewhere {
         frequency: FrequencyRules::V4_16,
         ..Self::V4_15
     };
+    const V4_19: Elsewhere = Elsewhere { ..Self::V4_16 };
     const V5_4: Elsewhere = Elsewhere {
         os: OsRules::V5_4,
         idle: IdleRules::V5_4,
@@ -152,6 +153,7 @@ const ELSEWHERE: &[(&str, Elsewhere)] = &[
     ("v4.5-rc1", Elsewhere::V4_5),
     ("v4.15", Elsewhere::V4_15),
     ("v4.16", Elsewhere::V4_16),
+    ("v4.19", Elsewhere::V4_19),
     ("v5.4", Elsewhere::V5_4),
     ("v5.10", Elsewhere::V5_10),
     ("v5.15", Elsewhere::V5_15),
@@ -496,7 +498,7 @@ mod tests {
     fn kernels_without_a_build_are_refused_by_name() {
         let error = Build::choose(&Written::option("--arm", "v4.51")).unwrap_err().to_string();
         assert!(
-            error.contains("the unknown kernel `v4.51`; expected `v4.16` or `v5.4`, the nearest of v4.5-rc1,"),
+            error.contains("the unknown kernel `v4.51`; expected `v4.19` or `v5.4`, the nearest of v4.5-rc1,"),
             "{error}"
         );
         let expected = |name: &str| Build::choose(&Written::option("--arm", name)).unwrap_err().expected;

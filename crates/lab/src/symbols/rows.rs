@@ -82,6 +82,8 @@ pub(super) const V4_15: &[Row] = &[
 
 pub(super) const V4_16: &[Row] = &[("", "entry_SYSCALL_64", "entry_SYSCALL_64_after_hwframe* do_syscall_64")];
 
+pub(super) const V4_19: &[Row] = &[];
+
 /// From the sources of 5.4.286, and the functions that its build keeps.
 pub(super) const V5_4: &[Row] = &[
     ("", "sys_read", "__x64_sys_read ksys_read* vfs_read __vfs_read"),
