@@ -74,15 +74,22 @@ impl Elsewhere {
         frequency: FrequencyRules::V4_16,
         ..Self::V4_15
     };
-    const V4_19: Elsewhere = Elsewhere { ..Self::V4_16 };
+    const V4_19: Elsewhere = Elsewhere {
+        os: OsRules::V4_19,
+        idle: IdleRules::V4_19,
+        irq: IrqRules::V4_19,
+        fs: FsRules::V4_19,
+        frequency: FrequencyRules::V4_19,
+        formats: Formats::V4_19,
+        ..Self::V4_16
+    };
     const V5_4: Elsewhere = Elsewhere {
         os: OsRules::V5_4,
         idle: IdleRules::V5_4,
-        irq: IrqRules::V5_4,
         fs: FsRules::V5_4,
         frequency: FrequencyRules::V5_4,
         formats: Formats::V5_4,
-        ..Self::V4_16
+        ..Self::V4_19
     };
     const V5_10: Elsewhere = Elsewhere {
         os: OsRules::V5_10,
@@ -252,6 +259,22 @@ mod tests {
 
     /// What the long-term releases have that is newer than they are.
     const BACKPORTED: &[(&str, &[&str])] = &[
+        (
+            "v4.19",
+            &[
+                "frequency.sugov_remote",
+                "dl.offline_migration",
+                "balance.imbalance_flag",
+                "balance.new_ilb",
+                "tick.ilb",
+                "bandwidth.expiry",
+                "bandwidth.throttled_accounting",
+                "bandwidth.period_overrun",
+                "bandwidth.throttled_leaf",
+                "tcp.default_buffer",
+                "tcp.grow_window",
+            ],
+        ),
         (
             "v5.4",
             &[

@@ -47,6 +47,9 @@ impl TaskGroupStructure {
     /// That of v4.5 to v4.16.
     pub const V4_5: TaskGroupStructure = TaskGroupStructure::beginning_with_se(184, 208, 216);
 
+    /// From the types of 4.19.108 as the recorder builds old kernels: a css of 240 bytes, as each counts its references in line.
+    pub const V4_19: TaskGroupStructure = TaskGroupStructure::beginning_with_se(240, 264, 216);
+
     /// From the types of 5.4.286, configured as Debian's 5.10: a css of 240 bytes, as each counts its references in line; a runtime pool of 208.
     pub const V5_4: TaskGroupStructure = TaskGroupStructure::beginning_with_se(240, 264, 208);
 

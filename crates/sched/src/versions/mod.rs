@@ -263,7 +263,7 @@ behaviours! {
         average_weights, lag_limit, delayed_lag, slice_protection, reweight, placed_lag, wakeup_preempt,
     }
     load: LoadRules {
-        group_shares, leaf_list, migration_detach, util_est, new_task_attach, new_task_util, migrate_lag, tg_load_avg, sum_floor, offline, blocked_news, other_classes,
+        group_shares, leaf_list, migration_detach, util_est, new_task_attach, new_task_util, new_task_cap, migrate_lag, tg_load_avg, sum_floor, offline, blocked_news, other_classes,
         clock, frequency, lost_idle,
     }
     wake: WakeRules {
