@@ -101,7 +101,7 @@ struct SugovCpu {
     /// 1024 = the biggest CPU.
     util: u64,
     util_dl: u64,
-    /// `bw_dl` (v5.4) or `bw_min`.
+    /// `bw_dl` (v4.19) or `bw_min`.
     bw_min: u64,
     flags: UpdateFlags,
     saved_idle_calls: u64,

@@ -188,6 +188,14 @@ mod tests {
     }
 
     #[test]
+    fn v4_19_has_words_where_v5_4_has_them_and_a_larger_pool() {
+        let of = |of| TaskGroupLayout::new(of, TgLoadAvgLine::OwnLine, TaskGroupCache::Aligned);
+        let (before, after) = (TaskGroupStructure::V4_19, TaskGroupStructure::V5_4);
+        assert_eq!(of(before).offsets, of(after).offsets);
+        assert_eq!(before.tail, after.tail + 8);
+    }
+
+    #[test]
     fn v5_4_has_shares_a_line_further() {
         let layout = TaskGroupLayout::new(TaskGroupStructure::V5_4, TgLoadAvgLine::OwnLine, TaskGroupCache::Aligned);
         assert_eq!((layout.offsets, layout.stride), ([240, 248, 256, 320, 360, 408], 640));

@@ -87,7 +87,7 @@ impl<A: Arch> Sched<A> {
     }
 
     /// fair.c: kick_ilb(). Makes an idle CPU do what the flags say for all others.
-    pub(super) fn kick_ilb(&mut self, flags: NohzFlags) {
+    pub(in crate::fair) fn kick_ilb(&mut self, flags: NohzFlags) {
         if self.kernel.balance.nohz == NohzBalance::AnyKickPutsOff {
             self.nohz.next_balance += 1;
             self.write_nohz_balance();
