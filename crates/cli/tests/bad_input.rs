@@ -42,7 +42,7 @@ fn names_that_are_not_known() {
         (
             "--arm",
             "vanilla=5.10",
-            ["the unknown kernel `5.10`", "v4.5-rc1, v4.15, v4.16, v5.4, v5.10, v5.15, v6.1, v6.6, v6.12"],
+            ["the unknown kernel `5.10`", "v4.5-rc1, v4.15, v4.16, v4.19, v5.4, v5.10, v5.15, v6.1, v6.6, v6.12"],
         ),
         (
             "--arm",
@@ -57,7 +57,7 @@ fn names_that_are_not_known() {
     ] {
         refused(&place, &with(option, value), &parts);
     }
-    refused(&place, &["kernels", "show", "v4.17"], &["the unknown kernel `v4.17`", "`v4.16` or `v5.4`"]);
+    refused(&place, &["kernels", "show", "v4.17"], &["the unknown kernel `v4.17`", "`v4.16` or `v4.19`"]);
     refused(&place, &["kernels", "diff", "v4.15", "v6.2"], &["the unknown kernel `v6.2`"]);
     refused(&place, &["machines", "show", "host2"], &["the unknown machine `host2`"]);
     refused(&place, &["workloads", "show", "hackbench"], &["`hackbench-pipes`, perhaps"]);

@@ -74,14 +74,22 @@ impl Elsewhere {
         frequency: FrequencyRules::V4_16,
         ..Self::V4_15
     };
+    const V4_19: Elsewhere = Elsewhere {
+        os: OsRules::V4_19,
+        idle: IdleRules::V4_19,
+        irq: IrqRules::V4_19,
+        fs: FsRules::V4_19,
+        frequency: FrequencyRules::V4_19,
+        formats: Formats::V4_19,
+        ..Self::V4_16
+    };
     const V5_4: Elsewhere = Elsewhere {
         os: OsRules::V5_4,
         idle: IdleRules::V5_4,
-        irq: IrqRules::V5_4,
         fs: FsRules::V5_4,
         frequency: FrequencyRules::V5_4,
         formats: Formats::V5_4,
-        ..Self::V4_16
+        ..Self::V4_19
     };
     const V5_10: Elsewhere = Elsewhere {
         os: OsRules::V5_10,
@@ -154,6 +162,7 @@ const ELSEWHERE: &[(&str, Elsewhere)] = &[
     ("v4.5-rc1", Elsewhere::V4_5),
     ("v4.15", Elsewhere::V4_15),
     ("v4.16", Elsewhere::V4_16),
+    ("v4.19", Elsewhere::V4_19),
     ("v5.4", Elsewhere::V5_4),
     ("v5.10", Elsewhere::V5_10),
     ("v5.15", Elsewhere::V5_15),
@@ -252,6 +261,22 @@ mod tests {
 
     /// What the long-term releases have that is newer than they are.
     const BACKPORTED: &[(&str, &[&str])] = &[
+        (
+            "v4.19",
+            &[
+                "frequency.sugov_remote",
+                "dl.offline_migration",
+                "balance.imbalance_flag",
+                "balance.new_ilb",
+                "tick.ilb",
+                "bandwidth.expiry",
+                "bandwidth.throttled_accounting",
+                "bandwidth.period_overrun",
+                "bandwidth.throttled_leaf",
+                "tcp.default_buffer",
+                "tcp.grow_window",
+            ],
+        ),
         (
             "v5.4",
             &[
@@ -498,7 +523,7 @@ mod tests {
     fn kernels_without_a_build_are_refused_by_name() {
         let error = Build::choose(&Written::option("--arm", "v4.51")).unwrap_err().to_string();
         assert!(
-            error.contains("the unknown kernel `v4.51`; expected `v4.16` or `v5.4`, the nearest of v4.5-rc1,"),
+            error.contains("the unknown kernel `v4.51`; expected `v4.19` or `v5.4`, the nearest of v4.5-rc1,"),
             "{error}"
         );
         let expected = |name: &str| Build::choose(&Written::option("--arm", name)).unwrap_err().expected;

@@ -326,12 +326,19 @@ fn boot<const COSTS: bool>(
     os.set_seed(setup.seed);
     let mut sim = LinuxSim::<COSTS>::new(sched, os);
     sim.start_cpufreq_threads(timeline::leaves_samples(setup));
-    match setup.kernel.parameters.get("noise").map(String::as_str) {
-        Some("1") => sim.start_noise(setup.seed, Services::Live, None),
-        Some("quiet") => sim.start_noise(setup.seed, Services::None, None),
-        _ => {}
+    if let Some(services) = noise(setup) {
+        sim.start_noise(setup.seed, services, None);
     }
     Ok((sim, build))
+}
+
+/// `noise=`: beside whose work the kernel does its own, if it does.
+fn noise(setup: &Setup) -> Option<Services> {
+    match setup.kernel.parameters.get("noise")?.as_str() {
+        "1" => Some(Services::Live),
+        "quiet" => Some(Services::None),
+        _ => None,
+    }
 }
 
 /// Reports utilization to the governor, if it wants that.

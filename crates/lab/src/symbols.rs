@@ -18,7 +18,7 @@ use machine::prices::Prices;
 use machine::profile::Frame;
 use observe::{HALTED, Object, Stack};
 use os::paths;
-use rows::{Row, V4_5, V4_15, V4_16, V5_4, V5_10, V5_15, V6_1, V6_6, V6_12, V6_18, V7_2, V7_3};
+use rows::{Row, V4_5, V4_15, V4_16, V4_19, V5_4, V5_10, V5_15, V6_1, V6_6, V6_12, V6_18, V7_2, V7_3};
 use sched::access::Path;
 use std::collections::{BTreeMap, BTreeSet};
 use units::Ps;
@@ -28,6 +28,7 @@ const VERSIONS: &[(&str, &[Row])] = &[
     ("v4.5-rc1", V4_5),
     ("v4.15", V4_15),
     ("v4.16", V4_16),
+    ("v4.19", V4_19),
     ("v5.4", V5_4),
     ("v5.10", V5_10),
     ("v5.15", V5_15),

@@ -39,8 +39,12 @@ behaviour! {
             "poll when the predicted idle time is 20 us or less; a typical interval replaces the corrected timer";
         NextTimer = "next-timer", since "v4.6", commit "e132b9b3bc7f",
             "no polling while the next timer is more than 20 us away (or C1's residency, if longer); the shorter of both predictions holds";
-        Tick = "tick", since "v4.17", commit "554c8aa8ecad",
-            "decides about the tick too: it goes on where a short idle is predicted, and who is stopped in a shallow state is not left there";
+        TickNextTimer = "tick-next-timer", since "v4.17", commit "554c8aa8ecad",
+            "decides about the tick too: it goes on where a short idle is predicted or a deeper state would take too long to leave, and who is \
+             stopped in a shallow state is not left there; polls as before";
+        Tick = "tick", since "v5.4", commit "",
+            "the same, but where a short idle is predicted alone; polls where no state fits, and at once where the next timer or the latency allowed \
+             leaves nothing else (after v4.19, by v5.4)";
         TypicalAlone = "typical-alone", since "v6.6", commit "5484e31bbbff",
             "looks at the next timer only where the typical interval is longer than 15 us, be the tick stopped or not";
         TypicalFirst = "typical-first", since "v6.12.y", commit "",
@@ -133,8 +137,9 @@ behaviour! {
     /// How long a CPU polls that has entered the polling state.
     pub enum PollLimit = "idle.poll" {
         None = "unlimited", since "v2.6.24", commit "", "until it must reschedule; interrupts alone do not end it";
+        SixteenthOfTick = "sixteenth-of-tick", since "v4.19", commit "", "at most a sixteenth of a tick (after v4.16, by v4.19)";
         FirstState = "first-state", since "v5.4", commit "",
-            "at most the residency of the first enabled state after it, however short, or a tick if there is none (after v4.16, by v5.4)";
+            "at most the residency of the first enabled state after it, however short, or a tick if there is none (after v4.19, by v5.4)";
         Residency = "residency", since "v5.11", commit "7a25759eaa04",
             "at most the residency of the first enabled state that needs 10 us or more, and a sixteenth of a tick";
     }
@@ -180,12 +185,17 @@ impl IdleRules {
         governor_switch: false,
     };
     pub const V4_15: IdleRules = IdleRules { menu: MenuRule::NextTimer, ..Self::V4_5 };
+    pub const V4_19: IdleRules = IdleRules {
+        menu: MenuRule::TickNextTimer,
+        tick: TickStop::Governor,
+        poll: PollLimit::SixteenthOfTick,
+        ..Self::V4_15
+    };
     pub const V5_4: IdleRules = IdleRules {
         menu: MenuRule::Tick,
-        tick: TickStop::Governor,
         poll: PollLimit::FirstState,
         governors: &[Governor::Ladder, Governor::Menu, Governor::Teo, Governor::Haltpoll],
-        ..Self::V4_15
+        ..Self::V4_19
     };
     /// As in 5.10.262, which is newer in `menu_rejected` and `tick_unchosen` than v5.10 itself.
     pub const V5_10: IdleRules = IdleRules {
@@ -414,6 +424,7 @@ impl Cpuidle {
         match (&device.governor, self.rules.poll) {
             (PerGovernor::Haltpoll(_), _) if device.usage.poll_limit_ns > 0 => Some(device.usage.poll_limit_ns),
             (_, PollLimit::None) => None,
+            (_, PollLimit::SixteenthOfTick) => Some(self.table.tick_ns / 16),
             (_, PollLimit::FirstState) => Some(self.table.first_residency_ns()),
             (_, PollLimit::Residency) => Some(self.table.poll_time_ns()),
         }

@@ -9,6 +9,7 @@
 pub enum Release {
     V4_5,
     V4_15,
+    V4_19,
     V5_4,
     V5_10,
     V5_15,
@@ -280,14 +281,14 @@ impl Formats {
         prev_state: PrevState::Reported,
         ..Self::V4_5
     };
+    pub const V4_19: Formats =
+        Formats { release: Release::V4_19, util_est: UtilEstShown::Two, numa_faults_swapped: false, ..Self::V4_15 };
     pub const V5_4: Formats = Formats {
         release: Release::V5_4,
         tunable_scaling: "logarithmic",
         cpu_load: false,
-        util_est: UtilEstShown::Two,
-        numa_faults_swapped: false,
         trace_head: TraceHead::WidePid,
-        ..Self::V4_15
+        ..Self::V4_19
     };
     pub const V5_10: Formats = Formats {
         release: Release::V5_10,

@@ -75,8 +75,8 @@ impl IrqRules {
         ..Self::V4_5
     };
     pub const V4_16: IrqRules = IrqRules { local_timer_vector: 0xed, ..Self::V4_15 };
-    pub const V5_4: IrqRules = IrqRules { softlockup: Softlockup::Stopper, local_timer_vector: 0xec, ..Self::V4_16 };
-    pub const V5_10: IrqRules = IrqRules { kcompactd: Kcompactd::Proactive, ..Self::V5_4 };
+    pub const V4_19: IrqRules = IrqRules { softlockup: Softlockup::Stopper, local_timer_vector: 0xec, ..Self::V4_16 };
+    pub const V5_10: IrqRules = IrqRules { kcompactd: Kcompactd::Proactive, ..Self::V4_19 };
     pub const V5_15: IrqRules = IrqRules { numa_events: NumaEvents::Apart, ..Self::V5_10 };
     pub const V6_1: IrqRules = IrqRules { slack: TimerSlack::Kept, ..Self::V5_15 };
     pub const V6_6: IrqRules = IrqRules {

@@ -81,12 +81,13 @@ impl OsRules {
     };
     pub const V4_15: OsRules = OsRules { net: NetRules::V4_15, pi: PiRules::V4_15, ..OsRules::V4_5 };
     pub const V4_16: OsRules = OsRules { net: NetRules::V4_16, ..OsRules::V4_15 };
+    pub const V4_19: OsRules =
+        OsRules { migration_limit: MigrationLimit::None, net: NetRules::V4_19, ..OsRules::V4_16 };
     pub const V5_4: OsRules = OsRules {
         preempt: Preempt::Voluntary,
-        migration_limit: MigrationLimit::None,
         net: NetRules::V5_4,
         counts: workqueue::WorkerCounts::Running,
-        ..OsRules::V4_16
+        ..OsRules::V4_19
     };
     pub const V5_10: OsRules =
         OsRules { pipe: PipeRules::Split, slots: PipeSlots::RdWait, net: NetRules::V5_10, ..OsRules::V5_4 };

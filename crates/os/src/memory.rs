@@ -33,7 +33,7 @@ behaviour! {
     /// How much memory NUMA balancing moves to a node.
     pub enum MigrationLimit = "memory.migration_limit" {
         PerWindow = "per-window", since "v3.8", commit "", "128 MB in 100 ms; what is more stays, as failed";
-        None = "none", since "v4.20", commit "efaffc5e40ae", "as much as faults ask for";
+        None = "none", since "v4.19", commit "efaffc5e40ae", "as much as faults ask for";
     }
 }
 

@@ -22,6 +22,9 @@ behaviour! {
         /// The same of fair and real-time tasks.
         Bandwidth = "bandwidth", since "v4.16", commit "e0367b12674b",
             "of deadline tasks, when the bandwidth of active ones changes";
+        AgedAndArrivals = "aged-and-arrivals", since "v4.19", commit "",
+            "of fair tasks when a CPU's queue has a new average, or a task comes from another CPU, into a group as well; of real-time ones when their \
+             queue comes or goes; not when blocked load of other classes decays, which the fair one's goes before (after v4.16, by v4.19)";
         Arrivals = "arrivals", since "v5.4.y", commit "",
             "as queued does, and when a task comes from another CPU into a group, before what is above the group knows (as in 5.4.286)";
         Queued = "queued", since "v5.5", commit "bef69dd87828",
@@ -57,14 +60,17 @@ impl CpufreqRules {
         sugov_thread: SugovThread::Deadline,
         ..CpufreqRules::V4_15
     };
-    /// As in 5.4.286, which is newer in `sugov_remote` than v5.4 itself, and in `update_util` neither as v5.4 nor as v5.10.
-    pub const V5_4: CpufreqRules = CpufreqRules {
-        schedutil: Schedutil::AllClasses,
-        update_util: UpdateUtil::Arrivals,
+    /// As in 4.19.108, which is newer in `sugov_remote` than v4.19 itself.
+    pub const V4_19: CpufreqRules = CpufreqRules {
+        schedutil: Schedutil::LowestBoost,
+        update_util: UpdateUtil::AgedAndArrivals,
         sugov_busy: SugovBusy::Joined,
         sugov_remote: SugovRemote::Allowed,
         ..CpufreqRules::V4_16
     };
+    /// As in 5.4.286, which is newer in `sugov_remote` than v5.4 itself, and in `update_util` neither as v5.4 nor as v5.10.
+    pub const V5_4: CpufreqRules =
+        CpufreqRules { schedutil: Schedutil::AllClasses, update_util: UpdateUtil::Arrivals, ..CpufreqRules::V4_19 };
     pub const V5_10: CpufreqRules =
         CpufreqRules { schedutil: Schedutil::ByFrequency, update_util: UpdateUtil::Queued, ..CpufreqRules::V5_4 };
 
@@ -261,10 +267,12 @@ impl<A: Arch> Sched<A> {
         let cpu = self.cfs_rq[cfs].rq;
         let told = match self.kernel.cpufreq.update_util {
             UpdateUtil::Absent => false,
-            UpdateUtil::Runtime | UpdateUtil::Bandwidth => place != ChangePlace::End,
+            UpdateUtil::Runtime | UpdateUtil::Bandwidth | UpdateUtil::AgedAndArrivals => place != ChangePlace::End,
             UpdateUtil::Queued | UpdateUtil::Arrivals => place != ChangePlace::Aged,
         };
-        let any_level = place == ChangePlace::Arrived && self.kernel.cpufreq.update_util == UpdateUtil::Arrivals;
+        let tells_of_arrivals =
+            matches!(self.kernel.cpufreq.update_util, UpdateUtil::AgedAndArrivals | UpdateUtil::Arrivals);
+        let any_level = place == ChangePlace::Arrived && tells_of_arrivals;
         if told && (any_level || self.rq[cpu].cfs == cfs) {
             self.cpufreq_update_util(cpu, UpdateFlags::NONE);
         }
@@ -275,12 +283,14 @@ impl<A: Arch> Sched<A> {
     pub(crate) fn other_class_util_change(&mut self, cpu: CpuId, how: UpdateUtil, flags: UpdateFlags) {
         if self.cpufreq.is_some() {
             let rule = self.kernel.cpufreq.update_util;
-            let by_queue = matches!(rule, UpdateUtil::Queued | UpdateUtil::Arrivals);
+            let by_queue = matches!(rule, UpdateUtil::Queued | UpdateUtil::Arrivals | UpdateUtil::AgedAndArrivals);
             let told = match (how, flags.dl) {
                 (UpdateUtil::Runtime, true) => rule == UpdateUtil::Runtime,
                 (UpdateUtil::Runtime, false) => matches!(rule, UpdateUtil::Runtime | UpdateUtil::Bandwidth),
                 (UpdateUtil::Bandwidth, _) => by_queue || rule == UpdateUtil::Bandwidth,
-                (UpdateUtil::Queued | UpdateUtil::Arrivals | UpdateUtil::Absent, _) => by_queue,
+                (UpdateUtil::Queued | UpdateUtil::Arrivals | UpdateUtil::AgedAndArrivals | UpdateUtil::Absent, _) => {
+                    by_queue
+                }
             };
             if told {
                 self.cpufreq_update_util(cpu, flags);

@@ -1,7 +1,8 @@
 //! kernel/sched/cpufreq_schedutil.c: the governor that follows the scheduler's own estimate of how busy a CPU is.
 //!
 //! Its cost is charged by function, as elsewhere; waiting of the CPUs of a shared policy for its lock is not charged.
-//! `thread.rs` has the switching of frequencies by drivers that cannot do it here, `stores.rs` what changes while it governs.
+//! `thread.rs` has the switching of frequencies by drivers that cannot do it here, `boost.rs` what waits for devices are worth since
+//! v4.18, `stores.rs` what changes while it governs.
 
 use crate::access::Path;
 use crate::arch::Arch;
@@ -14,6 +15,7 @@ use crate::topology::map_util_perf;
 use thread::{SugovBusy, SugovRemote, SugovWork};
 use units::{CpuId, PerCpu};
 
+mod boost;
 mod stores;
 pub mod thread;
 
@@ -23,9 +25,11 @@ behaviour! {
         RtDlMax = "rt-dl-max", since "v4.7", commit "9bdcb44e391d",
             "the fair tasks', and the highest frequency while real-time or deadline tasks run; waits for devices boost it (v4.10), in kHz";
         RtMax = "rt-max", since "v4.16", commit "d4edd662ac16", "the same, but deadline tasks add their bandwidth";
+        LowestBoost = "lowest-boost", since "v4.19", commit "",
+            "all classes' and interrupts', and a quarter more; waits for devices boost it, in shares of a CPU, beginning with that of its lowest \
+             frequency; a busy CPU whose limits have changed may slow down, and one that is held forgets what it was held from (after v4.16, by v4.19)";
         AllClasses = "all-classes", since "v5.4", commit "",
-            "all classes' and interrupts', within clamps, and a quarter more; waits for devices boost it, in shares of a CPU and whatever the \
-             clamps; a busy CPU whose limits have changed may slow down, and one that is held forgets what it was held from (after v4.16, by v5.4)";
+            "the same, within clamps, which do not bound the boost; that begins with an eighth of a CPU (after v4.19, by v5.4)";
         ByFrequency = "by-frequency", since "v5.10", commit "",
             "the same, but a busy CPU keeps its frequency, whatever its limits (5.10.262, 5.15.135)";
         PerfTold = "perf-told", since "v5.12", commit "",
@@ -58,6 +62,7 @@ const NO_FREQ: u32 = u32::MAX;
 pub struct CpufreqPolicy {
     pub cpus: Vec<CpuId>,
     pub min: u32,
+    pub cpuinfo_min_freq: u32,
     pub cpuinfo_max_freq: u32,
     pub cur: u32,
     pub rate_limit_us: u32,
@@ -96,7 +101,7 @@ struct SugovCpu {
     /// 1024 = the biggest CPU.
     util: u64,
     util_dl: u64,
-    /// `bw_dl` (v5.4) or `bw_min`.
+    /// `bw_dl` (v4.19) or `bw_min`.
     bw_min: u64,
     flags: UpdateFlags,
     saved_idle_calls: u64,
@@ -162,7 +167,8 @@ impl<A: Arch> Sched<A> {
                 let sg_cpu = &mut sugov.cpus[cpu];
                 self.sugov_update_single_by_flags(policy, sg_cpu, cpu, time, flags, idle_calls[cpu]);
             }
-            Schedutil::AllClasses
+            Schedutil::LowestBoost
+            | Schedutil::AllClasses
             | Schedutil::ByFrequency
             | Schedutil::PerfTold
             | Schedutil::EffectiveUtil
@@ -172,7 +178,7 @@ impl<A: Arch> Sched<A> {
             {
                 self.sugov_update_shared(policy, &mut sugov.cpus, cpu, time, flags);
             }
-            Schedutil::AllClasses | Schedutil::ByFrequency => {
+            Schedutil::LowestBoost | Schedutil::AllClasses | Schedutil::ByFrequency => {
                 let sg_cpu = &mut sugov.cpus[cpu];
                 self.sugov_update_single_freq(policy, sg_cpu, cpu, time, flags, idle_calls[cpu]);
             }
@@ -221,9 +227,11 @@ impl<A: Arch> Sched<A> {
         let invariant = self.arch_scale_freq_invariant();
         let base = u64::from(if invariant { policy.cpuinfo_max_freq } else { policy.cur });
         let freq = match self.kernel.cpufreq.schedutil {
-            Schedutil::RtDlMax | Schedutil::RtMax | Schedutil::AllClasses | Schedutil::ByFrequency => {
-                (base + (base >> 2)) * util / max
-            }
+            Schedutil::RtDlMax
+            | Schedutil::RtMax
+            | Schedutil::LowestBoost
+            | Schedutil::AllClasses
+            | Schedutil::ByFrequency => (base + (base >> 2)) * util / max,
             Schedutil::PerfTold | Schedutil::EffectiveUtil | Schedutil::BoostedUtil => base * map_util_perf(util) / max,
             // The utilization contains the quarter of headroom; if it is relative to the current frequency, another is
             // added.
@@ -399,55 +407,14 @@ impl<A: Arch> Sched<A> {
 
     // Later kernels.
 
-    /// cpufreq_schedutil.c: sugov_iowait_reset().
-    fn sugov_iowait_reset(&self, sg_cpu: &mut SugovCpu, time: u64, set_iowait_boost: bool) -> bool {
-        if time.saturating_sub(sg_cpu.last_update) <= self.tick_nsec {
-            return false;
-        }
-        sg_cpu.iowait_boost = if set_iowait_boost { IOWAIT_BOOST_MIN } else { 0 };
-        sg_cpu.iowait_boost_pending = set_iowait_boost;
-        true
-    }
-
-    /// cpufreq_schedutil.c: sugov_iowait_boost(). Doubles on each wakeup from a device, beginning with an eighth of a CPU.
-    fn sugov_iowait_boost(&self, sg_cpu: &mut SugovCpu, time: u64, flags: UpdateFlags) {
-        if sg_cpu.iowait_boost != 0 && self.sugov_iowait_reset(sg_cpu, time, flags.iowait) {
-            return;
-        }
-        if !flags.iowait || sg_cpu.iowait_boost_pending {
-            return;
-        }
-        sg_cpu.iowait_boost_pending = true;
-        sg_cpu.iowait_boost = match sg_cpu.iowait_boost {
-            0 => IOWAIT_BOOST_MIN,
-            boost => (boost << 1).min(SCHED_CAPACITY_SCALE),
-        };
-    }
-
-    /// cpufreq_schedutil.c: sugov_iowait_apply(). The boost on a CPU of that capacity; halves it if it was not requested
-    /// again since the last time.
-    fn sugov_iowait_apply(&self, sg_cpu: &mut SugovCpu, time: u64, max_cap: u64) -> u64 {
-        if sg_cpu.iowait_boost == 0 || self.sugov_iowait_reset(sg_cpu, time, false) {
-            return 0;
-        }
-        if !sg_cpu.iowait_boost_pending {
-            sg_cpu.iowait_boost >>= 1;
-            if sg_cpu.iowait_boost < IOWAIT_BOOST_MIN {
-                sg_cpu.iowait_boost = 0;
-                return 0;
-            }
-        }
-        sg_cpu.iowait_boost_pending = false;
-        (u64::from(sg_cpu.iowait_boost) * max_cap) >> 10
-    }
-
     /// cpufreq_schedutil.c: sugov_get_util(), with the iowait boost applied.
-    fn sugov_get_util(&mut self, sg_cpu: &mut SugovCpu, cpu: CpuId, time: u64) {
+    fn sugov_get_util(&mut self, sg_cpu: &mut SugovCpu, least: u32, cpu: CpuId, time: u64) {
         self.path(Path::sugov_get_util);
         let max_cap = self.capacity_orig_of(cpu);
         match self.kernel.cpufreq.schedutil {
             Schedutil::RtDlMax
             | Schedutil::RtMax
+            | Schedutil::LowestBoost
             | Schedutil::AllClasses
             | Schedutil::ByFrequency
             | Schedutil::PerfTold
@@ -458,16 +425,18 @@ impl<A: Arch> Sched<A> {
                 let util_cfs = if boosted { self.cpu_util_cfs_boost(cpu) } else { self.cpu_util_cfs(cpu) };
                 let util = self.frequency_util(cpu, util_cfs, None);
                 sg_cpu.util = (util + sg_cpu.bw_min).min(max_cap);
-                let boost = self.sugov_iowait_apply(sg_cpu, time, max_cap);
+                let boost = self.sugov_iowait_apply(sg_cpu, least, time, max_cap);
                 if boost != 0 {
-                    let clamped =
-                        !matches!(self.kernel.cpufreq.schedutil, Schedutil::AllClasses | Schedutil::ByFrequency);
+                    let clamped = !matches!(
+                        self.kernel.cpufreq.schedutil,
+                        Schedutil::LowestBoost | Schedutil::AllClasses | Schedutil::ByFrequency
+                    );
                     let boost = if clamped { self.uclamp_rq_util_with(cpu, boost, None) } else { boost };
                     sg_cpu.util = sg_cpu.util.max(boost);
                 }
             }
             Schedutil::EffectivePerf => {
-                let boost = self.sugov_iowait_apply(sg_cpu, time, max_cap);
+                let boost = self.sugov_iowait_apply(sg_cpu, least, time, max_cap);
                 let perf = self.governor_perf(cpu, self.cpu_util_cfs_boost(cpu), boost, None);
                 (sg_cpu.bw_min, sg_cpu.util) = (perf.min, perf.wanted);
             }
@@ -483,13 +452,14 @@ impl<A: Arch> Sched<A> {
         time: u64,
         flags: UpdateFlags,
     ) -> bool {
-        self.sugov_iowait_boost(sg_cpu, time, flags);
+        let least = self.least_boost(&sg_policy.policy);
+        self.sugov_iowait_boost(sg_cpu, least, time, flags);
         sg_cpu.last_update = time;
         self.ignore_dl_rate_limit(sg_policy, sg_cpu, cpu);
         if !self.sugov_should_update_freq(sg_policy, time) {
             return false;
         }
-        self.sugov_get_util(sg_cpu, cpu, time);
+        self.sugov_get_util(sg_cpu, least, cpu, time);
         true
     }
 
@@ -515,7 +485,7 @@ impl<A: Arch> Sched<A> {
         flags: UpdateFlags,
         idle_calls: u64,
     ) {
-        let forgets = self.kernel.cpufreq.schedutil == Schedutil::AllClasses;
+        let forgets = matches!(self.kernel.cpufreq.schedutil, Schedutil::LowestBoost | Schedutil::AllClasses);
         let cached_freq = if forgets { 0 } else { sg_policy.cached_raw_freq };
         if !self.sugov_update_single_common(sg_policy, sg_cpu, cpu, time, flags) {
             return;
@@ -569,8 +539,8 @@ impl<A: Arch> Sched<A> {
         time: u64,
         flags: UpdateFlags,
     ) {
-        let sg_cpu = &mut cpus[cpu];
-        self.sugov_iowait_boost(sg_cpu, time, flags);
+        let (sg_cpu, least) = (&mut cpus[cpu], self.least_boost(&sg_policy.policy));
+        self.sugov_iowait_boost(sg_cpu, least, time, flags);
         sg_cpu.last_update = time;
         self.ignore_dl_rate_limit(sg_policy, sg_cpu, cpu);
         if !self.sugov_should_update_freq(sg_policy, time) {
@@ -578,7 +548,7 @@ impl<A: Arch> Sched<A> {
         }
         let mut highest = (0, 1);
         for &other in &sg_policy.policy.cpus {
-            self.sugov_get_util(&mut cpus[other], other, time);
+            self.sugov_get_util(&mut cpus[other], least, other, time);
             let (util, max) = (cpus[other].util, self.capacity_orig_of(other));
             if util * highest.1 > max * highest.0 {
                 highest = (util, max);

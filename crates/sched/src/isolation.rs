@@ -70,7 +70,7 @@ behaviour! {
     /// Which housekeeping CPU it is where any will do.
     pub enum AnyHousekeeper = "tick.any_housekeeper" {
         First = "first", since "v4.3", commit "9642d18eee2c", "the first that is up";
-        Nearest = "nearest", since "v5.4", commit "", "the first on the nearest node that has one (after v4.16, by v5.4)";
+        Nearest = "nearest", since "v5.4", commit "", "the first on the nearest node that has one (after v4.19, by v5.4)";
         NearestInTurn = "nearest-in-turn", since "v6.18", commit "",
             "of those on the nearest node the next after the one that was chosen last (after v6.12, by v6.18)";
     }
@@ -90,6 +90,7 @@ behaviour! {
     /// Who balances for CPUs that idle without ticks.
     pub enum IlbCpus = "tick.ilb" {
         All = "all", since "v2.6.21", commit "", "any of them";
+        /// v4.19.y has it too.
         Housekeeping = "housekeeping", since "v5.2", commit "9b019acb72e4", "housekeeping ones";
     }
 }
@@ -138,12 +139,12 @@ impl IsolationRules {
         ..IsolationRules::V4_5
     };
 
-    pub const V5_4: IsolationRules = IsolationRules {
-        residual: ResidualTick::Remote,
-        any_housekeeper: AnyHousekeeper::Nearest,
-        ilb: IlbCpus::Housekeeping,
-        ..IsolationRules::V4_15
-    };
+    /// As in 4.19.108, which is newer in `ilb` than v4.19 itself.
+    pub const V4_19: IsolationRules =
+        IsolationRules { residual: ResidualTick::Remote, ilb: IlbCpus::Housekeeping, ..IsolationRules::V4_15 };
+
+    pub const V5_4: IsolationRules =
+        IsolationRules { any_housekeeper: AnyHousekeeper::Nearest, ..IsolationRules::V4_19 };
 
     pub const V5_10: IsolationRules = IsolationRules { kthreads: KthreadCpus::Housekeeping, ..IsolationRules::V5_4 };
 

@@ -1,5 +1,5 @@
 //! kernel/sysctl.c and sched/debug.c: the scheduler's run-time tunables: default, unit and meaning in one line each. The kernel
-//! version decides which exist, and under what name ([`V4`], [`V4_10`], [`V5_4`], [`V5_10`], [`V5_15`], [`V6_1`], [`V6_6`], [`V6_12`], [`V6_18`], [`V7_2`], [`V7_3`]): until v5.12 they are
+//! version decides which exist, and under what name ([`V4`], [`V4_10`], [`V4_19`], [`V5_4`], [`V5_10`], [`V5_15`], [`V6_1`], [`V6_6`], [`V6_12`], [`V6_18`], [`V7_2`], [`V7_3`]): until v5.12 they are
 //! sysctls, later most of them are files below `/sys/kernel/debug`.
 //!
 //! Absent: `sched_tunable_scaling`; the factor stays the logarithmic one.
@@ -177,6 +177,20 @@ pub const V4_10: TunableNames = &{
     let mut i = 0;
     while i < V4.len() {
         names[i] = V4[i];
+        i += 1;
+    }
+    names
+};
+
+/// kernel/sysctl.c of v4.19: the same without the time that real-time tasks' use is averaged over.
+pub const V4_19: TunableNames = &{
+    let mut names = [V4_10[0]; V4_10.len() - 1];
+    let (mut i, mut kept) = (0, 0);
+    while i < V4_10.len() {
+        if !matches!(V4_10[i].1, Tunable::sched_time_avg) {
+            names[kept] = V4_10[i];
+            kept += 1;
+        }
         i += 1;
     }
     names
@@ -506,7 +520,7 @@ mod tests {
 
     #[test]
     fn names_are_unique_within_a_version_even_shortened() {
-        for names in [V4, V4_10, V5_4, V5_10, V5_15, V6_1, V6_6, V6_12, V6_18, V7_2, V7_3] {
+        for names in [V4, V4_10, V4_19, V5_4, V5_10, V5_15, V6_1, V6_6, V6_12, V6_18, V7_2, V7_3] {
             let mut short: Vec<_> = names.iter().map(|(name, _)| short_name(name)).collect();
             short.sort_unstable();
             short.dedup();

@@ -175,6 +175,7 @@ pub(crate) fn policy_of(cpus: &[CpuId]) -> CpufreqPolicy {
     CpufreqPolicy {
         cpus: cpus.to_vec(),
         min: 1_000_000,
+        cpuinfo_min_freq: 1_000_000,
         cpuinfo_max_freq: 3_000_000,
         cur: 1_000_000,
         rate_limit_us: 0,

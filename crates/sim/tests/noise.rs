@@ -93,7 +93,7 @@ fn without_services_the_thread_of_rcu_has_nothing_to_do() {
 
 #[test]
 fn a_node_looks_how_far_its_memory_is_in_pieces_twice_a_second_since_v5_9() {
-    for (rules, looks) in [(IrqRules::V5_4, 0..=0), (IrqRules::V5_10, 9..=10)] {
+    for (rules, looks) in [(IrqRules::V4_19, 0..=0), (IrqRules::V5_10, 9..=10)] {
         let mut sim = noisy(rules);
         let before = turns(&sim, "kcompactd0");
         sim.idle(Ns::from_ms(6_300));
@@ -151,7 +151,7 @@ fn the_shepherd_brings_workers_back_to_cpus_whose_counters_have_changed() {
         assert_eq!(rounds(rules, Does::Forks), 3);
     }
     // Allocated pages are found until they are counted apart.
-    assert_eq!([IrqRules::V5_4, IrqRules::V5_15].map(|rules| rounds(rules, Does::Page)), [3, 2]);
+    assert_eq!([IrqRules::V4_19, IrqRules::V5_15].map(|rules| rounds(rules, Does::Page)), [3, 2]);
 }
 
 #[test]

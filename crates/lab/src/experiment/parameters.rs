@@ -157,7 +157,10 @@ mod tests {
         for (text, message) in [
             ("a=v6.1,relax_domain_level=x", "expected a whole number from 0 to 99"),
             ("a=v6.1,relax_domain_level=-2", "expected a whole number from 0 to 99"),
-            ("a=v6.1,sched_debug", "which v6.1 does not have; expected a kernel that has it (v4.5-rc1, v4.15, v4.16)"),
+            (
+                "a=v6.1,sched_debug",
+                "which v6.1 does not have; expected a kernel that has it (v4.5-rc1, v4.15, v4.16, v4.19)",
+            ),
             ("a=v4.15,sched_debug=1", "found sched_debug with a value; expected `sched_debug` alone"),
         ] {
             let error = arm(text).unwrap_err();

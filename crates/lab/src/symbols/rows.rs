@@ -82,15 +82,15 @@ pub(super) const V4_15: &[Row] = &[
 
 pub(super) const V4_16: &[Row] = &[("", "entry_SYSCALL_64", "entry_SYSCALL_64_after_hwframe* do_syscall_64")];
 
-/// From the sources of 5.4.286, and the functions that its build keeps.
-pub(super) const V5_4: &[Row] = &[
+/// From the sources of 4.19.108, and the functions that its build keeps.
+pub(super) const V4_19: &[Row] = &[
     ("", "sys_read", "__x64_sys_read ksys_read* vfs_read __vfs_read"),
     ("", "sys_write", "__x64_sys_write ksys_write* vfs_write __vfs_write"),
     ("", "sys_sendto", "__x64_sys_sendto __sys_sendto* sock_sendmsg inet_sendmsg"),
     ("", "sys_recvfrom", "__x64_sys_recvfrom __sys_recvfrom* sock_recvmsg inet_recvmsg"),
     ("", "sys_poll", "__x64_sys_poll do_sys_poll*"),
     ("sys_poll", "schedule", "schedule_hrtimeout_range schedule_hrtimeout_range_clock schedule __schedule*"),
-    ("", "sys_epoll_wait", "__x64_sys_epoll_wait do_epoll_wait*"),
+    ("", "sys_epoll_wait", "__x64_sys_epoll_wait do_epoll_wait ep_poll*"),
     ("", "hrtimer_nanosleep", "__x64_sys_clock_nanosleep common_nsleep hrtimer_nanosleep* do_nanosleep"),
     ("", "_do_fork", "__x64_sys_clone _do_fork*"),
     ("", "do_exit", "__x64_sys_exit_group do_group_exit do_exit*"),
@@ -99,6 +99,11 @@ pub(super) const V5_4: &[Row] = &[
     ("", "futex_wait", "__x64_sys_futex do_futex futex_wait* futex_wait_queue_me"),
     ("", "futex_wake", "__x64_sys_futex do_futex futex_wake*"),
     ("idle", "tick_nohz_idle_enter", "cpu_startup_entry do_idle tick_nohz_idle_stop_tick*"),
+];
+
+/// From the sources of 5.4.286, and the functions that its build keeps.
+pub(super) const V5_4: &[Row] = &[
+    ("", "sys_epoll_wait", "__x64_sys_epoll_wait do_epoll_wait*"),
     ("", "idle_balance", "newidle_balance*"),
     ("", "rcu_check_callbacks", "rcu_sched_clock_irq*"),
     ("", "rcu_process_callbacks", "rcu_core_si rcu_core*"),

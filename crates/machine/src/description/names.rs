@@ -115,7 +115,7 @@ keys! {
     "ipi.delivery_remote" optional Time TIME, "the same, to another package; as ipi.delivery where not given";
     "ipi.receive" required Cycles CYCLES, "entry to and return from an interrupt";
     "idle.halt_poll" optional Time TIME, "the longest that the governor haltpoll polls before it halts (its parameter guest_halt_poll_ns), where it is another than the kernel's 200 us";
-    "idle.relax" optional Cycles CYCLES, "a round of the loop in which an idle CPU polls, most of which is cpu_relax(): from v5.4 on the loop looks at the clock after 201 of them; at every moment where not given";
+    "idle.relax" optional Cycles CYCLES, "a round of the loop in which an idle CPU polls, most of which is cpu_relax(): from v4.19 on the loop looks at the clock after 201 of them; at every moment where not given";
     "copy.user" required TimePerBytes (0, SECOND), "copying between user and kernel memory, both cached";
     "disk.write" optional Time TIME, "a write of the disk, from the command to its end, without its bytes";
     "disk.delivery" optional TimePerBytes (0, SECOND), "what its bytes take, one request's after another's";

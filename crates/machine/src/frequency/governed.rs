@@ -172,6 +172,7 @@ impl Frequency {
         let policy = |group: &Group| CpufreqPolicy {
             cpus: group.cpus.clone(),
             min: group.limits.min_khz,
+            cpuinfo_min_freq: self.policy.driver.min_khz(&self.model.bands[group.band]),
             cpuinfo_max_freq: self.policy.cpuinfo_max_khz(&self.model, &self.model.bands[group.band]),
             cur: group.cur,
             rate_limit_us: self.policy.rate_limit_us,

@@ -73,7 +73,7 @@ behaviour! {
         Zero = "zero", since "v2.6.12", commit "",
             "below the lowest frequency, as long as it is above zero: the step up after it begins there";
         /// 5.4.286, 5.15.135, 6.6.17 and 6.18.35 let a step of its own go below, which the driver and the next sample undo.
-        Lowest = "lowest", since "v5.4", commit "", "to the lowest frequency (after v4.16, by v5.4)";
+        Lowest = "lowest", since "v4.19", commit "", "to the lowest frequency (after v4.16, by v4.19)";
     }
 }
 
@@ -260,12 +260,10 @@ impl FrequencyRules {
 
     pub const V4_16: FrequencyRules = FrequencyRules { cppc_delay: CppcDelay::Own, ..FrequencyRules::V4_15 };
 
-    pub const V5_4: FrequencyRules = FrequencyRules {
-        pstate_iowait: PstateIowait::Doubling,
+    pub const V4_19: FrequencyRules = FrequencyRules {
         long_sleep: LongSleep::Idle,
         step_floor: StepFloor::Lowest,
         hwp_boost: true,
-        limits_cross: true,
         drivers: &[
             Driver::AcpiCpufreq,
             Driver::IntelPstate,
@@ -276,6 +274,9 @@ impl FrequencyRules {
         ],
         ..FrequencyRules::V4_16
     };
+
+    pub const V5_4: FrequencyRules =
+        FrequencyRules { pstate_iowait: PstateIowait::Doubling, limits_cross: true, ..FrequencyRules::V4_19 };
 
     /// As in 5.10.262, which is newer in `at_limit` and `acpi_boost` than v5.10 itself.
     pub const V5_10: FrequencyRules = FrequencyRules {

@@ -54,7 +54,7 @@ impl Menu {
     pub fn menu_select(&mut self, rules: &IdleRules, table: &StateTable, usage: &Usage, outlook: &Outlook) -> Choice {
         match rules.menu {
             MenuRule::Interactivity | MenuRule::NextTimer => self.menu_select_us(rules, table, usage, outlook),
-            MenuRule::Tick | MenuRule::TypicalAlone | MenuRule::TypicalFirst => {
+            MenuRule::TickNextTimer | MenuRule::Tick | MenuRule::TypicalAlone | MenuRule::TypicalFirst => {
                 self.menu_select_ns(rules, table, usage, outlook)
             }
         }
@@ -126,6 +126,10 @@ impl Menu {
             self.intervals.menu_update_intervals(u32::MAX);
         }
         let mut latency_req = table.latency_req_ns;
+        let before = rules.menu == MenuRule::TickNextTimer;
+        if before && latency_req == 0 {
+            return Choice { state: 0, stop_tick: false, looked_at_timers: false };
+        }
         let (mut predicted_ns, delta_tick, looked_at_timers) = match rules.menu {
             MenuRule::TypicalAlone | MenuRule::TypicalFirst => self.predict_typical_first(rules, table, outlook),
             _ => {
@@ -134,9 +138,10 @@ impl Menu {
             }
         };
         let states = &table.states;
-        if latency_req == 0
-            || ((self.next_timer < states[1].target_residency_ns || latency_req < states[1].exit_latency_ns)
-                && !states[0].disabled)
+        if !before
+            && (latency_req == 0
+                || ((self.next_timer < states[1].target_residency_ns || latency_req < states[1].exit_latency_ns)
+                    && !states[0].disabled))
         {
             // The first state is the only choice, and a CPU that polls keeps its tick.
             return Choice { state: 0, stop_tick: !states[0].polling, looked_at_timers };
@@ -153,7 +158,22 @@ impl Menu {
             let multiplier = performance_multiplier(counted_iowaiters(rules, outlook));
             latency_req = latency_req.min(by_multiplier(predicted_ns, multiplier));
         }
-        let search = Search { rule: rules.menu, table, latency_req, next_timer: self.next_timer, delta_tick, stopped };
+        // The limit of users counts, not that of the prediction.
+        let c1 = &states[1];
+        let first = before
+            && states[0].polling
+            && self.next_timer > c1.target_residency_ns.max(20_000)
+            && table.latency_req_ns > c1.exit_latency_ns
+            && !c1.disabled;
+        let search = Search {
+            first: usize::from(first),
+            rule: rules.menu,
+            table,
+            latency_req,
+            next_timer: self.next_timer,
+            delta_tick,
+            stopped,
+        };
         let (state, stop_tick) = search.deepest(predicted_ns);
         Choice { state, stop_tick, looked_at_timers }
     }
@@ -250,6 +270,8 @@ impl Menu {
 /// The last part of menu_select() since v4.17.
 struct Search<'a> {
     rule: MenuRule,
+    /// The shallowest state that may be chosen.
+    first: usize,
     table: &'a StateTable,
     latency_req: u64,
     next_timer: u64,
@@ -262,11 +284,15 @@ impl Search<'_> {
     fn deepest(&self, mut predicted_ns: u64) -> (usize, bool) {
         let states = &self.table.states;
         let mut chosen = None;
-        for (index, state) in states.iter().enumerate().filter(|(_, state)| !state.disabled) {
+        for (index, state) in states.iter().enumerate().skip(self.first).filter(|(_, state)| !state.disabled) {
             let so_far = *chosen.get_or_insert(index);
             let too_slow = state.exit_latency_ns > self.latency_req;
             if state.target_residency_ns <= predicted_ns {
                 if too_slow {
+                    if self.rule == MenuRule::TickNextTimer {
+                        // The tick goes on for as long as the state so far takes.
+                        predicted_ns = states[so_far].target_residency_ns;
+                    }
                     break;
                 }
                 chosen = Some(index);
@@ -309,6 +335,7 @@ impl Search<'_> {
         let state = &self.table.states[index];
         let timer_is_far = state.target_residency_ns <= self.next_timer;
         match self.rule {
+            MenuRule::TickNextTimer => false,
             MenuRule::TypicalFirst => {
                 timer_is_far
                     && state.target_residency_ns < RESIDENCY_THRESHOLD_NS

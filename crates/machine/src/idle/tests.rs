@@ -132,6 +132,24 @@ fn a_short_prediction_keeps_the_tick_and_a_long_one_does_not() {
 }
 
 #[test]
+fn in_v4_19_a_state_that_is_too_slow_to_leave_keeps_the_tick_too() {
+    // C6 fits, but who is allowed no more than 40 us of latency is left in C3, for 100 us at least.
+    for (rules, keeps) in [(IdleRules::V4_19, true), (IdleRules::V5_4, false)] {
+        let mut idler = Idler::with(rules, &IdleOptions { latency_us: Some(40), ..IdleOptions::default() });
+        let choice = idler.settled(100_000, 20_000);
+        assert_eq!((choice.state, choice.stop_tick), (3, !keeps), "{rules:?}");
+    }
+}
+
+#[test]
+fn in_v4_19_only_a_near_timer_lets_it_poll() {
+    // Wakeups after 1 us each, and the next timer so far away.
+    let state = |rules, next_timer_us| Idler::new(rules).settled(next_timer_us, 1).state;
+    let states = [IdleRules::V4_19, IdleRules::V5_4].map(|rules| [15, 100].map(|timer| state(rules, timer)));
+    assert_eq!(states, [[0, 1], [0, 0]]);
+}
+
+#[test]
 fn short_typical_intervals_spare_the_look_at_timers_since_v6_6() {
     for rules in [IdleRules::V6_6, IdleRules::V6_12] {
         assert!(!Idler::new(rules).settled(4_000, 9).looked_at_timers);
@@ -325,12 +343,14 @@ fn idler_after(lengths: &[u64], rounds: usize) -> Idler {
 
 #[test]
 fn the_polling_state_ends_with_the_next_ones_residency_in_v5_10() {
-    let limits = [IdleRules::V4_15, IdleRules::V5_10, IdleRules::V5_15, IdleRules::V6_1].map(|rules| {
-        let idler = Idler::new(rules);
+    let rules = [IdleRules::V4_15, IdleRules::V4_19, IdleRules::V5_10, IdleRules::V5_15, IdleRules::V6_1];
+    let limits = rules.map(|rules| {
+        let mut idler = Idler::new(rules);
+        idler.cpuidle.table.tick_ns = 4_000_000;
         idler.cpuidle.cpuidle_poll_time(&idler.device)
     });
-    // C1's 2 us, and C1E's 20.
-    assert_eq!(limits, [None, Some(2_000), Some(20_000), Some(20_000)]);
+    // A sixteenth of a tick, C1's 2 us, and C1E's 20.
+    assert_eq!(limits, [None, Some(250_000), Some(2_000), Some(20_000), Some(20_000)]);
 }
 
 #[test]

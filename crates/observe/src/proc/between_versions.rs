@@ -1,4 +1,4 @@
-//! What the files of v5.4, v5.10, v6.18, v7.2 and v7.3 say differently from those of the version before, about the same machine.
+//! What the files of v4.19, v5.4, v5.10, v6.18, v7.2 and v7.3 say differently from those of the version before, about the same machine.
 
 use super::{SchedDebug, TaskSched};
 use crate::formats::Formats;
@@ -58,16 +58,18 @@ fn counters_that_never_counted_are_gone() {
 }
 
 #[test]
-fn v5_4_shows_estimates_with_their_lowest_bit() {
+fn v4_19_and_v5_4_show_estimates_with_their_lowest_bit() {
     let (mut sched, task) = machine();
     let se = sched.task[task].se;
     sched.se[se].avg.util_est = UtilEst { enqueued: 401, ewma: 100 };
-    let text = TaskSched { sched: &sched, task, threads: 1, formats: Formats::V5_4 }.to_string();
-    let shown = |name: &str| {
-        let line = text.lines().find(|line| line.starts_with(name)).expect("a line");
-        line.rsplit(' ').next().expect("a figure").to_string()
-    };
-    assert_eq!(["se.avg.util_est.enqueued", "se.avg.util_est.ewma"].map(shown), ["401", "100"]);
+    for formats in [Formats::V4_19, Formats::V5_4] {
+        let text = TaskSched { sched: &sched, task, threads: 1, formats }.to_string();
+        let shown = |name: &str| {
+            let line = text.lines().find(|line| line.starts_with(name)).expect("a line");
+            line.rsplit(' ').next().expect("a figure").to_string()
+        };
+        assert_eq!(["se.avg.util_est.enqueued", "se.avg.util_est.ewma"].map(shown), ["401", "100"]);
+    }
 }
 
 #[test]
@@ -102,11 +104,13 @@ fn fields(sched: &Sched<Still>, versions: [Formats; 2]) -> [Vec<String>; 2] {
 fn v5_4_keeps_no_loads_of_ticks_but_weights_of_what_is_runnable_which_v5_10_has_not() {
     let (mut sched, _) = machine();
     sched.rq[CPU].load.weight = 12345;
-    let [gone, new] = fields(&sched, [Formats::V4_15, Formats::V5_4]);
+    let [gone, new] = fields(&sched, [Formats::V4_15, Formats::V4_19]);
+    assert_eq!((gone, new), (vec![], vec![String::from("util_est_enqueued")]), "v4.19 keeps them");
+    let [gone, new] = fields(&sched, [Formats::V4_19, Formats::V5_4]);
     let ticks = (0..5).map(|index| format!("cpu_load[{index}]"));
     let scaling = String::from("sysctl_sched_tunable_scaling");
     assert_eq!(gone, [scaling.clone(), String::from("load")].into_iter().chain(ticks).collect::<Vec<_>>());
-    assert_eq!(new, [scaling, String::from("util_est_enqueued")]);
+    assert_eq!(new, [scaling]);
     let [gone, new] = fields(&sched, [Formats::V5_4, Formats::V5_10]);
     assert_eq!(gone, ["nr_load_updates", "runnable_weight", "runnable_load_avg", "removed.runnable_sum"]);
     assert_eq!(new, ["runnable_avg", "removed.runnable_avg"]);

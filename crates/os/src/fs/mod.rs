@@ -85,7 +85,8 @@ impl FsRules {
         scsi: ScsiPath::Legacy,
     };
     pub const V4_16: FsRules = FsRules { iversion: IVersion::Queried, ..Self::V4_5 };
-    pub const V5_4: FsRules = FsRules { cil_push: CilPush::Unbound, scsi: ScsiPath::Mq, ..Self::V4_16 };
+    pub const V4_19: FsRules = FsRules { scsi: ScsiPath::Mq, ..Self::V4_16 };
+    pub const V5_4: FsRules = FsRules { cil_push: CilPush::Unbound, ..Self::V4_19 };
     pub const V5_10: FsRules = FsRules { fresh_blocks: FreshBlocks::Unwritten, ..Self::V5_4 };
 }
 

@@ -56,7 +56,7 @@ behaviour! {
     pub enum Pingpong = "tcp.pingpong" {
         Answer = "answer", since "v2.6", commit "", "with the first answer that comes soon enough";
         ThreeAnswers = "three-answers", since "v5.1", commit "",
-            "with the third; of those in one jiffy only the first counts (after v4.16, by v5.4)";
+            "with the third; of those in one jiffy only the first counts (after v4.19, by v5.4)";
         AnswerAgain = "answer-again", since "v5.10", commit "", "with the first again (after v5.4, by v5.10)";
     }
 }
@@ -214,16 +214,21 @@ impl NetRules {
     };
     pub const V4_16: NetRules = NetRules { rcvbuf_growth: RcvbufGrowth::Proportional, ..NetRules::V4_15 };
 
+    /// As in 4.19.108, which is newer in `default_buffer` and `grow_window` than v4.19 itself.
+    pub const V4_19: NetRules = NetRules {
+        default_buffer: DefaultBuffer::Initial,
+        grow_window: GrowWindow::ToSpace,
+        prune: Prune::Grows,
+        ..NetRules::V4_16
+    };
+
     /// As in 5.4.286, which is newer in `full_segment` and `quick_ack` than v5.4 itself.
     pub const V5_4: NetRules = NetRules {
         full_segment: FullSegment::Pushes,
         quick_ack: QuickAck::Acknowledging,
         pingpong: Pingpong::ThreeAnswers,
         payload: Payload::Pages,
-        default_buffer: DefaultBuffer::Initial,
-        grow_window: GrowWindow::ToSpace,
-        prune: Prune::Grows,
-        ..NetRules::V4_16
+        ..NetRules::V4_19
     };
 
     /// As in 5.10.262, which is newer in `full_segment`, `quick_ack` and `epoll_wakeup` than v5.10 itself.

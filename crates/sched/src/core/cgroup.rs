@@ -49,7 +49,7 @@ behaviour! {
     /// What cpu.stat of cgroup v1 tells of how long a group has waited for CPUs.
     pub enum WaitSum = "cgroup.wait_sum" {
         Untold = "untold", since "v2.6.24", commit "", "nothing";
-        Told = "told", since "v4.20", commit "3d6c50c27bd6", "with schedstats, the sum over its CPUs (wait_sum)";
+        Told = "told", since "v4.19", commit "3d6c50c27bd6", "with schedstats, the sum over its CPUs (wait_sum)";
     }
 }
 
@@ -71,8 +71,8 @@ impl CgroupRules {
     };
     pub const V4_15: CgroupRules = CgroupRules { files: CgroupFiles::Unified, ..CgroupRules::V4_5 };
     pub const V4_16: CgroupRules = CgroupRules { quota_above: QuotaAbove::Tightest, ..CgroupRules::V4_15 };
-    pub const V5_4: CgroupRules = CgroupRules { wait_sum: WaitSum::Told, ..CgroupRules::V4_16 };
-    pub const V6_12: CgroupRules = CgroupRules { nice_time: NiceTime::Apart, ..CgroupRules::V5_4 };
+    pub const V4_19: CgroupRules = CgroupRules { wait_sum: WaitSum::Told, ..CgroupRules::V4_16 };
+    pub const V6_12: CgroupRules = CgroupRules { nice_time: NiceTime::Apart, ..CgroupRules::V4_19 };
 }
 
 /// Which of the two hierarchies is mounted.

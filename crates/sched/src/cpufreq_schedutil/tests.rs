@@ -5,7 +5,7 @@ use crate::core::TaskInit;
 use crate::sched::ROOT_TASK_GROUP;
 use crate::scheduler::Scheduler;
 use crate::testing::{Hand, MS, machine, policy_of, task_in};
-use crate::versions::{Kernel, V4_15, V4_16, V5_4, V5_10, V5_15, V6_1, V6_6, V6_12, V6_18, V7_2};
+use crate::versions::{Kernel, V4_15, V4_16, V4_19, V5_4, V5_10, V5_15, V6_1, V6_6, V6_12, V6_18, V7_2};
 use units::CpuMask;
 
 mod chosen;

@@ -24,7 +24,7 @@ behaviour! {
     /// What becomes of a frequency that is chosen while the thread has not done its work.
     pub enum SugovBusy = "frequency.sugov_busy" {
         Refused = "refused", since "v4.7", commit "9bdcb44e391d", "none is chosen before the driver is done";
-        Joined = "joined", since "v5.4", commit "152db033d775", "the thread takes the last one when it comes to ask (after v4.16, by v5.4)";
+        Joined = "joined", since "v4.19", commit "152db033d775", "the thread takes the last one when it comes to ask (after v4.16, by v4.19)";
     }
 }
 
@@ -33,7 +33,7 @@ behaviour! {
     pub enum SugovRemote = "frequency.sugov_remote" {
         Anybody = "anybody", since "v4.14", commit "c49cbc19b31e",
             "any CPU, whatever the driver says; it runs everywhere where the driver lets any CPU ask (e2cabe48c20e)";
-        /// v5.4.y has it too.
+        /// v4.19.y and v5.4.y have it too.
         Allowed = "allowed", since "v5.5", commit "85572c2c4a45",
             "CPUs of the policy, and others if the driver lets them; it stays on the policy's CPUs";
     }

@@ -36,7 +36,7 @@ behaviour! {
     /// What becomes of the bandwidth of a task that leaves the class asleep, before its 0-lag time.
     pub enum DlLeaveAsleep = "dl.leave_asleep" {
         KeepsRunning = "keeps-running", since "v4.13", commit "209a0cbda7a0", "its CPU takes it for used for ever";
-        Subtracted = "subtracted", since "v4.18", commit "", "it is used no more (after v4.16, by v5.4)";
+        Subtracted = "subtracted", since "v4.18", commit "", "it is used no more (after v4.16, by v4.19)";
     }
 }
 

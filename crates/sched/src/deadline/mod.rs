@@ -105,13 +105,14 @@ impl DlRules {
         ..DlRules::V4_5
     };
     pub const V4_16: DlRules = DlRules { runtime_scale: RuntimeScale::Capacity, ..DlRules::V4_15 };
-    pub const V5_4: DlRules = DlRules {
-        admission: Admission::CpusForLimit,
-        rebuild: RootDomainBandwidth::Counted,
+    /// As in 4.19.108, which is newer in `offline_migration` than v4.19 itself.
+    pub const V4_19: DlRules = DlRules {
         leave_asleep: DlLeaveAsleep::Subtracted,
         offline_migration: OfflineMigration::Moved,
         ..DlRules::V4_16
     };
+    pub const V5_4: DlRules =
+        DlRules { admission: Admission::CpusForLimit, rebuild: RootDomainBandwidth::Counted, ..DlRules::V4_19 };
     pub const V5_10: DlRules = DlRules {
         admission: Admission::Capacity,
         period_limits: PeriodLimits::Sysctl,

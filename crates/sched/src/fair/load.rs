@@ -30,7 +30,7 @@ use clock::queue_clock;
 pub(crate) use clock::{is_full_scale, running_clock};
 pub use rules::{
     BlockedNews, FrequencyInvariance, LoadClock, LoadRules, LostIdle, MigrateLag, MigrationDetach, NewTaskAttach,
-    NewTaskUtil, OfflineLoad, OtherClasses, TgLoadAvg,
+    NewTaskCap, NewTaskUtil, OfflineLoad, OtherClasses, TgLoadAvg,
 };
 
 use crate::access::LevelLines;
@@ -234,9 +234,9 @@ impl<A: Arch> Sched<A> {
                 NewTaskUtil::KeptWeight => entity.load.weight,
                 NewTaskUtil::ShownWeight => self.kernel.load_resolution.scale_load_down(entity.load.weight),
             };
-            let cpu_scale = match self.kernel.load.clock {
-                LoadClock::Task => SCHED_CAPACITY_SCALE,
-                LoadClock::Pelt => self.topology.capacity[cfs_rq.rq],
+            let cpu_scale = match self.kernel.load.new_task_cap {
+                NewTaskCap::WholeCpu => SCHED_CAPACITY_SCALE,
+                NewTaskCap::OwnCpu => self.topology.capacity[cfs_rq.rq],
             };
             pelt::post_init_entity_util_avg(self.kernel.pelt, &mut entity.avg, &cfs_rq.avg, weight, cpu_scale);
         }

@@ -426,13 +426,18 @@ impl EntityRules {
         ..EntityRules::V4_5
     };
 
+    /// As in 4.19.108.
+    pub const V4_19: EntityRules = EntityRules {
+        waking_vruntime: WakingVruntime::RelativeIfMigrated,
+        min_vruntime_dequeue: MinVruntimeDequeue::UnlessRestored,
+        ..EntityRules::V4_15
+    };
+
     /// As in 5.4.286, which is newer in `long_sleeper` than v5.4 itself, and in `exec_start_reset` neither as v5.4 nor as v5.10.
     pub const V5_4: EntityRules = EntityRules {
         long_sleeper: LongSleeper::Forgotten,
         exec_start_reset: ExecStartReset::AtActivation,
-        waking_vruntime: WakingVruntime::RelativeIfMigrated,
-        min_vruntime_dequeue: MinVruntimeDequeue::UnlessRestored,
-        ..EntityRules::V4_15
+        ..EntityRules::V4_19
     };
 
     /// As in 5.10.262.

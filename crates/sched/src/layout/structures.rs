@@ -51,6 +51,17 @@ impl Structures {
         ..Structures::V4_5
     };
 
+    /// v4.19, from the types (DWARF) of 4.19.108 as the recorder builds old kernels: without real-time groups, and without the time of
+    /// interrupts, whose average (`avg_irq`) a line of its own would have.
+    ///
+    /// Within `struct cfs_rq` (448 bytes): runnable_weight 16, nr_running 24, min_vruntime 40, tasks_timeline 48, curr 64, avg 128, removed 192,
+    /// tg_load_avg_contrib 256; `struct sched_entity` is that of v4.15. Within `struct rq` (3008 bytes): nr_running 4, cpu_load 24, nohz_flags 88, load
+    /// 96, nr_switches 120, cfs 128, rt 576, dl 2280, curr 2416, next_balance 2440, clock 2464, clock_task 2472, rd 2488, sd 2496, cpu_capacity 2504,
+    /// active_balance 2532, cfs_tasks 2592, avg_rt 2624, avg_dl 2688, idle_stamp 2752, rq_sched_info 2912, rq_cpu_time 2944, ttwu_count 2964, wake_list
+    /// 2976, idle_state 2984. Within `struct task_struct`: state 16, wake_entry 48, on_cpu 56, wakee_flips 64, last_wakee 80, recent_used_cpu 88,
+    /// wake_cpu 92, on_rq 96, sched_class 120, se 128. What is told apart here lies as in v4.15.
+    pub const V4_19: Structures = Structures { task_group: TaskGroupStructure::V4_19, ..Structures::V4_15 };
+
     /// v5.4, from the types (DWARF) of 5.4.286 with the configuration of Debian's 5.10: without clamps and real-time groups.
     ///
     /// Within `struct cfs_rq` (448 bytes): runnable_weight 16, nr_running 24, min_vruntime 48, tasks_timeline 56, so that the tree's root is on the

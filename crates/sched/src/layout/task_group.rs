@@ -47,6 +47,9 @@ impl TaskGroupStructure {
     /// That of v4.5 to v4.16.
     pub const V4_5: TaskGroupStructure = TaskGroupStructure::beginning_with_se(184, 208, 216);
 
+    /// From the types of 4.19.108 as the recorder builds old kernels: a css of 240 bytes, as each counts its references in line.
+    pub const V4_19: TaskGroupStructure = TaskGroupStructure::beginning_with_se(240, 264, 216);
+
     /// From the types of 5.4.286, configured as Debian's 5.10: a css of 240 bytes, as each counts its references in line; a runtime pool of 208.
     pub const V5_4: TaskGroupStructure = TaskGroupStructure::beginning_with_se(240, 264, 208);
 
@@ -182,6 +185,14 @@ mod tests {
         assert_eq!(stride(TgLoadAvgLine::OwnLine, TaskGroupCache::Kmalloc), 1024);
         assert_eq!(stride(TgLoadAvgLine::OwnLine, TaskGroupCache::Aligned), 576);
         assert_eq!(stride(TgLoadAvgLine::OwnLine, TaskGroupCache::Packed), 560);
+    }
+
+    #[test]
+    fn v4_19_has_words_where_v5_4_has_them_and_a_larger_pool() {
+        let of = |of| TaskGroupLayout::new(of, TgLoadAvgLine::OwnLine, TaskGroupCache::Aligned);
+        let (before, after) = (TaskGroupStructure::V4_19, TaskGroupStructure::V5_4);
+        assert_eq!(of(before).offsets, of(after).offsets);
+        assert_eq!(before.tail, after.tail + 8);
     }
 
     #[test]

@@ -23,9 +23,11 @@ behaviour! {
         /// [`UTIL_AVG_UNCHANGED`] is the lowest bit, so an estimate is odd, and that of a new task 1. A sample that is within a
         /// hundredth of a CPU of the average is none. The queue's sum follows only when the task, and what it leaves empty, is gone:
         /// who is told meanwhile of a new utilization counts it still.
-        EnqueuedAndSlowEwma = "enqueued-and-slow-ewma", since "v4.17", commit "7f65ea42eb00",
+        EnqueuedAndSlowEwmaAnyCpu = "enqueued-and-slow-ewma-any-cpu", since "v4.17", commit "7f65ea42eb00",
             "the larger of the last sample and an average that moves a quarter of the way up as well as down, both taken when the task \
              has left its queue";
+        EnqueuedAndSlowEwma = "enqueued-and-slow-ewma", since "v5.4", commit "",
+            "the same, but not on a CPU without idle time, where a task seems smaller than it is (after v4.19, by v5.4)";
         /// Grown in steps: UTIL_EST_FASTUP with b8c96361402a (v5.5), [`UTIL_AVG_UNCHANGED`] in the upper bit with
         /// 68d7a190682a (v5.13). The variant is both.
         EnqueuedAndEwma = "enqueued-and-ewma", since "v5.13", commit "68d7a190682a",
@@ -57,7 +59,7 @@ impl UtilEstimate {
     #[inline]
     fn unchanged(self) -> u32 {
         match self {
-            UtilEstimate::EnqueuedAndSlowEwma => UTIL_AVG_UNCHANGED_LOWEST,
+            UtilEstimate::EnqueuedAndSlowEwmaAnyCpu | UtilEstimate::EnqueuedAndSlowEwma => UTIL_AVG_UNCHANGED_LOWEST,
             _ => UTIL_AVG_UNCHANGED,
         }
     }
@@ -68,7 +70,9 @@ impl UtilEst {
     #[inline]
     pub fn _task_util_est(self, form: UtilEstimate) -> u64 {
         u64::from(match form {
-            UtilEstimate::EnqueuedAndSlowEwma => self.ewma.max(self.enqueued) | UTIL_AVG_UNCHANGED_LOWEST,
+            UtilEstimate::EnqueuedAndSlowEwmaAnyCpu | UtilEstimate::EnqueuedAndSlowEwma => {
+                self.ewma.max(self.enqueued) | UTIL_AVG_UNCHANGED_LOWEST
+            }
             _ => self.ewma.max(self.enqueued & !UTIL_AVG_UNCHANGED),
         })
     }
@@ -102,6 +106,7 @@ pub fn util_est_update(form: UtilEstimate, avg: &mut SchedAvg, capacity: u64, fa
     }
     match form {
         UtilEstimate::Absent => {}
+        UtilEstimate::EnqueuedAndSlowEwmaAnyCpu => util_est_update_slow(avg, u64::MAX),
         UtilEstimate::EnqueuedAndSlowEwma => util_est_update_slow(avg, capacity),
         UtilEstimate::EnqueuedAndEwma => util_est_update_enqueued(avg, capacity, fastup),
         UtilEstimate::Ewma => util_est_update_ewma(avg, capacity),
@@ -257,6 +262,15 @@ mod tests {
             util_est_update(form, &mut avg, 512, true);
             assert_eq!(avg.util_est, before);
         }
+    }
+
+    #[test]
+    fn in_v4_19_a_cpu_without_idle_time_tells_as_much_as_any() {
+        let before = UtilEst { enqueued: 900, ewma: 900 };
+        let mut avg = SchedAvg { util_avg: 600, util_est: before, ..SchedAvg::default() };
+        util_est_update(UtilEstimate::EnqueuedAndSlowEwmaAnyCpu, &mut avg, 512, true);
+        // 900 - 299 / 4
+        assert_eq!(avg.util_est, UtilEst { enqueued: 601, ewma: 825 });
     }
 
     #[test]

@@ -343,16 +343,17 @@ impl DomainRules {
 
     pub const V4_16: DomainRules = DomainRules::V4_15;
 
+    pub const V4_19: DomainRules = DomainRules { numa_type: NumaType::OneRemoteDistanceAgain, ..DomainRules::V4_16 };
+
     /// As in the long-term release 5.4.286, which is newer in `numa_distances` and `relax_domain_level` than v5.4 itself.
     pub const V5_4: DomainRules = DomainRules {
         numa_distances: NumaDistances::BetweenNodes,
-        numa_type: NumaType::OneRemoteDistanceAgain,
         reclaim_distance: ReclaimDistance::OfMachine,
         tuning: LevelTuning::WithoutIndices,
         smt_capacity: SmtCapacity::Full,
         asym_capacity: AsymCapacity::OneLevel,
         relax_domain_level: RelaxDomainLevel::SwitchesOff,
-        ..DomainRules::V4_16
+        ..DomainRules::V4_19
     };
 
     /// As in 5.10.262, which is newer in `numa_distances` and `relax_domain_level` than v5.10 itself.

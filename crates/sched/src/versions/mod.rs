@@ -2,6 +2,7 @@
 
 mod v4_15;
 mod v4_16;
+mod v4_19;
 mod v4_5;
 mod v5_10;
 mod v5_15;
@@ -16,6 +17,7 @@ mod v7_3;
 pub use v4_5::V4_5_RC1;
 pub use v4_15::V4_15;
 pub use v4_16::V4_16;
+pub use v4_19::V4_19;
 pub use v5_4::V5_4;
 pub use v5_10::V5_10;
 pub use v5_15::V5_15;
@@ -160,7 +162,8 @@ impl Kernel {
 }
 
 /// All kernels, the oldest first.
-pub const KERNELS: &[Kernel] = &[V4_5_RC1, V4_15, V4_16, V5_4, V5_10, V5_15, V6_1, V6_6, V6_12, V6_18, V7_2, V7_3];
+pub const KERNELS: &[Kernel] =
+    &[V4_5_RC1, V4_15, V4_16, V4_19, V5_4, V5_10, V5_15, V6_1, V6_6, V6_12, V6_18, V7_2, V7_3];
 
 /// The kernel of that name, if it exists.
 pub fn kernel(name: &str) -> Option<&'static Kernel> {
@@ -260,7 +263,7 @@ behaviours! {
         average_weights, lag_limit, delayed_lag, slice_protection, reweight, placed_lag, wakeup_preempt,
     }
     load: LoadRules {
-        group_shares, leaf_list, migration_detach, util_est, new_task_attach, new_task_util, migrate_lag, tg_load_avg, sum_floor, offline, blocked_news, other_classes,
+        group_shares, leaf_list, migration_detach, util_est, new_task_attach, new_task_util, new_task_cap, migrate_lag, tg_load_avg, sum_floor, offline, blocked_news, other_classes,
         clock, frequency, lost_idle,
     }
     wake: WakeRules {
@@ -309,7 +312,10 @@ mod tests {
         let names: Vec<_> = KERNELS.iter().map(|k| k.name).collect();
         assert_eq!(
             names,
-            ["v4.5-rc1", "v4.15", "v4.16", "v5.4", "v5.10", "v5.15", "v6.1", "v6.6", "v6.12", "v6.18", "v7.2", "v7.3"]
+            [
+                "v4.5-rc1", "v4.15", "v4.16", "v4.19", "v5.4", "v5.10", "v5.15", "v6.1", "v6.6", "v6.12", "v6.18",
+                "v7.2", "v7.3"
+            ]
         );
         assert_eq!(kernel("v4.16"), Some(&V4_16));
         assert_eq!(kernel("v4.5"), None);

@@ -5,16 +5,14 @@
 //! distribution's package of it is followed: it is built as Debian builds v5.10, but that it groups sessions, as the tree's own
 //! configuration has it.
 
-use super::{CoreRules, Kernel, V4_16};
-use crate::core::cgroup::CgroupRules;
+use super::{CoreRules, Kernel, V4_19};
 use crate::core::class::PickOrder;
-use crate::core::{CpuAllowed, UtilClamp, WakeCurrent};
+use crate::core::{UtilClamp, WakeCurrent};
 use crate::cpufreq::CpufreqRules;
 use crate::deadline::DlRules;
 use crate::fair::balance::BalanceRules;
 use crate::fair::bandwidth::BandwidthRules;
 use crate::fair::load::LoadRules;
-use crate::fair::numa::NumaRules;
 use crate::fair::rules::EntityRules;
 use crate::fair::wake::WakeRules;
 use crate::features::{Feature, Features};
@@ -22,7 +20,6 @@ use crate::isolation::IsolationRules;
 use crate::layout::Structures;
 use crate::load_weight::LoadResolution;
 use crate::psi::Psi;
-use crate::rt::RtRules;
 use crate::sysctl;
 use crate::topology::DomainRules;
 
@@ -32,8 +29,7 @@ pub const V5_4: Kernel = Kernel {
         wake_current: WakeCurrent::Shortcut,
         uclamp: UtilClamp::FrequencyOnly,
         pick_order: PickOrder::BalanceFirst,
-        cpu_allowed: CpuAllowed::Active,
-        ..V4_16.core
+        ..V4_19.core
     },
     load_resolution: LoadResolution::FineFloor,
     cpufreq: CpufreqRules::V5_4,
@@ -42,10 +38,7 @@ pub const V5_4: Kernel = Kernel {
     load: LoadRules::V5_4,
     wake: WakeRules::V5_4,
     balance: BalanceRules::V5_4,
-    numa: NumaRules::V5_4,
     bandwidth: BandwidthRules::V5_4,
-    cgroup: CgroupRules::V5_4,
-    rt: RtRules::V5_4,
     dl: DlRules::V5_4,
     psi: Psi::ByQueued,
     isolation: IsolationRules::V5_4,
@@ -53,7 +46,7 @@ pub const V5_4: Kernel = Kernel {
     feature_table: FEATURES,
     structures: Structures::V5_4,
     tunables: sysctl::V5_4,
-    ..V4_16
+    ..V4_19
 };
 
 /// kernel/sched/features.h of 5.4.286.

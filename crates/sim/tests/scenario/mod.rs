@@ -229,7 +229,7 @@ impl Scenario {
             net: os::net::NetRules::V4_5,
             pi: match &self.kernel[..] {
                 "v4.5-rc1" => PiRules::V4_5,
-                "v4.15" | "v4.16" | "v5.4" | "v5.10" => PiRules::V4_15,
+                "v4.15" | "v4.16" | "v4.19" | "v5.4" | "v5.10" => PiRules::V4_15,
                 _ => PiRules::V5_15,
             },
             ..OsRules::V4_5

@@ -125,7 +125,7 @@ fn wrong_settings_are_named() {
     for (text, message) in [
         (
             "a=v4.5-rc1,NO_SIS_PROP",
-            "column 12: found the feature `NO_SIS_PROP`, which v4.5-rc1 does not have; expected a kernel that has it (v4.15, v4.16, v5.4, v5.10, v5.15, v6.1",
+            "column 12: found the feature `NO_SIS_PROP`, which v4.5-rc1 does not have; expected a kernel that has it (v4.15, v4.16, v4.19, v5.4, v5.10, v5.15, v6.1",
         ),
         ("a=v4.15,NO_SIS_PROB", "found the unknown feature of v4.15 `SIS_PROB`; expected `SIS_PROP`, perhaps"),
         ("a=v4.15,sched_latency=3", "found the unknown setting `sched_latency`; expected `sched_latency_ns`, perhaps"),

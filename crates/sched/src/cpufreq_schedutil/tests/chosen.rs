@@ -45,7 +45,8 @@ impl Governed {
 
 #[test]
 fn a_quarter_more_than_is_used_of_the_highest_or_of_what_it_runs_at() {
-    for (kernel, mhz) in [(V4_15, 1_250), (V4_16, 1_250), (V5_15, 1_875), (V6_1, 1_875), (V6_6, 1_875), (V6_12, 1_875)]
+    for (kernel, mhz) in
+        [(V4_15, 1_250), (V4_16, 1_250), (V4_19, 1_250), (V5_15, 1_875), (V6_1, 1_875), (V6_6, 1_875), (V6_12, 1_875)]
     {
         let mut cpu = governed(kernel, 2_000_000, 0);
         cpu.uses(512);
@@ -71,6 +72,12 @@ fn waits_for_devices_boost_from_the_lowest_frequency_or_from_an_eighth_of_a_cpu(
         let mut cpu = governed(kernel, MIN, 0);
         (0..5).for_each(|ms| _ = cpu.told(ms, UpdateFlags::IOWAIT));
         assert_eq!(cpu.sched.arch.mhz, [1_000, 1_250, 1_562, 1_953], "{}", kernel.name);
+    }
+    // The same in shares of a CPU: a third, two thirds, all. From an eighth it takes one step more to double to all.
+    for (kernel, mhz) in [(V4_19, vec![1_000, 1_250, 1_562, 1_953]), (V5_4, vec![1_000, 1_250, 1_562])] {
+        let mut cpu = governed(kernel, MIN, 0);
+        (0..5).for_each(|ms| _ = cpu.told(ms, UpdateFlags::IOWAIT));
+        assert_eq!(cpu.sched.arch.mhz, mhz, "{}", kernel.name);
     }
     for kernel in [V6_1, V6_6, V6_12] {
         // 128, 256, 512 and 1024 of 1024.
@@ -105,8 +112,9 @@ fn real_time_tasks_go_fast_and_deadline_tasks_until_v4_15() {
 }
 
 #[test]
-fn a_rate_limit_holds_but_not_for_deadline_tasks_that_need_more_from_v5_4_on() {
-    for (kernel, waits) in [(V4_16, true), (V5_4, false), (V6_1, false), (V6_6, false), (V6_12, false)] {
+fn a_rate_limit_holds_but_not_for_deadline_tasks_that_need_more_from_v4_19_on() {
+    for (kernel, waits) in [(V4_16, true), (V4_19, false), (V5_4, false), (V6_1, false), (V6_6, false), (V6_12, false)]
+    {
         let mut cpu = governed(kernel, MAX, 10_000);
         cpu.uses(300);
         assert_eq!(cpu.told(0, UpdateFlags::NONE).len(), 1, "{}", kernel.name);
@@ -120,7 +128,7 @@ fn a_rate_limit_holds_but_not_for_deadline_tasks_that_need_more_from_v5_4_on() {
 
 #[test]
 fn a_cpu_that_has_not_idled_does_not_slow_down() {
-    for kernel in [V4_15, V4_16, V5_4, V6_1, V6_6, V6_12] {
+    for kernel in [V4_15, V4_16, V4_19, V5_4, V6_1, V6_6, V6_12] {
         let mut cpu = governed(kernel, MAX, 0);
         cpu.sched.count_idle_call(CPU0);
         cpu.uses(700);
@@ -133,8 +141,8 @@ fn a_cpu_that_has_not_idled_does_not_slow_down() {
 }
 
 #[test]
-fn a_busy_cpu_slows_down_where_limits_changed_in_v5_4_and_since_v6_1() {
-    for (kernel, slows) in [(V5_4, true), (V5_10, false), (V5_15, false), (V6_1, true)] {
+fn a_busy_cpu_slows_down_where_limits_changed_until_v5_4_and_since_v6_1() {
+    for (kernel, slows) in [(V4_19, true), (V5_4, true), (V5_10, false), (V5_15, false), (V6_1, true)] {
         let mut cpu = governed(kernel, MAX, 0);
         cpu.sched.count_idle_call(CPU0);
         cpu.uses(700);

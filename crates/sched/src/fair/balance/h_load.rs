@@ -43,10 +43,13 @@ impl<A: Arch> Sched<A> {
     #[doc(alias = "__sched_balance_update_blocked_averages")]
     #[inline(always)]
     fn __update_blocked_averages(&mut self, cpu: CpuId) {
+        // Then nobody is told of the other classes.
+        let fair_first = self.kernel.cpufreq.update_util == UpdateUtil::AgedAndArrivals;
+        let first = fair_first.then(|| self.__update_blocked_fair(cpu));
         let others_decayed = self.update_other_load_avgs(cpu);
         let others = self.others_have_blocked(cpu);
-        let fair = self.__update_blocked_fair(cpu);
-        if others_decayed || fair.decayed {
+        let fair = first.unwrap_or_else(|| self.__update_blocked_fair(cpu));
+        if !fair_first && (others_decayed || fair.decayed) {
             self.other_class_util_change(cpu, UpdateUtil::Queued, UpdateFlags::NONE);
         }
         if !others && !fair.has_blocked {

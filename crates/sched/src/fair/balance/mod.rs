@@ -100,7 +100,7 @@ pub(super) struct LbFlags {
     pub active_lb_llc: bool,
     /// LBF_LLC_PINNED: a task should stay in its LLC (v7.2).
     pub llc_pinned: bool,
-    /// LBF_NOHZ_STATS: the load of CPUs without ticks is aged as they are looked at ([`NohzBalance::FlagsAndOwn`]).
+    /// LBF_NOHZ_STATS: the load of CPUs without ticks is aged as they are looked at ([`NohzBalance::and_own`]).
     pub nohz_stats: bool,
     /// LBF_NOHZ_AGAIN: some of it is left.
     pub nohz_again: bool,

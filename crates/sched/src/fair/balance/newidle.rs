@@ -2,7 +2,6 @@
 
 use super::{
     NewidleAverages, NewidleBail, NewidleCost, NewidleDecay, NewidleDue, NewidleGate, NewidleOdds, NewidleStop,
-    NohzBalance,
 };
 use crate::access::Path;
 use crate::arch::Arch;
@@ -52,7 +51,7 @@ impl<A: Arch> Sched<A> {
             if let Some(sd) = self.rq[this_cpu].sd {
                 self.update_next_balance(sd, &mut next_balance);
             }
-            if self.kernel.balance.nohz == NohzBalance::FlagsAndOwn {
+            if self.kernel.balance.nohz.and_own() {
                 self.age_for_others_newly_idle(this_cpu);
             }
         } else {

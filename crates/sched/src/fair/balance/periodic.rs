@@ -181,7 +181,7 @@ impl<A: Arch> Sched<A> {
                     self.kick_ilb_once();
                 }
             }
-            NohzBalance::FlagsAndOwn | NohzBalance::Flags => self.nohz_balancer_kick(cpu),
+            NohzBalance::AnyKickPutsOff | NohzBalance::FlagsAndOwn | NohzBalance::Flags => self.nohz_balancer_kick(cpu),
         }
         due
     }

@@ -163,21 +163,27 @@ impl BalanceRules {
     /// v4.16 balances as v4.15 does.
     pub const V4_16: BalanceRules = BalanceRules::V4_15;
 
+    /// As in 4.19.108, which is newer in `imbalance_flag` and `new_ilb` than v4.19 itself.
+    pub const V4_19: BalanceRules = BalanceRules {
+        nothing_to_move: NothingToMove::Balanced,
+        imbalance_flag: ImbalanceFlag::KeptIfPinned,
+        newidle_interval: NewidleInterval::Kept,
+        nohz: NohzBalance::AnyKickPutsOff,
+        new_ilb: NewIlb::FirstIdle,
+        ..BalanceRules::V4_16
+    };
+
     /// As in 5.4.286, which is newer in `detach_bound`, `dst_group` and `per_cpu_kthreads` than v5.4 itself.
     pub const V5_4: BalanceRules = BalanceRules {
         packing_pull: PackingPull::AnyIdle,
-        nothing_to_move: NothingToMove::Balanced,
         misfits: Misfits::Pulled,
         detach_bound: DetachBound::HalfOfSome,
         active_balance_interval: ActiveBalanceInterval::DoubledUnlessVoluntary,
         dst_group: DstGroup::BalanceMask,
-        imbalance_flag: ImbalanceFlag::KeptIfPinned,
         per_cpu_kthreads: PerCpuKthreads::Disregarded,
-        newidle_interval: NewidleInterval::Kept,
         nohz: NohzBalance::FlagsAndOwn,
-        new_ilb: NewIlb::FirstIdle,
         tickless_load: TicklessLoad::Absent,
-        ..BalanceRules::V4_16
+        ..BalanceRules::V4_19
     };
 
     /// As in 5.10.262, which is newer in `dst_group`, `per_cpu_kthreads`, `util_bound`, `kicked_resched` and `nohz` than v5.10 itself.

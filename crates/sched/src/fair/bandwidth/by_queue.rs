@@ -125,10 +125,15 @@ impl<A: Arch> Sched<A> {
         let queue = self.cfs_rq_runtime_mut(cfs);
         queue.throttled = true;
         queue.throttled_clock = if counts { clock } else { 0 };
-        if rules.throttle_asks == ThrottleAsks::AtOnce {
+        if rules.throttle_asks != ThrottleAsks::OnceMore {
             self.cfs_b_lock(tg);
-            let first = self.tg[tg].cfs_bandwidth.throttled_cfs_rq.is_empty();
-            self.tg[tg].cfs_bandwidth.throttled_cfs_rq.push_front(cfs);
+            let queues = &mut self.tg[tg].cfs_bandwidth.throttled_cfs_rq;
+            let first = queues.is_empty();
+            // No distribution is under way: none is interrupted here.
+            match rules.throttle_asks {
+                ThrottleAsks::AtOnceAtEnd => queues.push_back(cfs),
+                ThrottleAsks::AtOnce | ThrottleAsks::OnceMore => queues.push_front(cfs),
+            }
             if first {
                 self.start_cfs_bandwidth(tg);
             }

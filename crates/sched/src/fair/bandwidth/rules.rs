@@ -7,6 +7,7 @@ behaviour! {
     pub enum RuntimeExpiry = "bandwidth.expiry" {
         ByClock = "by-clock", since "v3.2", commit "",
             "until the period ends in which it was handed out: what is left then is void";
+        /// v4.19.y has it too.
         Never = "never", since "v5.4", commit "de53fd7aedb1", "until it is used, or the queue falls idle";
     }
 }
@@ -78,6 +79,9 @@ behaviour! {
     pub enum ThrottleAsks = "bandwidth.throttle_asks" {
         AtOnce = "at-once", since "v3.2", commit "",
             "nothing, and it goes to the front of the group's throttled queues, where a distribution under way does not see it";
+        AtOnceAtEnd = "at-once-at-end", since "v4.19", commit "",
+            "nothing, and it goes to the end of the group's throttled queues, unless a distribution is under way, which must not see it (after \
+             v4.16, by v4.19)";
         OnceMore = "once-more", since "v5.8", commit "e98fa02c4f2e",
             "asks for a nanosecond once more, or else goes to the end of the group's throttled queues";
     }
@@ -97,6 +101,7 @@ behaviour! {
     /// What a throttled queue that is accounted for does.
     pub enum ThrottledAccounting = "bandwidth.throttled_accounting" {
         Assigns = "assigns", since "v3.2", commit "", "it asks for runtime like any other, and may get it while throttled";
+        /// v4.19.y has it too.
         Nothing = "nothing", since "v5.4", commit "5e2d2cc2588b", "it asks for nothing";
     }
 }
@@ -113,8 +118,11 @@ behaviour! {
     /// A period timer that finds, again and again, that its next period is over already.
     pub enum PeriodOverrun = "bandwidth.period_overrun" {
         Unbounded = "unbounded", since "v3.2", commit "", "goes on";
-        ScaleUp = "scale-up", since "v5.4", commit "4929a4e6faa0",
-            "after every fourth round period, quota and burst are doubled, as long as the period stays below a second";
+        /// v4.19.y has it too.
+        ScaleUpBefore = "scale-up-before", since "v5.4", commit "4929a4e6faa0",
+            "in every fourth round period and quota are doubled, as long as the period stays below a second, and then the group gets its runtime";
+        ScaleUp = "scale-up", since "v5.4.y", commit "",
+            "the same, with the burst, after the group has got its runtime (as in 5.4.286 and 5.10.262)";
     }
 }
 
@@ -130,6 +138,7 @@ behaviour! {
     /// Throttled queues on the list of those that balancing ages.
     pub enum ThrottledLeaf = "bandwidth.throttled_leaf" {
         Listed = "listed", since "v3.2", commit "", "stay on it, and are passed over";
+        /// v4.19.y has it too.
         UnlistedWhileEmpty = "unlisted-while-empty", since "v5.1", commit "31bc6aeaab1d",
             "leave it, and all queues below them, until something is queued there and they are unthrottled";
         Unlisted = "unlisted", since "v5.13", commit "", "leave it, and all queues below them, until they are unthrottled";
@@ -218,17 +227,24 @@ impl BandwidthRules {
         ..BandwidthRules::V4_5
     };
 
-    /// As in 5.4.286, which is newer in `throttle_asks` and `move_running` than v5.4 itself.
-    pub const V5_4: BandwidthRules = BandwidthRules {
+    /// As in 4.19.108, which is newer in `expiry`, `throttled_accounting`, `period_overrun` and `throttled_leaf` than v4.19 itself.
+    pub const V4_19: BandwidthRules = BandwidthRules {
         expiry: RuntimeExpiry::Never,
+        throttle_asks: ThrottleAsks::AtOnceAtEnd,
+        throttled_accounting: ThrottledAccounting::Nothing,
+        period_overrun: PeriodOverrun::ScaleUpBefore,
+        throttled_leaf: ThrottledLeaf::UnlistedWhileEmpty,
+        ..BandwidthRules::V4_15
+    };
+
+    /// As in 5.4.286, which is newer in `throttle_asks`, `period_overrun` and `move_running` than v5.4 itself.
+    pub const V5_4: BandwidthRules = BandwidthRules {
         throttle_asks: ThrottleAsks::OnceMore,
         throttle_levels: ThrottleLevels::ThrottledLevel,
-        throttled_accounting: ThrottledAccounting::Nothing,
         slack_timer: SlackTimer::Once,
         period_overrun: PeriodOverrun::ScaleUp,
-        throttled_leaf: ThrottledLeaf::UnlistedWhileEmpty,
         move_running: MoveRunning::Reschedules,
-        ..BandwidthRules::V4_15
+        ..BandwidthRules::V4_19
     };
 
     pub const V5_10: BandwidthRules = BandwidthRules {

@@ -99,10 +99,16 @@ impl<A: Arch> Sched<A> {
                 break;
             }
             self.hrtimers.hrtimer_set_expires(timer, expires);
-            idle = self.do_sched_cfs_period_timer(tg, overrun as u32);
             count += 1;
-            if count > 3 && self.kernel.bandwidth.period_overrun == PeriodOverrun::ScaleUp {
+            let rule = if count > 3 { self.kernel.bandwidth.period_overrun } else { PeriodOverrun::Unbounded };
+            if rule == PeriodOverrun::ScaleUpBefore {
                 self.scale_up_period(tg);
+            }
+            idle = self.do_sched_cfs_period_timer(tg, overrun as u32);
+            if rule == PeriodOverrun::ScaleUp {
+                self.scale_up_period(tg);
+            }
+            if rule != PeriodOverrun::Unbounded {
                 count = 0;
             }
         }

@@ -27,6 +27,14 @@ behaviour! {
 }
 
 behaviour! {
+    /// Of how much of a CPU a new task is expected to use half of what is left.
+    pub enum NewTaskCap = "load.new_task_cap" {
+        WholeCpu = "whole-cpu", since "v4.7", commit "2b8c41daba32", "of a whole one, however small its own is";
+        OwnCpu = "own-cpu", since "v4.19", commit "", "of its own one's capacity (after v4.16, by v4.19)";
+    }
+}
+
+behaviour! {
     /// What becomes of the time that a task's CPU idled without updating its clock, when the task wakes up elsewhere.
     pub enum MigrateLag = "load.migrate_lag" {
         Ignored = "ignored", since "v4.3", commit "9d89c257dfb9", "the task did not sleep through it";
@@ -78,8 +86,6 @@ behaviour! {
     pub enum LoadClock = "load.clock" {
         Task = "clock-task", since "v4.3", commit "9d89c257dfb9",
             "the CPU's clock for tasks (clock_task): capacity and frequency scale what each span of time adds";
-        /// A new task expects half of what is left of its CPU's capacity, no longer half of what is left of a whole CPU (after v4.16, by
-        /// v5.4). The variant is both.
         Pelt = "clock-pelt", since "v5.1", commit "23127296889f",
             "one of its own (clock_pelt), which is as slow as the CPU and catches up when it idles: a unit of it adds the same everywhere";
     }
@@ -127,6 +133,7 @@ pub struct LoadRules {
     pub util_est: UtilEstimate,
     pub new_task_attach: NewTaskAttach,
     pub new_task_util: NewTaskUtil,
+    pub new_task_cap: NewTaskCap,
     pub migrate_lag: MigrateLag,
     pub tg_load_avg: TgLoadAvg,
     pub sum_floor: SumFloor,
@@ -147,6 +154,7 @@ impl LoadRules {
         util_est: UtilEstimate::Absent,
         new_task_attach: NewTaskAttach::AtEnqueue,
         new_task_util: NewTaskUtil::KeptWeight,
+        new_task_cap: NewTaskCap::WholeCpu,
         migrate_lag: MigrateLag::Ignored,
         tg_load_avg: TgLoadAvg::EveryChange,
         sum_floor: SumFloor::Recomputed,
@@ -168,14 +176,21 @@ impl LoadRules {
         ..LoadRules::V4_5
     };
 
+    /// As in 4.19.108.
+    pub const V4_19: LoadRules = LoadRules {
+        util_est: UtilEstimate::EnqueuedAndSlowEwmaAnyCpu,
+        new_task_cap: NewTaskCap::OwnCpu,
+        other_classes: OtherClasses::Pelt,
+        ..LoadRules::V4_15
+    };
+
     /// As in 5.4.286, which is newer in `leaf_list` and `blocked_news` than v5.4 itself.
     pub const V5_4: LoadRules = LoadRules {
         leaf_list: LeafList::Propagated,
         util_est: UtilEstimate::EnqueuedAndSlowEwma,
         blocked_news: BlockedNews::Told,
-        other_classes: OtherClasses::Pelt,
         clock: LoadClock::Pelt,
-        ..LoadRules::V4_15
+        ..LoadRules::V4_19
     };
 
     /// As in 5.10.262, which is newer in `leaf_list`, `util_est`, `sum_floor`, `blocked_news` and `lost_idle` than v5.10 itself.

@@ -41,15 +41,16 @@ impl<A: Arch> Sched<A> {
         }
     }
 
-    /// fair.c: util_est_dequeue(), for a task about to leave its queue: not in v5.4.
+    /// fair.c: util_est_dequeue(), for a task about to leave its queue: not until v5.4.
     #[inline]
     pub(crate) fn util_est_dequeue_before(&mut self, cpu: CpuId, p: TaskId) {
-        if self.kernel.load.util_est != UtilEstimate::EnqueuedAndSlowEwma {
+        let slow = [UtilEstimate::EnqueuedAndSlowEwmaAnyCpu, UtilEstimate::EnqueuedAndSlowEwma];
+        if !slow.contains(&self.kernel.load.util_est) {
             self.util_est_dequeue(cpu, p);
         }
     }
 
-    /// The same in v5.4, for a task that has left its queue.
+    /// The same until v5.4, for a task that has left its queue.
     #[cold]
     #[inline(never)]
     fn util_est_dequeue_after(&mut self, cpu: CpuId, p: TaskId) {
@@ -73,12 +74,14 @@ impl<A: Arch> Sched<A> {
         }
     }
 
-    /// fair.c: util_est_update(), for a task that has left its queue: until v6.11. In v5.4 it is part of util_est_dequeue(), which
+    /// fair.c: util_est_update(), for a task that has left its queue: until v6.11. Until v5.4 it is part of util_est_dequeue(), which
     /// comes only now.
     #[inline]
     pub(crate) fn util_est_update_after(&mut self, cpu: CpuId, p: TaskId, task_sleep: bool) {
         match self.kernel.load.util_est {
-            UtilEstimate::EnqueuedAndSlowEwma => self.util_est_dequeue_after(cpu, p),
+            UtilEstimate::EnqueuedAndSlowEwmaAnyCpu | UtilEstimate::EnqueuedAndSlowEwma => {
+                self.util_est_dequeue_after(cpu, p);
+            }
             UtilEstimate::EnqueuedAndEwma => {}
             _ => return,
         }

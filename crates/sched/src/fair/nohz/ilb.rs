@@ -26,7 +26,7 @@ impl<A: Arch> Sched<A> {
                 self.rq[this_cpu].nohz_flags = NohzFlags::NONE;
                 false
             }
-            NohzBalance::FlagsAndOwn => {
+            NohzBalance::AnyKickPutsOff | NohzBalance::FlagsAndOwn => {
                 let flags = self.rq[this_cpu].nohz_flags;
                 if !flags.has(NohzFlags::NOHZ_KICK_MASK) {
                     return false;
@@ -160,7 +160,7 @@ impl<A: Arch> Sched<A> {
         self.nohz.has_blocked |= has_blocked_load;
     }
 
-    /// `_nohz_idle_balance()` of [`NohzBalance::FlagsAndOwn`]: always ages the load of every idle CPU without ticks, and
+    /// `_nohz_idle_balance()` of [`NohzBalance::and_own`]: always ages the load of every idle CPU without ticks, and
     /// balances for it if the flags say so; this CPU itself comes last, but not before it is idle. Returns whether all were
     /// seen.
     fn balance_for_others_and_own(&mut self, this_cpu: CpuId, flags: NohzFlags, idle: CpuIdleType) -> bool {
@@ -168,6 +168,7 @@ impl<A: Arch> Sched<A> {
         let mut next_balance = now + 60 * self.hz;
         let (mut update_next_balance, mut has_blocked_load) = (false, false);
         let balances = flags.has(NohzFlags::NOHZ_BALANCE_KICK);
+        let known_late = self.kernel.balance.nohz == NohzBalance::AnyKickPutsOff;
         // A CPU that goes idle from now on sets this again.
         self.nohz.has_blocked = false;
         self.write_nohz_balance();
@@ -180,6 +181,10 @@ impl<A: Arch> Sched<A> {
             }
             if self.rq[this_cpu].need_resched {
                 self.nohz.has_blocked = true;
+                if known_late && update_next_balance {
+                    self.write_nohz_balance();
+                    self.nohz.next_balance = next_balance;
+                }
                 return false;
             }
             has_blocked_load |= self.update_nohz_stats(balance_cpu, true);
@@ -187,6 +192,7 @@ impl<A: Arch> Sched<A> {
             if self.jiffies() >= self.rq[balance_cpu].next_balance {
                 self.rq_lock(balance_cpu);
                 self.update_rq_clock(balance_cpu);
+                self.cpu_load_update_idle(balance_cpu);
                 self.rq_unlock(balance_cpu);
                 if balances {
                     self.rebalance_domains(balance_cpu, CpuIdleType::Idle);
@@ -198,7 +204,7 @@ impl<A: Arch> Sched<A> {
             }
         }
         self.write_nohz_balance();
-        if update_next_balance {
+        if update_next_balance && !known_late {
             self.nohz.next_balance = next_balance;
         }
         if idle != CpuIdleType::NewlyIdle {
@@ -208,12 +214,15 @@ impl<A: Arch> Sched<A> {
         if balances {
             self.rebalance_domains(this_cpu, CpuIdleType::Idle);
         }
+        if update_next_balance && known_late {
+            self.nohz.next_balance = next_balance;
+        }
         self.nohz.next_blocked = now + self.load_avg_period();
         self.nohz.has_blocked |= has_blocked_load;
         true
     }
 
-    /// `nohz_newidle_balance()` of [`NohzBalance::FlagsAndOwn`], instead of a search for work: ages the load of other idle
+    /// `nohz_newidle_balance()` of [`NohzBalance::and_own`], instead of a search for work: ages the load of other idle
     /// CPUs at once, or has another CPU do the rest.
     pub(in crate::fair) fn age_for_others_newly_idle(&mut self, this_cpu: CpuId) {
         if self.rq[this_cpu].avg_idle < self.sysctl.sched_migration_cost {

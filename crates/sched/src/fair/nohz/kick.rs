@@ -87,8 +87,11 @@ impl<A: Arch> Sched<A> {
     }
 
     /// fair.c: kick_ilb(). Makes an idle CPU do what the flags say for all others.
-    pub(super) fn kick_ilb(&mut self, flags: NohzFlags) {
-        if flags.has(NohzFlags::NOHZ_BALANCE_KICK) {
+    pub(in crate::fair) fn kick_ilb(&mut self, flags: NohzFlags) {
+        if self.kernel.balance.nohz == NohzBalance::AnyKickPutsOff {
+            self.nohz.next_balance += 1;
+            self.write_nohz_balance();
+        } else if flags.has(NohzFlags::NOHZ_BALANCE_KICK) {
             self.nohz.next_balance = self.jiffies() + 1;
             self.write_nohz_balance();
         }
@@ -106,7 +109,7 @@ impl<A: Arch> Sched<A> {
         if !before.has(NohzFlags::NOHZ_KICK_MASK) {
             match self.kernel.balance.nohz {
                 NohzBalance::Flags => self.smp_call_function_single_async(ilb_cpu),
-                NohzBalance::OneKick | NohzBalance::FlagsAndOwn => {
+                NohzBalance::OneKick | NohzBalance::AnyKickPutsOff | NohzBalance::FlagsAndOwn => {
                     self.arch.send_ipi(self.this_cpu, ilb_cpu, Ipi::Reschedule);
                 }
             }
@@ -122,7 +125,7 @@ impl<A: Arch> Sched<A> {
             return false;
         }
         match self.kernel.balance.nohz {
-            NohzBalance::OneKick | NohzBalance::FlagsAndOwn => {
+            NohzBalance::OneKick | NohzBalance::AnyKickPutsOff | NohzBalance::FlagsAndOwn => {
                 if self.idle_cpu(cpu) && !self.rq[cpu].need_resched {
                     self.rq[cpu].idle_balance = true;
                     self.trace_sched_softirq();

@@ -1,4 +1,4 @@
-//! fair.c: the choice of a place on another node, of v5.4: where the loads of the nodes do not come apart.
+//! fair.c: the choice of a place on another node, of v4.19 and v5.4: where the loads of the nodes do not come apart.
 
 use super::NodeWalk;
 use super::by_node_type::{SMALLIMP, load_too_imbalanced};
@@ -9,7 +9,7 @@ use crate::sched::TaskId;
 use fentry::fentry;
 
 impl<A: Arch> Sched<A> {
-    /// fair.c: update_numa_stats(), of v5.4: the load of what is queued, and the capacity.
+    /// fair.c: update_numa_stats(), of v4.19 and v5.4: the load of what is queued, and the capacity.
     #[fentry(update_numa_stats)]
     #[doc(alias = "update_numa_stats")]
     pub(super) fn update_numa_stats_by_load(&mut self, nid: u16) -> NumaStats {
@@ -23,7 +23,7 @@ impl<A: Arch> Sched<A> {
         stats
     }
 
-    /// fair.c: task_numa_find_cpu(), of v5.4.
+    /// fair.c: task_numa_find_cpu(), of v4.19 and v5.4.
     #[doc(alias = "task_numa_find_cpu")]
     pub(super) fn task_numa_find_cpu_by_load(&mut self, env: &mut TaskNumaEnv, taskimp: i64, groupimp: i64) {
         let load = self.task_h_load(env.p) as i64;
@@ -37,7 +37,7 @@ impl<A: Arch> Sched<A> {
         }
     }
 
-    /// fair.c: task_numa_compare(), of v5.4. Whether `env.dst_cpu` is a better place than the best so far: for swapping
+    /// fair.c: task_numa_compare(), of v4.19 and v5.4. Whether `env.dst_cpu` is a better place than the best so far: for swapping
     /// with the task that runs there or, if `maymove`, for moving there alone. The search goes on in any case.
     #[fentry(task_numa_compare)]
     #[doc(alias = "task_numa_compare")]

@@ -14,7 +14,7 @@
 //! memory.rs        should_numa_migrate_memory: whether a page moves, too
 //! migrate.rs       task_numa_migrate: to the preferred node, or a second best; core.c's part of it
 //! by_capacity.rs   the place on a node, until v4.16
-//! by_load.rs       the place on a node, in v5.4
+//! by_load.rs       the place on a node, in v4.19 and v5.4
 //! by_node_type.rs  the place on a node, from v5.7 on
 //! balance.rs       what load balancing needs: migrate_degrades_locality, fbq_type
 //! ```

@@ -53,7 +53,7 @@ behaviour! {
     /// Whether a page must be found twice by tasks of a node before it moves there.
     pub enum EarlyMigration = "numa.early_migration" {
         Filtered = "filtered", since "v3.13", commit "", "always, but for its first fault";
-        AtOnce = "at-once", since "v4.20", commit "37355bdc5a12",
+        AtOnce = "at-once", since "v4.19", commit "37355bdc5a12",
             "not for the first and private faults of a task that prefers no node yet or was scanned at most four times";
     }
 }
@@ -81,9 +81,9 @@ behaviour! {
         ByCapacity = "by-capacity", since "v3.13", commit "",
             "to nodes of less load; to an idle CPU or for another task, as the sum of both weighs, if the loads of the \
              nodes stay within imbalance_pct";
-        ByLoad = "by-load", since "v5.4", commit "",
+        ByLoad = "by-load", since "v4.19", commit "",
             "to an idle CPU where the loads of the nodes would not differ more than they do; else for another task, and never \
-             for little (after v4.16, by v5.4)";
+             for little (after v4.16, by v4.19)";
         ByNodeType = "by-node-type", since "v5.7", commit "ff7db0bf24db",
             "to an idle CPU at once while the node has spare capacity (numa_type) and the load balancer would let it; \
              else for another task, and never for little";
@@ -138,7 +138,7 @@ behaviour! {
     /// When the first scan of a new thread may come.
     pub enum FirstScan = "numa.first_scan" {
         Together = "together", since "v3.13", commit "", "as soon as it has run as long as its period";
-        Staggered = "staggered", since "v5.1", commit "137844759843", "later, the more tasks share the memory";
+        Staggered = "staggered", since "v4.19", commit "137844759843", "later, the more tasks share the memory";
     }
 }
 
@@ -238,8 +238,8 @@ impl NumaRules {
         ..NumaRules::V4_5
     };
 
-    /// As in 5.4.286.
-    pub const V5_4: NumaRules = NumaRules {
+    /// As in 4.19.108, and in 5.4.286.
+    pub const V4_19: NumaRules = NumaRules {
         destination: Destination::ByLoad,
         scan_reset: ScanReset::NodeChange,
         early_migration: EarlyMigration::AtOnce,
@@ -253,7 +253,7 @@ impl NumaRules {
     };
 
     pub const V5_10: NumaRules =
-        NumaRules { destination: Destination::ByNodeType, new_threads: NewThreads::Preferred, ..NumaRules::V5_4 };
+        NumaRules { destination: Destination::ByNodeType, new_threads: NewThreads::Preferred, ..NumaRules::V4_19 };
 
     /// v5.15, as 5.15.135, balances as 5.10.262 does.
     pub const V5_15: NumaRules = NumaRules::V5_10;

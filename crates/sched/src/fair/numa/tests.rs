@@ -10,7 +10,7 @@ use crate::core::{Boot, TaskInit};
 use crate::sched::ROOT_TASK_GROUP;
 use crate::testing::Hand;
 use crate::topology::CpuIdleType;
-use crate::versions::{Kernel, V4_5_RC1, V4_15, V5_4, V5_10, V6_1, V6_6, V6_12, V6_18, V7_2, V7_3};
+use crate::versions::{Kernel, V4_5_RC1, V4_15, V4_19, V5_4, V5_10, V6_1, V6_6, V6_12, V6_18, V7_2, V7_3};
 
 /// Page tables in which every page is present; records what is unmapped.
 #[derive(Default)]
@@ -383,10 +383,15 @@ fn to_the_other_node(p: TaskId, [src, dst]: [u64; 2]) -> TaskNumaEnv {
 }
 
 #[test]
-fn in_v5_4_a_task_moves_where_loads_do_not_come_apart_and_changes_places_for_much() {
+fn in_v4_19_and_v5_4_a_task_moves_where_loads_do_not_come_apart_and_changes_places_for_much() {
+    moves_and_changes_places(V4_19);
+    moves_and_changes_places(V5_4);
+}
+
+fn moves_and_changes_places(kernel: Kernel) {
     // One CPU of the other node idles, on the other one a task runs.
     let setup = || {
-        let (mut sched, p) = machine(V5_4, TWO);
+        let (mut sched, p) = machine(kernel, TWO);
         let other = thread(&mut sched, CpuId(2));
         for task in [p, other] {
             sched.task[task].cpus_allowed = CpuMask::all(4).into();

@@ -218,28 +218,45 @@ fn what_a_sleeper_is_estimated_to_use_contains_what_it_ran_last_only_later() {
 }
 
 #[test]
-fn in_v5_4_a_sleeper_counts_in_the_estimate_until_it_is_gone() {
-    let mut s = machine(V5_4, 1);
-    let p = s.task(CPU0, 0);
-    let root = s.rq[CPU0].cfs;
-    assert_eq!(s.cfs_rq[root].avg.util_est.enqueued, 1, "nothing is known of a new task");
-    s.reschedule(CPU0);
-    s.pass(20 * MS);
-    s.tick(CPU0);
-    let used = s.se_of(p).avg.util_avg;
-    assert!(used > 600, "{used}");
-    s.sleep(CPU0);
-    let estimate = s.se_of(p).avg.util_est;
-    assert_eq!(u64::from(estimate.enqueued), s.se_of(p).avg.util_avg | 1);
-    assert_eq!(estimate.ewma, estimate.enqueued / 4, "the average starts at zero");
-    assert_eq!(s.cfs_rq[root].avg.util_est.enqueued, 0);
-    s.wake_from(CPU0, p);
-    assert_eq!(s.cfs_rq[root].avg.util_est.enqueued, estimate.enqueued);
+fn until_v5_4_a_sleeper_counts_in_the_estimate_until_it_is_gone() {
+    for kernel in [V4_19, V5_4] {
+        let mut s = machine(kernel, 1);
+        let p = s.task(CPU0, 0);
+        let root = s.rq[CPU0].cfs;
+        assert_eq!(s.cfs_rq[root].avg.util_est.enqueued, 1, "nothing is known of a new task");
+        s.reschedule(CPU0);
+        s.pass(20 * MS);
+        s.tick(CPU0);
+        let used = s.se_of(p).avg.util_avg;
+        assert!(used > 600, "{used}");
+        s.sleep(CPU0);
+        let estimate = s.se_of(p).avg.util_est;
+        assert_eq!(u64::from(estimate.enqueued), s.se_of(p).avg.util_avg | 1);
+        assert_eq!(estimate.ewma, estimate.enqueued / 4, "the average starts at zero");
+        assert_eq!(s.cfs_rq[root].avg.util_est.enqueued, 0);
+        s.wake_from(CPU0, p);
+        assert_eq!(s.cfs_rq[root].avg.util_est.enqueued, estimate.enqueued);
+    }
+}
+
+#[test]
+fn in_v4_19_an_estimate_grows_past_what_a_slow_cpu_has() {
+    for (kernel, grows) in [(V4_19, true), (V5_4, false)] {
+        let mut topology = CpuTopology::symmetric(1, 1, 1, 1, 1);
+        topology.capacity[CPU0] = 512;
+        let mut s = Sched::new(Hand::at(1_000 * MS), Boot::new(kernel, topology, 1000));
+        let p = s.task(CPU0, 0);
+        s.reschedule(CPU0);
+        let se = s.task[p].se;
+        s.se[se].avg.util_avg = 700;
+        s.sleep(CPU0);
+        assert_eq!(s.se_of(p).avg.util_est.enqueued > 512, grows, "{}", kernel.name);
+    }
 }
 
 #[test]
 fn what_a_slow_cpu_does_all_the_time_counts_in_full_where_the_clock_is_as_slow() {
-    for (kernel, util) in [(V4_16, 500..=512), (V5_4, 920..=1024), (V5_10, 920..=1024)] {
+    for (kernel, util) in [(V4_16, 500..=512), (V4_19, 500..=512), (V5_4, 920..=1024), (V5_10, 920..=1024)] {
         let mut topology = CpuTopology::symmetric(1, 1, 1, 1, 1);
         topology.capacity[CPU0] = 512;
         let mut s = Sched::new(Hand::at(1_000 * MS), Boot::new(kernel, topology, 1000));
@@ -254,7 +271,7 @@ fn what_a_slow_cpu_does_all_the_time_counts_in_full_where_the_clock_is_as_slow()
         assert!(util.contains(&s.se_of(p).avg.util_avg), "{} {}", kernel.name, s.se_of(p).avg.util_avg);
         // Half of the 250 ms, until it idles.
         let lag = s.rq[CPU0].clock_task.wrapping_sub(s.rq_clock_pelt(CPU0)) / MS;
-        assert_eq!(lag, if kernel == V4_16 { 0 } else { 125 }, "{}", kernel.name);
+        assert_eq!(lag, if [V4_16, V4_19].contains(&kernel) { 0 } else { 125 }, "{}", kernel.name);
     }
 }
 

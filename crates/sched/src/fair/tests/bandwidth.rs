@@ -7,9 +7,8 @@ use crate::deadline::server::ServerCounted;
 use crate::errno::Errno;
 use crate::fair::bandwidth::{BandwidthRules, PeriodTooShort, RUNTIME_INF, Throttle};
 use crate::rt::bandwidth::RtBandwidth;
-use crate::versions::{V4_16, V6_1, V6_6, V6_12, V6_18, V7_2};
 
-const ALL: [Kernel; 9] = [V4_5_RC1, V4_15, V5_4, V5_15, V6_1, V6_6, V6_12, V6_18, V7_2];
+const ALL: [Kernel; 10] = [V4_5_RC1, V4_15, V4_19, V5_4, V5_15, V6_1, V6_6, V6_12, V6_18, V7_2];
 
 /// All kernels, each with each way of throttling.
 pub(super) fn mixed() -> Vec<Kernel> {
@@ -134,6 +133,28 @@ fn a_period_that_is_too_short_for_its_timer_is_doubled_and_told() {
         [cfs_b.period, cfs_b.quota, cfs_b.burst].map(|ns| ns / MS)
     };
     assert_eq!([limits(a), limits(b)], [[8, 16, 8], [600, 1200, 600]]);
+}
+
+#[test]
+fn since_v4_19_queues_go_on_in_the_order_in_which_they_were_throttled() {
+    for (kernel, order) in [(V4_15, [1, 0]), (V4_19, [0, 1]), (V5_4, [0, 1])] {
+        let mut s = machine(kernel, 2);
+        let tg = s.limited(ROOT_TASK_GROUP, "a", 20);
+        for cpu in [CPU0, CPU1] {
+            s.task_in(tg, cpu, 0);
+            s.reschedule(cpu);
+        }
+        let queues = s.tg[tg].cfs_rq.clone();
+        for (cpu, &queue) in [CPU0, CPU1].into_iter().zip(queues.iter()) {
+            while !s.cfs_rq_throttled(queue) {
+                s.pass(MS);
+                s.on_cpu(cpu);
+                s.tick(cpu);
+            }
+        }
+        let throttled: Vec<CfsRqId> = s.tg[tg].cfs_bandwidth.throttled_cfs_rq.iter().copied().collect();
+        assert_eq!(throttled, order.map(|cpu| queues[cpu]), "{}", kernel.name);
+    }
 }
 
 #[test]
@@ -315,7 +336,7 @@ fn a_burst_is_saved_up_and_counted() {
 
 #[test]
 fn what_comes_below_a_throttled_queue_is_its_news_at_once_since_v5_4() {
-    for (kernel, at_once) in [(V4_16, false), (V5_4, true), (V5_10, true)] {
+    for (kernel, at_once) in [(V4_16, false), (V4_19, false), (V5_4, true), (V5_10, true)] {
         let mut s = machine(kernel, 1);
         let outer = s.limited(ROOT_TASK_GROUP, "a", 20);
         let inner = s.sched_create_group(outer, "b", 1024);

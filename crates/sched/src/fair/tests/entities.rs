@@ -312,7 +312,7 @@ fn a_task_that_changes_cpus_keeps_its_place_relative_to_the_queue() {
 
 #[test]
 fn a_task_that_the_stopper_moves_stays_cache_hot_in_v5_4() {
-    for (kernel, hot) in [(V4_16, false), (V5_4, true), (V5_10, false)] {
+    for (kernel, hot) in [(V4_16, false), (V4_19, false), (V5_4, true), (V5_10, false)] {
         let mut s = machine(kernel, 2);
         let moves = s.runner(CPU0);
         s.task(CPU0, 0);

@@ -29,10 +29,12 @@ use crate::sched::*;
 use crate::sysctl::{Sysctl, Tunable};
 use crate::testing::{Hand, MS};
 use crate::trace::Event;
-use crate::versions::{Kernel, V4_5_RC1, V4_15, V4_16, V5_4, V5_10, V5_15, V6_1, V6_6, V6_12, V6_18, V7_2, V7_3};
+use crate::versions::{
+    Kernel, V4_5_RC1, V4_15, V4_16, V4_19, V5_4, V5_10, V5_15, V6_1, V6_6, V6_12, V6_18, V7_2, V7_3,
+};
 use units::{CpuId, CpuMask, Ns};
 
-const KERNELS: [Kernel; 6] = [V4_5_RC1, V4_15, V4_16, V5_4, V5_15, V6_1];
+const KERNELS: [Kernel; 7] = [V4_5_RC1, V4_15, V4_16, V4_19, V5_4, V5_15, V6_1];
 const CPU0: CpuId = CpuId(0);
 const CPU1: CpuId = CpuId(1);
 

@@ -21,7 +21,7 @@ behaviour! {
             "if CPUs differ by more than an eighth, and the task's utilization exceeds 80% of the smaller one's capacity";
         EstimateTooLarge = "estimate-too-large", since "v5.4", commit "",
             "the same with the task's estimated utilization, which has to stay below 80%; only where domains know that capacities differ \
-             (after v4.16, by v5.4)";
+             (after v4.19, by v5.4)";
     }
 }
 
@@ -399,16 +399,21 @@ impl WakeRules {
         ..WakeRules::V4_15
     };
 
+    /// As in the long-term release 4.19.108.
+    pub const V4_19: WakeRules = WakeRules {
+        sync_exit: SyncExit::Ignored,
+        equal_weight: EqualWeight::Stays,
+        idlest_node: IdlestNode::ByMargin,
+        ..WakeRules::V4_16
+    };
+
     /// As in the long-term release 5.4.286, which is newer in `idle_sibling` than v5.4 itself.
     pub const V5_4: WakeRules = WakeRules {
         wake_cap: WakeCap::EstimateTooLarge,
-        sync_exit: SyncExit::Ignored,
-        equal_weight: EqualWeight::Stays,
         idle_sibling: IdleSibling::CoreCpuSmtOfDomain,
         sched_idle_cpu: SchedIdleCpu::LastResort,
         energy: EnergyAware::WholeDomains,
-        idlest_node: IdlestNode::ByMargin,
-        ..WakeRules::V4_16
+        ..WakeRules::V4_19
     };
 
     /// As in the long-term release 5.10.262, which is newer in `idlest_stats` and in what `kthread_stacking` asks than v5.10 itself.

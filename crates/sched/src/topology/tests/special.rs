@@ -197,7 +197,9 @@ fn v5_4_has_the_old_margins_without_load_indices() {
         };
         domains.for_each_domain(CpuId(0)).map(numbers).collect::<Vec<_>>()
     };
-    assert_eq!(tuned(&DomainRules::V4_16), [(32, 110, 0, true), (32, 117, 2, true), (32, 125, 3, true)]);
+    for rules in [&DomainRules::V4_16, &DomainRules::V4_19] {
+        assert_eq!(tuned(rules), [(32, 110, 0, true), (32, 117, 2, true), (32, 125, 3, true)]);
+    }
     assert_eq!(tuned(&DomainRules::V5_4), [(32, 110, 0, true), (32, 117, 0, true), (32, 125, 0, true)]);
     assert_eq!(tuned(&DomainRules::V5_10), [(16, 110, 0, false), (16, 117, 0, false), (16, 117, 0, false)]);
 }

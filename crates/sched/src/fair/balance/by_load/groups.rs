@@ -3,7 +3,7 @@
 use crate::arch::Arch;
 use crate::core::Sched;
 use crate::cpu_topology::SCHED_CAPACITY_SCALE;
-use crate::fair::balance::{HigherCapacity, LbEnv, Misfits, NohzBalance, PackingOrder, PreferSibling};
+use crate::fair::balance::{HigherCapacity, LbEnv, Misfits, PackingOrder, PreferSibling};
 use crate::topology::{CpuIdleType, SdFlags, SgId};
 use fentry::fentry;
 use units::CpuId;
@@ -276,7 +276,7 @@ impl<A: Arch> Sched<A> {
 
     /// The beginning of update_sd_lb_stats(): whether this newly idle CPU ages the load of those without ticks on the way.
     fn ages_what_it_looks_at(&mut self, env: &mut LbEnv) {
-        if self.kernel.balance.nohz == NohzBalance::FlagsAndOwn && env.idle == CpuIdleType::NewlyIdle {
+        if self.kernel.balance.nohz.and_own() && env.idle == CpuIdleType::NewlyIdle {
             self.read_nohz_balance();
             env.flags.nohz_stats |= self.nohz.has_blocked;
         }

@@ -146,7 +146,7 @@ behaviour! {
     pub enum PackingPull = "balance.packing_pull" {
         NewlyIdle = "newly-idle", since "v4.10", commit "",
             "the group's load as its average says, rounded; what runs is pushed to a CPU that is about to idle";
-        AnyIdle = "any-idle", since "v5.4", commit "", "the group's load; what runs is pushed to a CPU that idles, too (after v4.16, by v5.4)";
+        AnyIdle = "any-idle", since "v5.4", commit "", "the group's load; what runs is pushed to a CPU that idles, too (after v4.19, by v5.4)";
     }
 }
 
@@ -154,7 +154,7 @@ behaviour! {
     /// What follows when a busiest group is found, but no load to move.
     pub enum NothingToMove = "balance.nothing_to_move" {
         Failure = "failure", since "v2.6.7", commit "", "balancing fails, and after some failures what runs is pushed all the same";
-        Balanced = "balanced", since "v5.4", commit "", "the domain is balanced (after v4.16, by v5.4)";
+        Balanced = "balanced", since "v4.19", commit "", "the domain is balanced (after v4.16, by v4.19)";
     }
 }
 

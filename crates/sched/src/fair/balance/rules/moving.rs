@@ -112,6 +112,7 @@ behaviour! {
     /// What a balanced domain means for the flag by which it had told its parent that affinity is in the way.
     pub enum ImbalanceFlag = "balance.imbalance_flag" {
         Cleared = "cleared", since "v3.13", commit "", "cleared";
+        /// v4.19.y has it too.
         KeptIfPinned = "kept-if-pinned", since "v5.4", commit "f6cad8df6b30",
             "kept if the last queue tried had pinned tasks only";
     }

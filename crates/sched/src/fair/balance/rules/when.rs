@@ -69,7 +69,7 @@ behaviour! {
     /// What newly-idle balancing that finds nothing does to the balance interval.
     pub enum NewidleInterval = "balance.newidle_interval" {
         Doubled = "doubled", since "v2.6.7", commit "", "doubles it";
-        Kept = "kept", since "v5.1", commit "46a745d90585", "nothing";
+        Kept = "kept", since "v4.19", commit "", "nothing (after v4.16, by v4.19)";
     }
 }
 
@@ -93,11 +93,23 @@ behaviour! {
     /// How CPUs without ticks are balanced for.
     pub enum NohzBalance = "balance.nohz" {
         OneKick = "one-kick", since "v3.1", commit "", "a kicked CPU balances for all others, then for itself; blocked load ages with it";
-        FlagsAndOwn = "flags-and-own", since "v4.17", commit "a4064fb614f8",
+        AnyKickPutsOff = "any-kick-puts-off", since "v4.17", commit "a4064fb614f8",
             "kicks say what to do: age blocked load and balance, or only age it (NOHZ_STATS_KICK), for all others, then for the kicked CPU itself; \
-             one that goes idle ages for them instead of a search for work, or in the groups that it searches (as in 5.4.286)";
+             one that goes idle ages for them instead of a search for work, or in the groups that it searches; either kick puts the next balance \
+             off by a jiffy, and when that is due is known of all others that were looked at, not of the kicked CPU itself (as in 4.19.108)";
+        FlagsAndOwn = "flags-and-own", since "v5.4", commit "",
+            "the same, but a kick to balance alone puts it off, to the next jiffy, and when it is due is known only if all were looked at, the \
+             kicked CPU too (after v4.19, by v5.4; as in 5.4.286)";
         Flags = "flags", since "v5.13", commit "",
             "the same for the others alone; one that found no work may age for them on its way into the idle loop; also in late releases of v5.10.y";
+    }
+}
+
+impl NohzBalance {
+    /// Whether the kicked CPU works for all others and for itself, and one that goes idle may age load for others.
+    #[inline]
+    pub fn and_own(self) -> bool {
+        matches!(self, NohzBalance::AnyKickPutsOff | NohzBalance::FlagsAndOwn)
     }
 }
 
@@ -124,6 +136,7 @@ behaviour! {
     /// Which CPU without ticks is kicked.
     pub enum NewIlb = "balance.new_ilb" {
         FirstOfMask = "first-of-mask", since "v3.1", commit "", "the first of the mask, or none if that one does not idle now";
+        /// v4.19.y has it too.
         FirstIdle = "first-idle", since "v5.2", commit "9b019acb72e4",
             "the first of the mask that idles now; since v5.11 not the kicker, which a tick's kick never finds there";
         IdleCoreFirst = "idle-core-first", since "v7.3", commit "",

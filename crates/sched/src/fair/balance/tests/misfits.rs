@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::fair::balance::by_load::groups::GroupType;
-use crate::versions::V5_4;
+use crate::versions::{V4_19, V5_4};
 
 const CPU2: CpuId = CpuId(2);
 
@@ -83,9 +83,9 @@ fn a_task_alone_on_a_bigger_cpu_stays_there() {
 }
 
 #[test]
-fn a_group_of_no_load_is_a_failure_until_v5_4() {
+fn a_group_of_no_load_is_a_failure_until_v4_16() {
     // Affinity kept the level below from being balanced, but what is there weighs nothing.
-    for (kernel, fails) in [(V4_16, true), (V5_4, false)] {
+    for (kernel, fails) in [(V4_16, true), (V4_19, false), (V5_4, false)] {
         let mut sched = machine(kernel, CpuTopology::symmetric(2, 1, 1, 2, 1));
         sched.hogs(CPU0, 1);
         sched.run_something(CPU0);
@@ -107,7 +107,7 @@ fn a_group_of_no_load_is_a_failure_until_v5_4() {
 
 #[test]
 fn tasks_without_load_count_as_one_in_v5_4() {
-    for (kernel, moved) in [(V4_16, 3), (V5_4, 2)] {
+    for (kernel, moved) in [(V4_16, 3), (V4_19, 3), (V5_4, 2)] {
         let mut sched = flat(kernel, 2);
         for p in sched.hogs(CPU0, 4) {
             let se = sched.task[p].se;
@@ -131,6 +131,7 @@ fn what_runs_is_pushed_to_a_better_placed_cpu_that_idles_since_v5_4() {
     for (kernel, idle, pushes) in [
         (V4_16, CpuIdleType::NewlyIdle, true),
         (V4_16, CpuIdleType::Idle, false),
+        (V4_19, CpuIdleType::Idle, false),
         (V5_4, CpuIdleType::NewlyIdle, true),
         (V5_4, CpuIdleType::Idle, true),
         (V5_4, CpuIdleType::NotIdle, false),

@@ -3,7 +3,7 @@
 use super::*;
 use crate::fair::nohz::NohzFlags;
 use crate::layout::GlobalLine;
-use crate::versions::{V5_4, V7_3};
+use crate::versions::{V4_19, V5_4, V7_3};
 
 const CPU2: CpuId = CpuId(2);
 
@@ -213,44 +213,83 @@ fn a_kicked_cpu_that_polls_balances_for_nobody_in_v5_15() {
 }
 
 #[test]
-fn in_v5_4_a_kicked_cpu_ages_and_balances_for_others_then_for_itself() {
-    let mut sched = one_busy_cpu(V5_4, CpuTopology::symmetric(1, 1, 1, 4, 1));
-    sched.hogs(CPU0, 2);
-    sched.cool_down();
-    sched.nohz.next_balance = sched.jiffies();
-    sched.on_cpu(CPU0);
-    sched.nohz_balancer_kick(CPU0);
-    assert_eq!(sched.arch.interrupts, [(CPU0, CPU1)], "as any reschedule interrupt");
-    assert!(Scheduler::scheduler_ipi(&mut sched, CPU1), "the softirq is raised");
-    assert!(sched.rq[CPU1].nohz_flags.has(NohzFlags::NOHZ_BALANCE_KICK), "it asks what to do");
-    Scheduler::run_rebalance_domains(&mut sched, CPU1);
-    assert_eq!(sched.rq[CPU1].nohz_flags, NohzFlags::NONE);
-    // Four hogs: CPUs 2 and 3 come first, and what is left then is for the kicked one.
-    assert_eq!(sched.nr_running(), [1, 1, 1, 1]);
-    let now = sched.jiffies();
-    assert_eq!([1, 2, 3].map(|cpu| sched.rq[CpuId(cpu)].last_blocked_load_update_tick), [now; 3]);
-    assert_eq!(sched.nohz.next_blocked, now + 32);
+fn in_v4_19_and_v5_4_a_kicked_cpu_ages_and_balances_for_others_then_for_itself() {
+    for kernel in [V4_19, V5_4] {
+        let mut sched = one_busy_cpu(kernel, CpuTopology::symmetric(1, 1, 1, 4, 1));
+        sched.hogs(CPU0, 2);
+        sched.cool_down();
+        sched.nohz.next_balance = sched.jiffies();
+        sched.on_cpu(CPU0);
+        sched.nohz_balancer_kick(CPU0);
+        assert_eq!(sched.arch.interrupts, [(CPU0, CPU1)], "as any reschedule interrupt");
+        assert!(Scheduler::scheduler_ipi(&mut sched, CPU1), "the softirq is raised");
+        assert!(sched.rq[CPU1].nohz_flags.has(NohzFlags::NOHZ_BALANCE_KICK), "it asks what to do");
+        Scheduler::run_rebalance_domains(&mut sched, CPU1);
+        assert_eq!(sched.rq[CPU1].nohz_flags, NohzFlags::NONE);
+        // Four hogs: CPUs 2 and 3 come first, and what is left then is for the kicked one.
+        assert_eq!(sched.nr_running(), [1, 1, 1, 1], "{}", kernel.name);
+        let now = sched.jiffies();
+        assert_eq!([1, 2, 3].map(|cpu| sched.rq[CpuId(cpu)].last_blocked_load_update_tick), [now; 3]);
+        assert_eq!(sched.nohz.next_blocked, now + 32);
+    }
 }
 
 #[test]
-fn in_v5_4_who_has_work_of_its_own_leaves_the_rest_for_later() {
-    let mut sched = one_busy_cpu(V5_4, CpuTopology::symmetric(1, 1, 1, 4, 1));
-    sched.on_cpu(CPU1);
-    sched.rq[CPU1].nohz_flags = NohzFlags::NOHZ_KICK_MASK;
-    sched.rq[CPU1].need_resched = true;
-    let next_blocked = sched.nohz.next_blocked;
-    assert!(sched.nohz_idle_balance(CpuIdleType::Idle));
-    assert_eq!(sched.nr_running(), [2, 0, 0, 0]);
-    assert_eq!((sched.nohz.has_blocked, sched.nohz.next_blocked), (true, next_blocked));
-    // A CPU that is busy by then does nothing at all.
-    sched.rq[CPU1].nohz_flags = NohzFlags::NOHZ_KICK_MASK;
-    assert!(!sched.nohz_idle_balance(CpuIdleType::NotIdle));
-    assert_eq!(sched.rq[CPU1].nohz_flags, NohzFlags::NONE);
+fn in_v4_19_a_kick_that_only_ages_puts_the_next_balance_off_too() {
+    for (kernel, ages, balances) in [(V4_19, 1, 1), (V5_4, 0, 6)] {
+        let put_off = |flags: NohzFlags| {
+            let mut sched = one_busy_cpu(kernel, CpuTopology::symmetric(1, 1, 1, 4, 1));
+            let before = sched.jiffies() - 5;
+            sched.nohz.next_balance = before;
+            sched.on_cpu(CPU0);
+            sched.kick_ilb(flags);
+            assert_eq!(sched.arch.interrupts, [(CPU0, CPU1)]);
+            sched.nohz.next_balance - before
+        };
+        let found = [NohzFlags::NOHZ_STATS_KICK, NohzFlags::NOHZ_KICK_MASK].map(put_off);
+        assert_eq!(found, [ages, balances], "{}", kernel.name);
+    }
 }
 
 #[test]
-fn who_is_about_to_idle_ages_for_others_at_once_in_v5_4_and_in_the_idle_loop_later() {
-    for (kernel, at_once) in [(V5_4, true), (V5_10, false)] {
+fn in_v4_19_the_next_balance_is_when_the_others_are_due_not_the_kicked_cpu() {
+    for (kernel, own) in [(V4_19, false), (V5_4, true)] {
+        let mut sched = one_busy_cpu(kernel, CpuTopology::symmetric(1, 1, 1, 4, 1));
+        let now = sched.jiffies();
+        sched.nohz.next_balance = now;
+        for (cpu, due) in [(CPU1, now), (CPU2, now + 70), (CpuId(3), now + 90)] {
+            sched.rq[cpu].next_balance = due;
+        }
+        sched.on_cpu(CPU1);
+        sched.rq[CPU1].nohz_flags = NohzFlags::NOHZ_KICK_MASK;
+        assert!(sched.nohz_idle_balance(CpuIdleType::Idle));
+        let due = if own { sched.rq[CPU1].next_balance } else { now + 70 };
+        assert!(sched.rq[CPU1].next_balance < now + 70);
+        assert_eq!(sched.nohz.next_balance, due, "{}", kernel.name);
+    }
+}
+
+#[test]
+fn in_v4_19_and_v5_4_who_has_work_of_its_own_leaves_the_rest_for_later() {
+    for kernel in [V4_19, V5_4] {
+        let mut sched = one_busy_cpu(kernel, CpuTopology::symmetric(1, 1, 1, 4, 1));
+        sched.on_cpu(CPU1);
+        sched.rq[CPU1].nohz_flags = NohzFlags::NOHZ_KICK_MASK;
+        sched.rq[CPU1].need_resched = true;
+        let next_blocked = sched.nohz.next_blocked;
+        assert!(sched.nohz_idle_balance(CpuIdleType::Idle));
+        assert_eq!(sched.nr_running(), [2, 0, 0, 0]);
+        assert_eq!((sched.nohz.has_blocked, sched.nohz.next_blocked), (true, next_blocked));
+        // A CPU that is busy by then does nothing at all.
+        sched.rq[CPU1].nohz_flags = NohzFlags::NOHZ_KICK_MASK;
+        assert!(!sched.nohz_idle_balance(CpuIdleType::NotIdle));
+        assert_eq!(sched.rq[CPU1].nohz_flags, NohzFlags::NONE);
+    }
+}
+
+#[test]
+fn who_is_about_to_idle_ages_for_others_at_once_until_v5_4_and_in_the_idle_loop_later() {
+    for (kernel, at_once) in [(V4_19, true), (V5_4, true), (V5_10, false)] {
         let mut sched = flat(kernel, 3);
         [CPU1, CPU2].into_iter().for_each(|cpu| sched.go_idle(cpu));
         sched.pass_ms(100);
@@ -270,8 +309,8 @@ fn who_is_about_to_idle_ages_for_others_at_once_in_v5_4_and_in_the_idle_loop_lat
 }
 
 #[test]
-fn a_search_before_idling_ages_the_groups_that_it_sees_in_v5_4() {
-    for (kernel, ages) in [(V5_4, true), (V5_10, false)] {
+fn a_search_before_idling_ages_the_groups_that_it_sees_until_v5_4() {
+    for (kernel, ages) in [(V4_19, true), (V5_4, true), (V5_10, false)] {
         let mut sched = flat(kernel, 3);
         [CPU1, CPU2].into_iter().for_each(|cpu| sched.go_idle(cpu));
         sched.pass_ms(100);

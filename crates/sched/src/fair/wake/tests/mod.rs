@@ -23,7 +23,7 @@ use crate::features::Feature;
 use crate::pelt::SchedAvg;
 use crate::sysctl::Sysctl;
 use crate::testing::{Hand, MS, machine_of};
-use crate::versions::{Kernel, V4_5_RC1, V4_15, V4_16, V5_4, V5_10, V5_15, V6_1, V6_6, V6_12, V6_18, V7_2};
+use crate::versions::{Kernel, V4_5_RC1, V4_15, V4_16, V4_19, V5_4, V5_10, V5_15, V6_1, V6_6, V6_12, V6_18, V7_2};
 use std::ops::{Deref, DerefMut};
 use units::{CpuMask, PerCpu};
 
