@@ -158,8 +158,8 @@ pub const PARAMETERS: &[Parameter] = &[
     },
     Parameter {
         name: "noise",
-        values: &["0", "1", "quiet"],
-        meaning: "not of the command line: whether the kernel's own threads (vmstat, watchdog, kcompactd, RCU) run beside the workload; quiet: without RCU's, as where no service frees anything",
+        values: &["0", "1"],
+        meaning: "not of the command line: whether the kernel's own threads (vmstat, watchdog, kcompactd, RCU) run beside the workload",
         has: |_| true,
         effect: Effect::Kept,
     },

@@ -43,7 +43,6 @@ use sched::fair::load::FrequencyInvariance;
 use sched::profile::ProfileType;
 use sched::trace::{Event, Sink};
 use sim::engine::{End, LinuxSim};
-use sim::noise::Services;
 use std::fmt::Write;
 use units::{CpuId, Ns, PerCpu, Prng, Ps};
 use workloads::{GroupError, GroupSpec, Groups};
@@ -326,19 +325,10 @@ fn boot<const COSTS: bool>(
     os.set_seed(setup.seed);
     let mut sim = LinuxSim::<COSTS>::new(sched, os);
     sim.start_cpufreq_threads(timeline::leaves_samples(setup));
-    if let Some(services) = noise(setup) {
-        sim.start_noise(setup.seed, services, None);
+    if setup.kernel.parameters.get("noise").is_some_and(|value| value == "1") {
+        sim.start_noise(setup.seed, None);
     }
     Ok((sim, build))
-}
-
-/// `noise=`: beside whose work the kernel does its own, if it does.
-fn noise(setup: &Setup) -> Option<Services> {
-    match setup.kernel.parameters.get("noise")?.as_str() {
-        "1" => Some(Services::Live),
-        "quiet" => Some(Services::None),
-        _ => None,
-    }
 }
 
 /// Reports utilization to the governor, if it wants that.

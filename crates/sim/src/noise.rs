@@ -40,16 +40,6 @@ const KCOMPACTD: Source = Source { comm: "kcompactd", period_ms: 500, work: path
 /// mm/vmstat.c: sysctl_stat_interval.
 const STAT_INTERVAL: Ns = Ns::from_ms(1_000);
 
-/// What else is alive on the machine, whose work is not simulated.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Services {
-    /// Those of a server: RCU always has something to free.
-    Live,
-    /// None, as on a guest with a single program: the thread of RCU sleeps. Differs: so it does around forks and exits,
-    /// whose callbacks it runs for, every two jiffies.
-    None,
-}
-
 /// A short warm-up can stand for a long one: until it is over, the threads run `often` times as often as they would.
 #[derive(Clone, Debug)]
 pub struct Haste {
@@ -138,7 +128,7 @@ impl<const COSTS: bool, S: Scheduler<Arch = Hardware<COSTS>>> Sim<COSTS, S> {
     /// Starts what the kernel does by itself. It goes on until the end of the run, which does not wait for it. Without
     /// haste the threads have existed since boot, and sleep; a benchmark in haste starts them all at once, like its own
     /// processes.
-    pub fn start_noise(&mut self, seed: u64, services: Services, haste: Option<&Haste>) {
+    pub fn start_noise(&mut self, seed: u64, haste: Option<&Haste>) {
         let stopper = self.os.irq.rules.softlockup == Softlockup::Stopper;
         let nr_cpus = self.sched.nr_cpus();
         let mut chances = (0..).map(|number| Prng::stream(seed, "noise", number));
@@ -156,9 +146,7 @@ impl<const COSTS: bool, S: Scheduler<Arch = Hardware<COSTS>>> Sim<COSTS, S> {
                 self.start_source(&WATCHDOG, Some((cpu.index(), CpuMask::single(cpu))), chance, haste);
             }
         }
-        if services == Services::Live {
-            self.start_source(&RCU, None, chance(), haste);
-        }
+        self.start_source(&RCU, None, chance(), haste);
         if self.os.irq.rules.kcompactd == Kcompactd::Proactive {
             let nodes = self.sched.arch().topology.nodes().iter().map(|node| node.cpus.clone()).enumerate();
             for node in nodes.filter(|(_, cpus)| !cpus.is_empty()).collect::<Vec<_>>() {

@@ -8,7 +8,6 @@ use os::irq::{After, Cause, IrqRules, KsoftirqdRunning, SoftIrq, SoftWork};
 use os::net::Transport;
 use sched::trace::{Context, Event, Interrupt, Ipi, Sink};
 use sim::engine::LinuxSim;
-use sim::noise::Services;
 use sim::program::Op;
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
@@ -169,7 +168,7 @@ fn entries_and_exits_nest_on_every_cpu() {
 fn handlers_raise_what_softirqs_do() {
     let nesting = Nesting::default();
     let mut sim = machine(IrqRules::V4_15, IdleRules::V6_1, Some(Box::new(nesting.clone())));
-    sim.start_noise(1, Services::Live, None);
+    sim.start_noise(1, None);
     let eth = sim.request_irq("eth0", CpuMask::single(CPU1));
     let disk = sim.request_irq("sda", CpuMask::single(CPU2));
     for cpu in [CPU1, CPU2] {

@@ -8,7 +8,6 @@ use os::pipe::PAGE_SIZE;
 use sched::sched::TaskId;
 use sched::trace::{Event, Sink};
 use sim::engine::LinuxSim;
-use sim::noise::Services;
 use sim::program::{Op, Steps, TaskSpec};
 use sim::timeline::Change;
 use std::cell::RefCell;
@@ -33,7 +32,7 @@ fn noise_is_there_only_where_it_is_asked_for_and_the_same_for_the_same_seed() {
         let wakes = Wakes::default();
         let mut sim = machine(IrqRules::V4_15, IdleRules::V6_1, Some(Box::new(wakes.clone())));
         if let Some(seed) = seed {
-            sim.start_noise(seed, Services::Live, None);
+            sim.start_noise(seed, None);
         }
         sim.spawn(CpuId(0), pinned("hog", CPU1, [Op::RunFor(Ns::from_ms(3_000))]));
         finish(&mut sim);
@@ -59,7 +58,7 @@ fn noise_was_there_before_the_run_and_begins_asleep() {
         }
     }
     let mut sim = machine(IrqRules::V4_5, IdleRules::V6_1, Some(Box::new(Switches(switches.clone()))));
-    sim.start_noise(1, Services::Live, None);
+    sim.start_noise(1, None);
     sim.idle(Ns::from_ms(12_000));
     let switches = switches.borrow();
     assert!(switches.iter().filter(|&&(ms, _)| ms < 3).count() <= 2, "{:?}", &switches[..10]);
@@ -77,18 +76,6 @@ fn turns(sim: &LinuxSim<true>, name: &str) -> u64 {
 
 fn turns_of_workers(sim: &LinuxSim<true>, cpu: CpuId) -> u64 {
     turns(sim, &format!("kworker/{}:", cpu.index()))
-}
-
-#[test]
-fn without_services_the_thread_of_rcu_has_nothing_to_do() {
-    for (services, looks) in [(Services::Live, 150..=200), (Services::None, 0..=0)] {
-        let mut sim = machine(IrqRules::V6_1, IdleRules::V6_1, None);
-        sim.start_noise(1, services, None);
-        sim.idle(Ns::from_ms(6_000));
-        let looked = turns(&sim, "rcu_sched");
-        assert!(looks.contains(&looked), "{services:?}: {looked}");
-        assert_eq!(turns(&sim, "kcompactd0"), 12);
-    }
 }
 
 #[test]
@@ -132,7 +119,7 @@ fn works_for_three_seconds(sim: &mut LinuxSim<true>, does: Does) {
 
 fn noisy(rules: IrqRules) -> LinuxSim<true> {
     let mut sim = machine(rules, IdleRules::V6_1, None);
-    sim.start_noise(1, Services::Live, None);
+    sim.start_noise(1, None);
     sim.idle(Ns::from_ms(1_300));
     sim
 }
@@ -212,7 +199,7 @@ fn isolated_cpus_have_no_watchdog_and_since_v6_5_no_work_on_counters_of_memory()
         } else {
             sim.sched.isolated = cpus
         }
-        sim.start_noise(1, Services::Live, None);
+        sim.start_noise(1, None);
         let stopper = |cpu: CpuId| sim.sched.rq[cpu].stop.expect("every CPU has one");
         let comms: Vec<&str> = sim.sched.task_cold.iter().map(|(_, task)| task.comm.as_str()).collect();
         let has = |comm: &str| comms.contains(&comm);
@@ -232,7 +219,7 @@ fn isolated_cpus_have_no_watchdog_and_since_v6_5_no_work_on_counters_of_memory()
 #[test]
 fn a_watchdog_is_off_with_its_cpu_and_on_again() {
     let mut sim = machine(IrqRules::V6_1, IdleRules::V6_1, None);
-    sim.start_noise(1, Services::Live, None);
+    sim.start_noise(1, None);
     let stopper = sim.sched.rq[CPU2].stop.expect("every CPU has one");
     sim.at(Ns::from_ms(5_000), Change::CpuOffline(CPU2));
     sim.idle(Ns::from_ms(6_000));

@@ -39,7 +39,7 @@ use os::Os;
 use sched::sched::TgId;
 use sched::scheduler::Scheduler;
 use sim::engine::{Sample, Sim};
-use sim::noise::{Haste, Services};
+use sim::noise::Haste;
 use sim::program::TaskSpec;
 use std::sync::OnceLock;
 use units::CpuId;
@@ -211,7 +211,7 @@ where
     sim.start_kernel_threads();
     if let Some(haste) = instance.haste() {
         let seed = sim.os.chance("haste", 0).next_u64();
-        sim.start_noise(seed, Services::Live, Some(&haste));
+        sim.start_noise(seed, Some(&haste));
     }
     Ok(tasks)
 }

@@ -169,7 +169,7 @@ pub fn case(theme: Theme, seed: u64, kernel: &Kernel, files: Hierarchy, guests: 
          # Real: {}, in QEMU with one instruction per nanosecond, HZ=250; recorded by cargo xtask record-fidelity --samples 3.\n\
          machine = \"{guests}/{machine_name}.toml\"\nrecording = \"{name}.numbers.txt\"\nhz = 250\ncosts = true\niterations = 9\n\n\
          [[workload]]\nname = \"script\"\ntasks = \"\"\"\n{}\"\"\"\n\n\
-         [[arm]]\nname = \"real\"\nkernel = \"{}\"\ncmdline = \"noise=quiet numa_balancing=disable\"\n\
+         [[arm]]\nname = \"real\"\nkernel = \"{}\"\ncmdline = \"noise=1 numa_balancing=disable\"\n\
          sysctl = {{ \"kernel.sched_autogroup_enabled\" = 0 }}\n{}{}",
         kernel.name, script.lines, kernel.name, script.timeline, script.figures
     );
