@@ -169,11 +169,12 @@ fn a_request_ends_in_the_caches_of_who_submitted_it() {
         for (cpu, ends) in [(0, 0), (1, 0), (2, 2), (3, 3)] {
             let woken = ended_by(cpu, Completion::Fixed, scsi);
             let others: usize = woken.iter().sum::<usize>() - woken[ends];
-            assert!(woken[ends] >= 20 && others == 0, "{scsi:?}, of CPU {cpu}: {woken:?}");
+            // What is counted are the sleeps in between: the first one began before the run.
+            assert!(woken[ends] >= 19 && others == 0, "{scsi:?}, of CPU {cpu}: {woken:?}");
         }
     }
     let woken = ended_by(1, Completion::Submitter, ScsiPath::Mq);
-    assert!(woken[1] >= 20 && woken[0] == 0, "{woken:?}");
+    assert!(woken[1] >= 19 && woken[0] == 0, "{woken:?}");
 }
 
 /// Which pools' workers pushed checkpoints for writers on `cpus`, and how many slept on which CPU at the end.
