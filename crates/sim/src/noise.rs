@@ -2,8 +2,8 @@
 //!
 //! Threads of their own sleep on a timeout of the timer wheel, then execute a kernel function whose price is in the
 //! machine file. Counters of memory are added up by the CPUs' kworkers (mm/vmstat.c). The periods are those of the
-//! kernel's sources. Where each period begins, and which rounds of the unbound threads are longer, is drawn from a
-//! random stream of its own. What differs between kernels is in [`os::background`].
+//! kernel's sources. Where each period begins is drawn from random streams of its own. What differs between kernels is in
+//! [`os::background`].
 
 use crate::engine::Sim;
 use crate::program::{AddressSpace, Op, Outcome, Program, TaskSpec};
