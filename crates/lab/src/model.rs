@@ -191,6 +191,25 @@ mod tests {
     }
 
     #[test]
+    fn the_kernels_threads_of_a_short_warm_up_are_there_once() {
+        let digest = |workload: &str, cmdline: &str| {
+            let text = format!(
+                "machine = \"pack:1 core:4 pu:1\"\n[[workload]]\nname = \"tbench4\"\n{workload}\n[[arm]]\nname = \"a\"\n\
+                 kernel = \"v6.1\"\n{cmdline}\n"
+            );
+            let experiment =
+                parse(&text, "x.toml").and_then(|draft| draft.resolve(Purpose::Single, &Table::default())).unwrap();
+            let setup = experiment.setup(&experiment.jobs()[0]);
+            run(&setup, Wanted::default(), &Location::of("x.toml")).unwrap().unwrap().outcome.digest
+        };
+        let noise = "cmdline = \"noise=1\"";
+        let short = "clients = 2\nmilliseconds = 40\nwarmup = 20";
+        assert_eq!(digest(short, noise), digest(short, ""));
+        let none = "clients = 2\nmilliseconds = 40\nwarmup = 0";
+        assert_ne!(digest(none, noise), digest(none, ""));
+    }
+
+    #[test]
     fn a_run_that_is_cut_short_does_not_miss_what_comes_later() {
         let script = "name = \"script\"\ntasks = \"task a: run 30ms\"";
         let late = "timeline: `offline=1` at 50 ms did not come, the run had ended";

@@ -325,9 +325,6 @@ fn boot<const COSTS: bool>(
     os.set_seed(setup.seed);
     let mut sim = LinuxSim::<COSTS>::new(sched, os);
     sim.start_cpufreq_threads(timeline::leaves_samples(setup));
-    if setup.kernel.parameters.get("noise").is_some_and(|value| value == "1") {
-        sim.start_noise(setup.seed, None);
-    }
     Ok((sim, build))
 }
 
@@ -351,6 +348,11 @@ fn simulate<const COSTS: bool>(
     at: &Location,
 ) -> Result<Option<Run>, Mistake> {
     let (mut sim, build) = boot::<COSTS>(setup, machine, prices, &mut wanted, at)?;
+    // A benchmark in haste starts the same threads itself.
+    let noise = setup.kernel.parameters.get("noise").is_some_and(|value| value == "1");
+    if noise && model.instance().haste().is_none() {
+        sim.start_noise(setup.seed, None);
+    }
     let (start, cpu) = start(setup, sim.sched.nr_cpus());
     // The process that starts the workload has init's affinity, which excludes isolated CPUs.
     let cpus = || sim.sched.cpu_online_mask.iter().filter(|&other| !sim.sched.isolated.contains(other));

@@ -199,9 +199,7 @@ impl<const COSTS: bool, S: Scheduler<Arch = Hardware<COSTS>>> Sim<COSTS, S> {
         let hz = self.hz();
         let boot = chance.below(hz);
         let running = self.vmstat.replace(Vmstat { boot, haste: haste.cloned() }).is_some();
-        if running {
-            return;
-        }
+        debug_assert!(!running, "noise is started once");
         self.start_workers();
         self.os.start_shepherd_timer(self.sched.nr_cpus());
         let jiffies = haste.map_or(hz - boot, |haste| 1 + chance.below((hz / haste.often).max(1)));
