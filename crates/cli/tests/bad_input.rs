@@ -57,8 +57,8 @@ fn names_that_are_not_known() {
     ] {
         refused(&place, &with(option, value), &parts);
     }
-    refused(&place, &["kernels", "show", "v4.17"], &["the unknown kernel `v4.17`", "`v4.16` or `v4.19`"]);
-    refused(&place, &["kernels", "diff", "v4.15", "v6.2"], &["the unknown kernel `v6.2`"]);
+    refused(&place, &["kernels", "show", "v4.21"], &["the unknown kernel `v4.21`", "`v4.19` or `v5.4`"]);
+    refused(&place, &["kernels", "diff", "v4.15", "v6.20"], &["the unknown kernel `v6.20`"]);
     refused(&place, &["machines", "show", "host2"], &["the unknown machine `host2`"]);
     refused(&place, &["workloads", "show", "hackbench"], &["`hackbench-pipes`, perhaps"]);
     refused(&place, &["compar"], &["compare"]);

@@ -3,7 +3,7 @@
 use crate::cpu_list::CpuLists;
 use crate::mistake::{Mistake, Written, listed};
 use machine::frequency::FrequencyRules;
-use machine::idle::IdleRules;
+use machine::idle::{self, IdleRules};
 use observe::Formats;
 use os::OsRules;
 use os::fs::FsRules;
@@ -11,6 +11,7 @@ use os::irq::IrqRules;
 use os::preempt::Preempt;
 use sched::behaviour::Rules;
 use sched::fair::balance::NewidleDetach;
+pub use sched::versions::version;
 use sched::versions::{self, Kernel, Setting, Switched};
 
 /// A kernel build: all behaviours that differ between versions, under one set of keys.
@@ -174,13 +175,45 @@ const ELSEWHERE: &[(&str, Elsewhere)] = &[
     ("v7.3", Elsewhere::V7_3),
 ];
 
+type Change = fn(&mut Build);
+
+/// What releases between kernels that were read have since them, and that is no behaviour. All else of that kind is as in the
+/// kernel before: formats, defaults that Debian chooses, what frequency's files take.
+const SINCE: &[(&str, Change)] = &[
+    // schedutil.
+    ("v4.7", |build| build.frequency.governors = FrequencyRules::V4_15.governors),
+    ("v4.9", |build| build.cpu_lists = CpuLists::Parts),
+    ("v5.1", |build| build.idle.governors = &[idle::Governor::Ladder, idle::Governor::Menu, idle::Governor::Teo]),
+    ("v5.6", |build| build.idle.states_off = true),
+    ("v5.8", |build| build.idle.governor_switch = true),
+    ("v5.14", |build| build.cpu_lists = CpuLists::Names),
+    // amd-pstate, and amd-pstate-epp.
+    ("v5.17", |build| build.frequency.drivers = FrequencyRules::V6_1.drivers),
+    ("v6.3", |build| build.frequency.drivers = FrequencyRules::V6_6.drivers),
+    ("v6.13", |build| build.preempt_models = Elsewhere::V6_18.preempt_models),
+    ("v7.0", |build| build.preempt_models = Elsewhere::V7_2.preempt_models),
+];
+
 impl Build {
-    /// The kernel of that name, if it is built.
+    /// The kernel of that name: one that was read, or a release between two of them.
     pub fn named(name: &str) -> Option<Build> {
         let sched = *versions::kernel(name)?;
-        let &(_, elsewhere) = ELSEWHERE.iter().find(|(kernel, _)| *kernel == name)?;
+        let read = versions::last_read(name)?;
+        let &(_, elsewhere) = ELSEWHERE.iter().find(|(kernel, _)| *kernel == read.name)?;
         let Elsewhere { os, idle, irq, fs, frequency, formats, preempt_dynamic, preempt_models, cpu_lists } = elsewhere;
-        Some(Build { sched, os, idle, irq, fs, frequency, preempt_dynamic, preempt_models, cpu_lists, formats })
+        let mut build =
+            Build { sched, os, idle, irq, fs, frequency, preempt_dynamic, preempt_models, cpu_lists, formats };
+        if !build.was_read() {
+            versions::settle(&mut build, name);
+            let since = SINCE.iter().filter(|(release, _)| version(release) > version(read.name));
+            since.filter(|(release, _)| version(release) <= version(name)).for_each(|(_, change)| change(&mut build));
+        }
+        Some(build)
+    }
+
+    /// Whether the whole tree was read, and not only what has changed since another one.
+    pub fn was_read(&self) -> bool {
+        names().any(|name| name == self.sched.name)
     }
 
     /// Gives it another preemption model. If that is a choice of the build, it also decides what CONFIG_PREEMPT
@@ -198,6 +231,18 @@ impl Build {
         self.preempt_models.iter().map(|model| model.config())
     }
 
+    /// What must be said of a release that was not read whole.
+    pub fn not_read_whole(&self) -> Option<String> {
+        if self.was_read() {
+            return None;
+        }
+        let (name, read) = (self.sched.name, versions::last_read(self.sched.name)?.name);
+        let changes = diff(&Build::named(read)?, self).len();
+        Some(format!(
+            "{name} was not read whole: it is {read} with {changes} behaviours of later releases (docs/kernels.md)"
+        ))
+    }
+
     /// As [`Build::named`], with a message.
     pub fn choose(name: &Written) -> Result<Build, Mistake> {
         Build::named(&name.text).ok_or_else(|| {
@@ -208,20 +253,20 @@ impl Build {
             let nearest = nearest.collect::<Vec<_>>().join(" or ");
             name.mistake(
                 format!("the unknown kernel {}", name.quoted()),
-                format!("{nearest}, the nearest of {}", listed(names())),
+                format!("{nearest}, the nearest of {} and the releases between them", listed(names())),
             )
         })
     }
+}
 
-    /// Every behaviour, with this kernel's variant.
-    pub fn settings(&self) -> Vec<Setting> {
+impl Rules for Build {
+    fn settings(&self) -> Vec<Setting> {
         let rooms: [&dyn Rules; 7] =
             [&self.os, &self.idle, &self.irq, &self.fs, &self.os.net, &self.os.pi, &self.frequency];
         self.sched.settings().into_iter().chain(rooms.into_iter().flat_map(Rules::settings)).collect()
     }
 
-    /// Switches one behaviour.
-    pub fn set(&mut self, key: &str, value: &str) -> Switched {
+    fn set(&mut self, key: &str, value: &str) -> Switched {
         let rooms: [fn(&mut Build) -> &mut dyn Rules; 7] = [
             |it| &mut it.os,
             |it| &mut it.idle,
@@ -237,14 +282,7 @@ impl Build {
     }
 }
 
-/// What `v4.16`, `v4.5-rc1`, `6.18.44-fc`, `6.8+` or `v6.1.y` (a long-term release) is a version of; `None` for other words.
-pub fn version(name: &str) -> Option<(u32, u32)> {
-    let mut parts =
-        name.trim_start_matches('v').split(|letter: char| !letter.is_ascii_digit()).map(|part| part.parse().ok());
-    Some((parts.next()??, parts.next()??))
-}
-
-/// The kernels that are built, the oldest first.
+/// The kernels that were read, the oldest first.
 pub fn names() -> impl Iterator<Item = &'static str> + Clone {
     versions::KERNELS.iter().map(|kernel| kernel.name)
 }
@@ -255,286 +293,4 @@ pub fn diff(a: &Build, b: &Build) -> Vec<(Setting, Setting)> {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use std::cmp::Ordering;
-
-    /// What the long-term releases have that is newer than they are.
-    const BACKPORTED: &[(&str, &[&str])] = &[
-        (
-            "v4.19",
-            &[
-                "frequency.sugov_remote",
-                "dl.offline_migration",
-                "balance.imbalance_flag",
-                "balance.new_ilb",
-                "tick.ilb",
-                "bandwidth.expiry",
-                "bandwidth.throttled_accounting",
-                "bandwidth.period_overrun",
-                "bandwidth.throttled_leaf",
-                "tcp.default_buffer",
-                "tcp.grow_window",
-            ],
-        ),
-        (
-            "v5.4",
-            &[
-                "load_resolution",
-                "frequency.sugov_remote",
-                "domains.numa_distances",
-                "domains.relax_domain_level",
-                "entity.long_sleeper",
-                "entity.leaf_list",
-                "load.blocked_news",
-                "balance.detach_bound",
-                "balance.dst_group",
-                "balance.per_cpu_kthreads",
-                "bandwidth.throttle_asks",
-                "bandwidth.move_running",
-                "tcp.full_segment",
-                "tcp.quick_ack",
-            ],
-        ),
-        (
-            "v5.10",
-            &[
-                "core.idle_weight",
-                "core.policy_change",
-                "rt.push_ipi",
-                "domains.numa_distances",
-                "domains.relax_domain_level",
-                "entity.long_sleeper",
-                "entity.exec_start_reset",
-                "entity.leaf_list",
-                "load.util_est",
-                "load.blocked_news",
-                "load.lost_idle",
-                "wake.idlest_stats",
-                "balance.util_bound",
-                "balance.dst_group",
-                "balance.per_cpu_kthreads",
-                "balance.nohz",
-                "balance.kicked_resched",
-                "idle.menu_rejected",
-                "idle.tick_unchosen",
-                "tcp.full_segment",
-                "tcp.quick_ack",
-                "epoll.wakeup",
-                "frequency.at_limit",
-                "frequency.acpi_boost",
-                "frequency.limits_step",
-            ],
-        ),
-        (
-            "v5.15",
-            &[
-                "core.wake_queue",
-                "entity.long_sleeper",
-                "entity.exec_start_reset",
-                "wake.affine_count",
-                "tcp.full_segment",
-                "tcp.quick_ack",
-                "frequency.table_limits",
-            ],
-        ),
-        (
-            "v6.1",
-            &[
-                "psi.accounting",
-                "stats.sleep_profile",
-                "core.idle_weight",
-                "rt.push_ipi",
-                "domains.relax_domain_level",
-                "domains.newidle_history",
-                "entity.long_sleeper",
-                "entity.exec_start_reset",
-                "load.lost_idle",
-                "wake.affine_count",
-                "wake.recent_used_cpu",
-                "wake.core_threads",
-                "wake.idlest_stats",
-                "balance.asym_compare",
-                "balance.util_bound",
-                "balance.hot_statistics",
-                "balance.dst_group",
-                "balance.kicked_resched",
-                "idle.menu_rejected",
-                "idle.tick_unchosen",
-                "timer.slack",
-                "tcp.full_segment",
-                "tcp.quick_ack",
-                "epoll.wakeup",
-                "frequency.at_limit",
-                "frequency.limits_step",
-            ],
-        ),
-        (
-            "v6.12",
-            &[
-                "domains.newidle_history",
-                "load.lost_idle",
-                "wake.energy",
-                "wake.idlest_stats",
-                "balance.asym_compare",
-                "balance.hot_statistics",
-                "balance.kicked_resched",
-                "idle.menu_rejected",
-                "epoll.wakeup",
-                "frequency.deferred_steps",
-                "frequency.limits_step",
-            ],
-        ),
-        (
-            "v6.18",
-            &[
-                "domains.newidle_history",
-                "domains.interval_weight",
-                "entity.lag_limit",
-                "entity.wakeup_preempt",
-                "load.lost_idle",
-                "balance.serialized",
-                "tcp.rcvbuf_growth",
-                "frequency.limits_step",
-            ],
-        ),
-    ];
-    /// What is as in an older kernel: it came back (`wake.wake_cap`), a long-term release alone has the newer
-    /// (`numa.locality_reset`), or the kernel is built so.
-    const AS_BEFORE: &[(&str, &[&str])] = &[
-        ("v5.4", &["idle.governor"]),
-        ("v5.10", &["wake.wake_cap", "idle.governor"]),
-        ("v5.15", &["wake.wake_cap", "autogroup.default", "idle.governor"]),
-        ("v6.1", &["wake.wake_cap", "idle.governor"]),
-        ("v6.6", &["wake.wake_cap", "autogroup.default", "idle.governor"]),
-        (
-            "v6.12",
-            &[
-                "psi.accounting",
-                "wake.wake_cap",
-                "wake.previous_sibling",
-                "balance.detach_limit",
-                "autogroup.default",
-                "idle.governor",
-            ],
-        ),
-        (
-            "v6.18",
-            &[
-                "psi.accounting",
-                "wake.wake_cap",
-                "wake.previous_sibling",
-                "balance.detach_limit",
-                "numa.locality_reset",
-                "autogroup.default",
-                "idle.governor",
-                "frequency.at_limit",
-            ],
-        ),
-        (
-            "v7.2",
-            &[
-                "psi.accounting",
-                "frequency.sugov_limit",
-                "wake.wake_cap",
-                "wake.previous_sibling",
-                "balance.detach_limit",
-                "numa.locality_reset",
-                "autogroup.default",
-                "idle.governor",
-            ],
-        ),
-        (
-            "v7.3",
-            &[
-                "psi.accounting",
-                "frequency.sugov_limit",
-                "wake.wake_cap",
-                "wake.previous_sibling",
-                "balance.detach_limit",
-                "autogroup.default",
-                "idle.governor",
-            ],
-        ),
-    ];
-
-    #[test]
-    fn every_kernel_of_the_scheduler_is_a_whole_one() {
-        for name in names() {
-            let mut build = Build::named(name).unwrap_or_else(|| panic!("{name} is missing in ELSEWHERE"));
-            for setting in build.settings() {
-                assert_eq!(build.set(setting.key, setting.value.name), Switched::Done, "{}", setting.key);
-            }
-            assert_eq!(Build::named(name), Some(build));
-        }
-    }
-
-    #[test]
-    fn kernels_have_of_each_behaviour_the_newest_variant_that_is_not_newer_than_they_are() {
-        let (mut newer, mut older) = (Vec::new(), Vec::new());
-        for name in names() {
-            let of_kernel = version(name);
-            for setting in Build::named(name).expect("a kernel").settings() {
-                let known = setting.choices.iter().filter(|variant| version(variant.since) <= of_kernel);
-                // Where the kernel has nothing of what is asked, the first answer is as good as any.
-                let newest = known.max_by_key(|variant| version(variant.since)).unwrap_or(&setting.choices[0]);
-                match version(setting.value.since).cmp(&version(newest.since)) {
-                    Ordering::Less => older.push((name, setting.key)),
-                    Ordering::Equal => {}
-                    Ordering::Greater => newer.push((name, setting.key)),
-                }
-            }
-        }
-        let flat = |of: &[(&'static str, &[&'static str])]| {
-            of.iter().flat_map(|(name, keys)| keys.iter().map(|key| (*name, *key))).collect::<Vec<_>>()
-        };
-        assert_eq!((newer, older), (flat(BACKPORTED), flat(AS_BEFORE)));
-    }
-
-    #[test]
-    fn keys_are_unique_across_rooms() {
-        let build = Build::named("v4.5-rc1").unwrap();
-        let mut keys: Vec<&str> = build.settings().iter().map(|setting| setting.key).collect();
-        let count = keys.len();
-        keys.sort_unstable();
-        keys.dedup();
-        assert_eq!(keys.len(), count);
-        let changed = diff(&build, &Build::named("v4.15").unwrap());
-        assert!(changed.iter().any(|(a, b)| a.key == "idle.menu" && b.value.name == "next-timer"));
-    }
-
-    #[test]
-    fn x86_has_lazy_preemption_beside_the_others_and_then_instead_of_them() {
-        let models = |name| {
-            let build = Build::named(name).unwrap();
-            (
-                build.os.preempt.name(),
-                build.preempt_models.iter().map(|model| model.name()).collect::<Vec<_>>().join(" "),
-            )
-        };
-        assert_eq!(models("v4.5-rc1"), ("none", "none voluntary full".to_string()));
-        assert_eq!(models("v6.12"), ("voluntary", "none voluntary full".to_string()));
-        assert_eq!(models("v6.18"), ("lazy", "none voluntary full lazy".to_string()));
-        assert_eq!(models("v7.2"), ("lazy", "full lazy".to_string()));
-        assert_eq!(models("v7.3"), ("lazy", "full lazy".to_string()));
-    }
-
-    #[test]
-    fn kernels_without_a_build_are_refused_by_name() {
-        let error = Build::choose(&Written::option("--arm", "v4.51")).unwrap_err().to_string();
-        assert!(
-            error.contains("the unknown kernel `v4.51`; expected `v4.19` or `v5.4`, the nearest of v4.5-rc1,"),
-            "{error}"
-        );
-        let expected = |name: &str| Build::choose(&Written::option("--arm", name)).unwrap_err().expected;
-        assert!(expected("v6.13").starts_with("`v6.12` or `v6.18`, the nearest of"));
-        assert!(
-            expected("6.12").starts_with("`v6.12` or `v6.18`")
-                && expected("v4.4").starts_with("`v4.5-rc1`, the nearest")
-        );
-        assert!(
-            expected("v9.0").starts_with("`v7.3`, the nearest of")
-                && expected("mainline").starts_with("one of v4.5-rc1,")
-        );
-    }
-}
+mod tests;

@@ -5,10 +5,11 @@ use crate::kernels::{Build, diff, names, version};
 use crate::machines::Machine;
 use machine::description::{Description, Fact, Figure, HERTZ, How, builtin};
 use machine::topology::{Distance, Topology};
-use sched::behaviour::Variant;
+use sched::behaviour::{Rules, Variant};
 use sched::features::Feature;
 use sched::stats::Schedstats;
 use sched::sysctl::{Scaling, Tunable};
+use sched::versions::releases;
 use std::fmt::Write;
 use workloads::{Summary, Workload};
 
@@ -169,12 +170,17 @@ pub fn kernels() -> String {
         let on = build.sched.features.iter().count();
         let _ = writeln!(text, "{name:<12}{} behaviours, {on} features, {schedstats}", build.settings().len());
     }
+    let between: Vec<&str> = releases().iter().map(|release| release.name).collect();
+    let _ = writeln!(text, "\nNot read whole, but the kernel before with what came since (docs/kernels.md):");
+    for line in between.chunks(12) {
+        let _ = writeln!(text, "{}", line.join(" "));
+    }
     text
 }
 
-/// The first version that has a variant, and its commit, or why none is named.
+/// The first version that has a variant, and its commit, or why none is named; then those that have it again.
 fn since(variant: &Variant) -> String {
-    match (variant.since, variant.commit) {
+    let first = match (variant.since, variant.commit) {
         ("none", _) => "in no release".to_string(),
         (since, commit) if !commit.is_empty() => format!("since {since}, {commit}"),
         // Whatever the oldest kernel here already had has no commit that could be looked up.
@@ -184,12 +190,17 @@ fn since(variant: &Variant) -> String {
         }
         ("before v4.5", _) => "before the first kernel here".to_string(),
         (since, _) => format!("since {since}, commit not confirmed"),
-    }
+    };
+    variant.again.iter().fold(first, |text, release| format!("{text}; again since {release}"))
 }
 
 /// A kernel: behaviours, features, tunables, parameters.
 pub fn kernel(build: &Build) -> String {
-    let mut text = format!("{}\n\nBehaviours: KEY=VALUE switches one alone\n", build.sched.name);
+    let mut text = format!("{}\n", build.sched.name);
+    if let Some(caution) = build.not_read_whole() {
+        let _ = writeln!(text, "{caution}");
+    }
+    text.push_str("\nBehaviours: KEY=VALUE switches one alone\n");
     let settings = build.settings();
     let width = settings.iter().map(|setting| setting.key.len()).max().unwrap_or(0);
     for setting in &settings {
@@ -477,7 +488,7 @@ mod tests {
 
     #[test]
     fn a_seam_names_its_commit_or_says_why_not() {
-        let told = |since, commit| super::since(&Variant { name: "", since, commit, summary: "" });
+        let told = |since, commit| super::since(&Variant { name: "", since, again: &[], commit, summary: "" });
         assert_eq!(told("v4.10", "d3d37d850d1d"), "since v4.10, d3d37d850d1d");
         for old in ["v2.6.23", "v3.13", "v4.5"] {
             assert_eq!(told(old, ""), format!("since {old}, before the first kernel here"));

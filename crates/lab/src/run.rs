@@ -339,6 +339,14 @@ fn follow<const COSTS: bool>(sched: &mut Sched<Hardware<COSTS>>, governor: Optio
     }
 }
 
+/// Starts the kernel's own threads, if they are asked for. A benchmark in haste starts the same ones itself.
+fn make_noise<const COSTS: bool>(sim: &mut LinuxSim<COSTS>, setup: &Setup, model: &Model) {
+    let noise = setup.kernel.parameters.get("noise").is_some_and(|value| value == "1");
+    if noise && model.instance().haste().is_none() {
+        sim.start_noise(setup.seed, None);
+    }
+}
+
 fn simulate<const COSTS: bool>(
     setup: &Setup,
     machine: &Description,
@@ -348,11 +356,7 @@ fn simulate<const COSTS: bool>(
     at: &Location,
 ) -> Result<Option<Run>, Mistake> {
     let (mut sim, build) = boot::<COSTS>(setup, machine, prices, &mut wanted, at)?;
-    // A benchmark in haste starts the same threads itself.
-    let noise = setup.kernel.parameters.get("noise").is_some_and(|value| value == "1");
-    if noise && model.instance().haste().is_none() {
-        sim.start_noise(setup.seed, None);
-    }
+    make_noise(&mut sim, setup, model);
     let (start, cpu) = start(setup, sim.sched.nr_cpus());
     // The process that starts the workload has init's affinity, which excludes isolated CPUs.
     let cpus = || sim.sched.cpu_online_mask.iter().filter(|&other| !sim.sched.isolated.contains(other));
@@ -367,8 +371,7 @@ fn simulate<const COSTS: bool>(
     begin(&mut sim, setup, &build, model, (start, cpu), at)?;
     let limit = Ns(setup.time_limit_ns).min(wanted.until.unwrap_or(Ns::MAX));
     let mut reached = start;
-    let mut files = Vec::new();
-    let mut reading = wanted.reading.take();
+    let (mut files, mut reading) = (Vec::new(), wanted.reading.take());
     let end = loop {
         if (wanted.interrupted)() {
             return Ok(None);

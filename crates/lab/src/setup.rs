@@ -9,6 +9,7 @@ use machine::description::{Base, is_hz};
 use machine::idle::Governor;
 use machine::topology::{Location, parse_list};
 use os::preempt::Preempt;
+use sched::behaviour::Rules;
 use sched::features::{Feature, Features};
 use sched::sysctl::Sysctl;
 use sched::topology::DomainParameters;
@@ -191,7 +192,7 @@ impl KernelSetup {
     /// The kernel that a run boots with these settings. `at` is the setup's place, for messages.
     pub fn build(&self, nr_cpus: usize, at: &Location) -> Result<(Build, Features, Sysctl), Mistake> {
         let Some(mut build) = Build::named(&self.name) else {
-            let expected = format!("one of {}", listed(crate::kernels::names()));
+            let expected = format!("{} or a release between them", listed(crate::kernels::names()));
             return Err(Mistake::new(at, format!("the kernel {}", self.name), expected));
         };
         for (key, value) in &self.behaviours {

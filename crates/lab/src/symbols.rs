@@ -11,6 +11,7 @@
 //! in `wait4` is woken through `autoremove_wake_function` like every other sleeper, and an epoll file's callback stands below it; preemption on the way to user mode shows
 //! without the interrupt or system call that it is the end of.
 
+use crate::kernels::version;
 use crate::prices::path_name;
 mod rows;
 
@@ -59,10 +60,17 @@ const IMPLIED: &[(Path, &[Path])] = &[
 /// The function in which a polling CPU idles.
 const POLLS_IN: &str = "poll_idle";
 
-/// The versions up to the kernel of that name, or all if the name is unknown.
+/// The versions up to the kernel of that name, or all if it is no kernel's.
 fn up_to(kernel: &str) -> &'static [(&'static str, &'static [Row])] {
-    let last = VERSIONS.iter().position(|(version, _)| *version == kernel).unwrap_or(VERSIONS.len() - 1);
-    &VERSIONS[..=last]
+    let wanted = version(kernel);
+    let last = VERSIONS.iter().rposition(|(of, _)| wanted.is_some() && version(of) <= wanted);
+    &VERSIONS[..=last.unwrap_or(VERSIONS.len() - 1)]
+}
+
+/// The priced functions whose time counts as their callers', if these are the versions up to a kernel.
+fn inlined(versions: &[(&str, &'static [Row])]) -> &'static [&'static str] {
+    let newest = versions.last().map(|(version, _)| *version);
+    INLINED.iter().find(|(of, _)| Some(*of) == newest).map_or(&[][..], |(_, names)| names)
 }
 
 /// The row of the newest of the versions that has one.
@@ -88,7 +96,7 @@ fn booked_on(kernel: &str, below: &str, name: &'static str) -> Option<&'static s
 /// The kernel functions that may occur in this kernel's profiles.
 pub fn functions(kernel: &str) -> BTreeSet<&'static str> {
     let versions = up_to(kernel);
-    let inlined = INLINED.iter().find(|(of, _)| *of == kernel).map_or(&[][..], |(_, names)| names);
+    let inlined = inlined(versions);
     let bare = priced().filter(|name| row(versions, "", name).is_none() && !inlined.contains(name));
     let keys = versions.iter().flat_map(|(_, rows)| rows.iter());
     let chains = keys.filter_map(|(below, name, _)| row(versions, below, name)).flat_map(str::split_whitespace);
@@ -205,8 +213,7 @@ impl Symbols<'_> {
     fn chain(&self, root: &'static str, paths: &[Path]) -> Vec<&'static str> {
         let mut chain = Vec::new();
         let mut below = root;
-        let version = self.versions.last().map(|(version, _)| *version);
-        let inlined = INLINED.iter().find(|(of, _)| Some(*of) == version).map_or(&[][..], |(_, names)| names);
+        let inlined = inlined(self.versions);
         let seen = |&(depth, &path): &(usize, &Path)| depth == 0 || !inlined.contains(&(self.name)(path));
         let paths: Vec<Path> = paths.iter().enumerate().filter(seen).map(|(_, &path)| path).collect();
         for (depth, &path) in paths.iter().enumerate() {

@@ -37,18 +37,27 @@ behaviour! {
     pub enum MenuRule = "idle.menu" {
         Interactivity = "interactivity", since "v4.5", commit "a9ceb78bc75c",
             "poll when the predicted idle time is 20 us or less; a typical interval replaces the corrected timer";
-        NextTimer = "next-timer", since "v4.6", commit "e132b9b3bc7f",
-            "no polling while the next timer is more than 20 us away (or C1's residency, if longer); the shorter of both predictions holds";
-        TickNextTimer = "tick-next-timer", since "v4.17", commit "554c8aa8ecad",
-            "decides about the tick too: it goes on where a short idle is predicted or a deeper state would take too long to leave, and who is \
-             stopped in a shallow state is not left there; polls as before";
+        NextTimerOff = "next-timer-off", since "v4.6", commit "e132b9b3bc7f",
+            "no polling while the next timer is more than 20 us away (or C1's residency, if longer); the shorter of both predictions holds; where no \
+             deeper state fits, the shallowest is entered even if it is disabled";
+        NextTimer = "next-timer", since "v4.13", commit "", "the same, but then the shallowest that is enabled";
+        TickBound = "tick-bound", since "v4.17", commit "554c8aa8ecad",
+            "decides about the tick too: it goes on where a short idle is predicted or a deeper state would take too long to leave; once it is \
+             stopped, an idle of a tick is expected rather than a shorter one; polls as before";
+        TickNextTimer = "tick-next-timer", since "v4.19", commit "",
+            "the same, but it goes on where the state is shallow, too, and who is stopped in a shallow state is not left there (after v4.17, by 4.19.108)";
+        TickRetained = "tick-retained", since "v4.20", commit "",
+            "the same, but polls where no state fits, and at once where the next timer or the latency allowed leaves nothing else";
         Tick = "tick", since "v5.4", commit "",
-            "the same, but where a short idle is predicted alone; polls where no state fits, and at once where the next timer or the latency allowed \
-             leaves nothing else (after v4.19, by v5.4)";
+            "the same, but the tick goes on where a short idle is predicted alone, and stops where the only choice does not poll";
         TypicalAlone = "typical-alone", since "v6.6", commit "5484e31bbbff",
             "looks at the next timer only where the typical interval is longer than 15 us, be the tick stopped or not";
-        TypicalFirst = "typical-first", since "v6.12.y", commit "",
-            "the same, but always while the tick is stopped; a state that stands in for polling must be shallow, and be left within the prediction";
+        TypicalUncapped = "typical-uncapped", since "v6.17", commit "779b1a1cb13a",
+            "the same, but a state may take longer to leave than the idle is predicted to last";
+        TypicalShallow = "typical-shallow", since "v6.19", commit "",
+            "the same, but a state that stands in for polling must be shallow, and be left within the prediction";
+        TypicalFirst = "typical-first", since "v6.12.y", again "v7.0", commit "",
+            "the same, but looks at the next timer always while the tick is stopped (late releases of v6.12.y and v6.18.y have it, too)";
     }
 }
 
@@ -57,7 +66,7 @@ behaviour! {
     pub enum MenuIowait = "idle.menu_iowait" {
         Counts = "counts", since "v2.6.32", commit "",
             "idles with tasks in iowait are counted apart, and each such task lowers the exit latency that is allowed";
-        Ignored = "ignored", since "v6.12.y", commit "38f83090f515", "they make no difference";
+        Ignored = "ignored", since "v6.12.y", again "v6.13", commit "38f83090f515", "they make no difference";
     }
 }
 
@@ -65,7 +74,7 @@ behaviour! {
     /// What the menu governor makes of a state that was not entered after all.
     pub enum MenuRejected = "idle.menu_rejected" {
         Nothing = "nothing", since "v2.6.24", commit "", "nothing: it learns from idles alone";
-        Forgets = "forgets", since "v6.17", commit "",
+        Forgets = "forgets", since "v6.17", commit "fa3fa55de0d6",
             "it forgets the oldest of the last eight idles; also in late releases of v6.1.y and v6.12.y";
     }
 }
@@ -74,8 +83,9 @@ behaviour! {
     /// What the menu governor leaves out of the last eight idles where they do not agree.
     pub enum MenuOutliers = "idle.menu_outliers" {
         Longest = "longest", since "v3.0", commit "", "the longest ones";
-        EitherSide = "either-side", since "v6.18", commit "",
-            "those that are farthest from their mean, be they the longest or the shortest; the variance is reckoned from squares (after v6.12, by v6.18)";
+        EitherSideOrMost = "either-side-or-most", since "v6.15", commit "85975daeaa4d",
+            "those that are farthest from their mean, be they the longest or the shortest; the variance is reckoned from squares; if even the last four to six do not agree, the longest of them is the typical length";
+        EitherSide = "either-side", since "v6.18", commit "10fad4012234", "the same, but then there is no typical length";
     }
 }
 
@@ -83,8 +93,7 @@ behaviour! {
     /// What the menu governor makes of a short prediction while the tick is stopped, and a timer alone may end a shallow state.
     pub enum MenuStopped = "idle.menu_stopped" {
         Distrusts = "distrusts", since "v4.17", commit "", "it takes the time to the next timer instead";
-        NearTimer = "near-timer", since "v7.2", commit "",
-            "the same, but where that timer is at most two ticks away (after v6.18, by v7.2)";
+        NearTimer = "near-timer", since "v7.1", commit "", "the same, but where that timer is at most two ticks away";
     }
 }
 
@@ -92,27 +101,42 @@ behaviour! {
     /// What the haltpoll governor makes of a limit that it has halved to less than it began with.
     pub enum HaltpollShrink = "idle.haltpoll_shrink" {
         Halves = "halves", since "v5.4", commit "2cffe9f6b96f", "it polls for that long";
-        Resets = "resets", since "v6.9", commit "", "it does not poll until it begins anew (after v6.6, by v6.12)";
+        Resets = "resets", since "v6.9", commit "496d0a648509", "it does not poll until it begins anew";
     }
 }
 
 behaviour! {
     /// The form of the teo governor.
     pub enum TeoRule = "idle.teo" {
-        Hits = "hits", since "v5.1", commit "",
-            "early, hits and misses by state, and the mean of the last eight idles where most of them were shorter";
+        EarlyHits = "early-hits", since "v5.1", commit "b26bf6ab716f",
+            "early, hits and misses by state, and the mean of eight of the last nine idles where most of them were shorter than the state requires";
+        Hits = "hits", since "v5.4", commit "",
+            "the same, with the last eight, where most of them were shorter than expected; counts of disabled states speak for the next shallower one";
         Recent = "recent", since "v5.14", commit "77577558f25d",
             "hits and intercepts by state, and the last nine intercepts apart; the next timer is always looked at";
+        RecentUtilized = "recent-utilized", since "v6.3", commit "9ce0f7c4bc64",
+            "the same, and one state shallower where the CPU has been busy for more than a 64th of late";
         Utilized = "utilized", since "v6.6", commit "",
-            "the same, longer ones than a tick apart, and one state shallower where the CPU has been busy for more than a 64th of late (9ce0f7c4bc64); \
-             the next timer is looked at last, unless the shallowest states are chosen (after v6.1, by v6.6)";
-        Intercepts = "intercepts", since "v6.12.y", commit "449914398083",
+            "the same, with idles longer than a tick apart; the next timer is looked at last, unless the shallowest states are chosen";
+        Intercepts = "intercepts", since "v6.11", commit "449914398083",
             "hits and intercepts alone, longer ones than a tick apart; the next timer is looked at where it could matter";
-        TickIntercepts = "tick-intercepts", since "v6.18", commit "",
-            "the same, but idles of a tick and more are counted apart only where no timer ended them, and the timer is looked at unless most idles are short \
-             (after v6.12, by v6.18)";
-        ShortIdles = "short-idles", since "v7.2", commit "",
-            "a hit ends with the timer, ticks that wake are counted apart, and the timer is looked at unless most idles are short (after v6.18, by v7.2)";
+        TickIntercepts = "tick-intercepts", since "v6.14", commit "",
+            "the same, but idles of a tick and more are counted apart only where no timer ended them, and the timer is looked at unless most idles are short";
+        TickWakeups = "tick-wakeups", since "v6.19", commit "",
+            "the same, but ticks that wake are counted apart, and so are the idles of at most a tick that no timer ended";
+        MostIntercepts = "most-intercepts", since "v7.0", commit "",
+            "the same, but a hit ends with the timer, and a state is no deeper than where most intercepts are";
+        ShortIdles = "short-idles", since "v7.1", commit "",
+            "the same, but while the tick is stopped the timer is always looked at, and a CPU is kept from shallow states only if it is far away";
+    }
+}
+
+behaviour! {
+    /// What the teo governor does, while the tick is stopped, where a timer comes before a state is worth it and those that fit need less than a tick.
+    pub enum TeoStopped = "idle.teo_stopped" {
+        Stays = "stays", since "v6.6", commit "", "it stays with the state";
+        Follows = "follows", since "v6.12.y", again "v6.19", commit "",
+            "it takes the deepest that fits";
     }
 }
 
@@ -128,8 +152,8 @@ behaviour! {
     /// Whether the tick of an idle CPU stops for which nobody chooses: there is no driver, or one state alone.
     pub enum TickUnchosen = "idle.tick_unchosen" {
         Stops = "stops", since "v3.10", commit "", "yes, unless that state is polling";
-        AfterTick = "after-tick", since "v6.12.y", commit "",
-            "once a tick has ended an idle, and not before (the trees are 5.10.262, 6.1.192 and 6.12.117, but not 6.6.17)";
+        AfterTick = "after-tick", since "v6.12.y", again "v7.0", commit "",
+            "once a tick has ended an idle, and not before (long-term trees that have it are 5.10.262, 6.1.192 and 6.12.117, but not 6.6.17)";
     }
 }
 
@@ -137,9 +161,9 @@ behaviour! {
     /// How long a CPU polls that has entered the polling state.
     pub enum PollLimit = "idle.poll" {
         None = "unlimited", since "v2.6.24", commit "", "until it must reschedule; interrupts alone do not end it";
-        SixteenthOfTick = "sixteenth-of-tick", since "v4.19", commit "", "at most a sixteenth of a tick (after v4.16, by v4.19)";
-        FirstState = "first-state", since "v5.4", commit "",
-            "at most the residency of the first enabled state after it, however short, or a tick if there is none (after v4.19, by v5.4)";
+        SixteenthOfTick = "sixteenth-of-tick", since "v4.17", commit "", "at most a sixteenth of a tick";
+        FirstState = "first-state", since "v4.20", commit "",
+            "at most the residency of the first enabled state after it, however short, or a tick if there is none (v4.20 itself takes the first, enabled or not)";
         Residency = "residency", since "v5.11", commit "7a25759eaa04",
             "at most the residency of the first enabled state that needs 10 us or more, and a sixteenth of a tick";
     }
@@ -156,6 +180,7 @@ pub struct IdleRules {
     pub menu_stopped: MenuStopped,
     pub haltpoll_shrink: HaltpollShrink,
     pub teo: TeoRule,
+    pub teo_stopped: TeoStopped,
     pub tick: TickStop,
     pub tick_unchosen: TickUnchosen,
     pub poll: PollLimit,
@@ -163,7 +188,7 @@ pub struct IdleRules {
     pub governors: &'static [Governor],
     /// Whether the parameter `intel_idle.states_off` exists.
     pub states_off: bool,
-    /// Whether `current_governor` can be written without `cpuidle_sysfs_switch` (since v5.9).
+    /// Whether `current_governor` can be written without `cpuidle_sysfs_switch` (since v5.8).
     pub governor_switch: bool,
 }
 
@@ -176,7 +201,8 @@ impl IdleRules {
         menu_outliers: MenuOutliers::Longest,
         menu_stopped: MenuStopped::Distrusts,
         haltpoll_shrink: HaltpollShrink::Halves,
-        teo: TeoRule::Hits,
+        teo: TeoRule::EarlyHits,
+        teo_stopped: TeoStopped::Stays,
         tick: TickStop::Always,
         tick_unchosen: TickUnchosen::Stops,
         poll: PollLimit::None,
@@ -193,6 +219,7 @@ impl IdleRules {
     };
     pub const V5_4: IdleRules = IdleRules {
         menu: MenuRule::Tick,
+        teo: TeoRule::Hits,
         poll: PollLimit::FirstState,
         governors: &[Governor::Ladder, Governor::Menu, Governor::Teo, Governor::Haltpoll],
         ..Self::V4_19
@@ -222,18 +249,20 @@ impl IdleRules {
         tick_unchosen: TickUnchosen::Stops,
         ..Self::V6_1
     };
-    /// As in 6.12.117, which is newer in `menu`, `menu_iowait`, `menu_rejected`, `teo` and `tick_unchosen` than v6.12 itself.
+    /// As in 6.12.117, which is newer in `menu`, `menu_iowait`, `menu_rejected`, `teo`, `teo_stopped` and `tick_unchosen` than
+    /// v6.12 itself.
     pub const V6_12: IdleRules = IdleRules {
         menu: MenuRule::TypicalFirst,
         menu_iowait: MenuIowait::Ignored,
         menu_rejected: MenuRejected::Forgets,
         haltpoll_shrink: HaltpollShrink::Resets,
         teo: TeoRule::Intercepts,
+        teo_stopped: TeoStopped::Follows,
         tick_unchosen: TickUnchosen::AfterTick,
         ..Self::V6_6
     };
 
-    /// As in 6.18.35.
+    /// As in 6.18.35, which is newer in `menu` than v6.18 itself.
     pub const V6_18: IdleRules =
         IdleRules { menu_outliers: MenuOutliers::EitherSide, teo: TeoRule::TickIntercepts, ..Self::V6_12 };
 
@@ -247,7 +276,8 @@ impl IdleRules {
 
 rules! {
     IdleRules {
-        governor, menu, menu_iowait, menu_rejected, menu_outliers, menu_stopped, haltpoll_shrink, teo, tick, tick_unchosen, poll;
+        governor, menu, menu_iowait, menu_rejected, menu_outliers, menu_stopped, haltpoll_shrink, teo, teo_stopped, tick, tick_unchosen,
+        poll;
         governors, states_off, governor_switch
     }
 }
@@ -275,7 +305,7 @@ pub struct Outlook {
     pub tick_stopped: bool,
     /// Tasks that wait for devices and last ran here.
     pub nr_iowaiters: u32,
-    /// The CPU has been busy for more than a 64th of its capacity of late; told only to who asks ([`TeoRule::Utilized`]).
+    /// The CPU has been busy for more than a 64th of its capacity of late; told only to who asks ([`TeoRule::RecentUtilized`], [`TeoRule::Utilized`]).
     pub utilized: bool,
 }
 
@@ -384,12 +414,16 @@ impl Cpuidle {
             PerGovernor::Menu(menu) => menu.menu_select(&self.rules, &self.table, usage, outlook),
             PerGovernor::Ladder(ladder) => ladder.ladder_select_state(&self.table, usage),
             PerGovernor::Teo(teo) => match self.rules.teo {
+                TeoRule::EarlyHits => teo.teo_select_early_hits(&self.table, usage, outlook),
                 TeoRule::Hits => teo.teo_select_hits(&self.table, usage, outlook),
-                TeoRule::Recent => teo.teo_select_recent(&self.table, usage, outlook),
+                TeoRule::Recent => teo.teo_select_recent(&self.table, usage, outlook, false),
+                TeoRule::RecentUtilized => teo.teo_select_recent(&self.table, usage, outlook, outlook.utilized),
                 TeoRule::Utilized => teo.teo_select_utilized(&self.table, usage, outlook),
-                TeoRule::Intercepts => teo.teo_select_intercepts(&self.table, usage, outlook),
-                TeoRule::TickIntercepts => teo.teo_select_tick_intercepts(&self.table, usage, outlook),
-                TeoRule::ShortIdles => teo.teo_select_short_idles(&self.table, usage, outlook),
+                TeoRule::Intercepts => teo.teo_select_intercepts(&self.rules, &self.table, usage, outlook),
+                TeoRule::TickIntercepts => teo.teo_select_tick_intercepts(&self.rules, &self.table, usage, outlook),
+                TeoRule::TickWakeups | TeoRule::MostIntercepts | TeoRule::ShortIdles => {
+                    teo.teo_select_short_idles(self.rules.teo, &self.table, usage, outlook)
+                }
             },
             PerGovernor::Haltpoll(haltpoll) => haltpoll.haltpoll_select(&self.table, usage),
         }

@@ -1,7 +1,7 @@
 //! Behaviours: the differences between kernel versions, as named values that can be printed, compared and switched one
 //! by one.
 
-use crate::versions::{Setting, Switched};
+use crate::versions::{Setting, Switched, version};
 
 /// One way in which a kernel may behave, as a changelog would describe it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -10,31 +10,47 @@ pub struct Variant {
     pub name: &'static str,
     /// The first version that has it.
     pub since: &'static str,
+    /// The versions that have it again, after another variant had taken its place.
+    pub again: &'static [&'static str],
     /// The commit that introduced it, 12 digits; empty if it predates git or could not be confirmed.
     pub commit: &'static str,
     pub summary: &'static str,
 }
 
-/// Declares a behaviour: an enum whose variants carry name, first version, commit and summary.
+impl Variant {
+    /// The releases of mainline that it came with. Late releases of a long-term branch (`v5.4.y`) are none.
+    pub fn releases(&self) -> impl Iterator<Item = (u32, u32)> {
+        std::iter::once(&self.since)
+            .chain(self.again)
+            .filter(|name| !name.ends_with(".y"))
+            .filter_map(|name| version(name))
+    }
+}
+
+/// Declares a behaviour: an enum whose variants carry name, first version, commit and summary. `again "v5.7",` before the
+/// commit names a version that returns to the variant.
 #[macro_export]
 macro_rules! behaviour {
     (
         $(#[doc = $doc:literal])*
         pub enum $type:ident = $key:literal {
-            $( $(#[$vdoc:meta])* $variant:ident = $name:literal, since $since:literal, commit $commit:literal, $summary:literal; )+
+            $( $(#[$vdoc:meta])* $variant:ident = $name:literal, since $since:literal, $(again $again:literal,)* commit $commit:literal,
+                $summary:literal; )+
         }
     ) => {
         $(#[doc = $doc])*
         #[derive(Clone, Copy, PartialEq, Eq, Debug)]
         pub enum $type {
-            $( $(#[$vdoc])* #[doc = $summary] #[doc = concat!("(", $since, " ", $commit, ")")] $variant, )+
+            $( $(#[$vdoc])* #[doc = $summary] #[doc = concat!("(", $since, $(", again ", $again,)* " ", $commit, ")")] $variant, )+
         }
 
         impl $type {
             /// The key in an experiment file that switches this behaviour alone.
             pub const KEY: &'static str = $key;
             pub const VARIANTS: &'static [$crate::behaviour::Variant] = &[
-                $( $crate::behaviour::Variant { name: $name, since: $since, commit: $commit, summary: $summary }, )+
+                $( $crate::behaviour::Variant {
+                    name: $name, since: $since, again: &[ $($again),* ], commit: $commit, summary: $summary,
+                }, )+
             ];
             const ALL: &'static [$type] = &[ $( $type::$variant, )+ ];
 

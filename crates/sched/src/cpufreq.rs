@@ -17,7 +17,7 @@ behaviour! {
     /// When somebody is told that the utilization of a CPU may have changed.
     pub enum UpdateUtil = "frequency.update_util" {
         Absent = "absent", since "v2.6.23", commit "", "never: drivers and governors sample by timers of their own";
-        Runtime = "runtime", since "v4.14", commit "674e75411fc2",
+        Runtime = "runtime", since "v4.6", commit "34e2c555f3e1",
             "when a CPU's fair queue has a new average, and whenever a real-time or deadline task's runtime is counted";
         /// The same of fair and real-time tasks.
         Bandwidth = "bandwidth", since "v4.16", commit "e0367b12674b",

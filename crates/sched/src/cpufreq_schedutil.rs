@@ -32,10 +32,10 @@ behaviour! {
             "the same, within clamps, which do not bound the boost; that begins with an eighth of a CPU (after v4.19, by v5.4)";
         ByFrequency = "by-frequency", since "v5.10", commit "",
             "the same, but a busy CPU keeps its frequency, whatever its limits (5.10.262, 5.15.135)";
-        PerfTold = "perf-told", since "v5.12", commit "",
-            "the same, with the boost within the clamps (after v5.10, by v5.15); drivers that set performance are told it instead of a frequency";
-        EffectiveUtil = "effective-util", since "v6.1", commit "",
-            "the same, and a busy CPU that is clamped, or whose limits have changed, may slow down (after v5.15, by v6.1)";
+        PerfTold = "perf-told", since "v5.11", commit "ee2cc4276ba4",
+            "the same, with the boost within the clamps; drivers that set performance are told it instead of a frequency";
+        EffectiveUtil = "effective-util", since "v5.18", commit "7a17e1db1265",
+            "the same, and a busy CPU that is clamped, or whose limits have changed, may slow down";
         BoostedUtil = "boosted-util", since "v6.5", commit "7d0583cf9ec7", "the same, and what tasks wait for if that is more";
         EffectivePerf = "effective-perf", since "v6.8", commit "9c0b4bb7f630",
             "the same, with a quarter more before the clamps, which then bound it";
@@ -45,8 +45,8 @@ behaviour! {
 behaviour! {
     /// Whether the rate limit (`rate_limit_us`) holds where a driver is told performance instead of a frequency.
     pub enum RateLimit = "frequency.sugov_limit" {
-        Holds = "holds", since "v5.12", commit "", "yes";
-        Frequencies = "frequencies", since "v6.18", commit "",
+        Holds = "holds", since "v5.11", again "v7.2", commit "ee2cc4276ba4", "yes";
+        Frequencies = "frequencies", since "v6.15", commit "cfde542df7dd",
             "no: each change of utilization is told at once, as only a new frequency takes back that one is needed \
              (need_freq_update; after v6.12, by v6.18, and no more in v7.2)";
     }

@@ -28,8 +28,8 @@ behaviour! {
             "a deadline task, a second SCHED_RR one, or without real-time tasks a second one; a dependency that is kept";
         OrBandwidth = "or-bandwidth", since "v6.6", commit "88c56cfeaec4",
             "the same, and a single task whose group has a quota, unless HZ_BW is off";
-        AndBandwidth = "and-bandwidth", since "v6.12", commit "",
-            "the same, whatever the features, and fair tasks counted alone (after v6.6, by v6.12)";
+        AndBandwidth = "and-bandwidth", since "v6.12", commit "a58501fb8320",
+            "the same, whatever the features, and fair tasks counted alone";
     }
 }
 
@@ -71,8 +71,8 @@ behaviour! {
     pub enum AnyHousekeeper = "tick.any_housekeeper" {
         First = "first", since "v4.3", commit "9642d18eee2c", "the first that is up";
         Nearest = "nearest", since "v5.4", commit "", "the first on the nearest node that has one (after v4.19, by v5.4)";
-        NearestInTurn = "nearest-in-turn", since "v6.18", commit "",
-            "of those on the nearest node the next after the one that was chosen last (after v6.12, by v6.18)";
+        NearestInTurn = "nearest-in-turn", since "v6.16", commit "6432e163ba1b",
+            "of those on the nearest node the next after the one that was chosen last";
     }
 }
 
@@ -81,8 +81,8 @@ behaviour! {
     pub enum KthreadCpus = "tick.kthreads" {
         All = "all", since "v2.6.0", commit "", "everywhere";
         Housekeeping = "housekeeping", since "v5.9", commit "9cc5b8656892", "on housekeeping CPUs";
-        Balanced = "balanced", since "v7.2", commit "",
-            "on CPUs that load is balanced between: those of nohz_full=, but not those of isolcpus= (after v6.18, by v7.2)";
+        Balanced = "balanced", since "v7.0", commit "",
+            "on CPUs that load is balanced between: those of nohz_full=, but not those of isolcpus=";
     }
 }
 
@@ -100,7 +100,7 @@ behaviour! {
     pub enum BootMasks = "tick.boot_masks" {
         Apart = "apart", since "v3.10", commit "", "one each; isolcpus= takes a list of CPUs alone";
         One = "one", since "v4.15", commit "", "the same one, so that both must say the same; isolcpus= takes flags (after v4.5, by v4.15)";
-        ByPurpose = "by-purpose", since "v6.1", commit "", "one for each purpose (after v5.15, by v6.1)";
+        ByPurpose = "by-purpose", since "v5.18", commit "ed3b362d54f0", "one for each purpose";
     }
 }
 

@@ -62,8 +62,8 @@ behaviour! {
         /// A deep group of few shares does not vanish.
         FineFloor = "fine-floor", since "v5.7", commit "26cf52229efc",
             "as fine, but what is not zero never scales down below 2";
-        FineQuotient = "fine-quotient", since "v7.2", commit "",
-            "as fine-floor, and run time becomes virtual time by a division of kept weights, no longer by inverses of shown ones (after v6.18, by v7.2)";
+        FineQuotient = "fine-quotient", since "v7.1", commit "",
+            "as fine-floor, and run time becomes virtual time by a division of kept weights, no longer by inverses of shown ones";
     }
 }
 

@@ -42,12 +42,12 @@ behaviour! {
             "the same, but who is queued and does not run waits for a CPU; each group of a task reads the clock, when the task leaves its \
              queue, and again at the switch that follows (after v5.4, by v5.10)";
         /// The variant is v5.15's.
-        AtSwitch = "at-switch", since "v5.13", commit "",
+        AtSwitch = "at-switch", since "v5.13", commit "4117cebf1a9f",
             "the same, and all for CPUs (not of the whole system); a sleep is accounted for by the switch, where both tasks' groups \
              are alike once; the clock is read once for all groups";
         /// The clock is read once in v5.13 (df77430639c9) to v6.11 and, in another way (570c8efd5eb7), in late releases of v6.12.y and after.
-        PerChangeClock = "per-change-clock", since "v6.1", commit "",
-            "the same, and whoever is moved leaves nothing behind (after v5.15, by v6.1)";
+        PerChangeClock = "per-change-clock", since "v6.2", again "v6.17", commit "52b33d87b919",
+            "the same, and whoever is moved leaves nothing behind";
         PerGroupClock = "per-group-clock", since "v6.12", commit "3840cbe24cf0",
             "the same, but each group reads the clock; also in late releases of v6.1.y, and no more in those of v6.12.y";
     }

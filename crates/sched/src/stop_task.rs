@@ -13,7 +13,7 @@ behaviour! {
     pub enum StopWait = "core.stop_wait" {
         Sleeps = "sleeps", since "v2.6.35", commit "",
             "it sleeps until that is done; but the stopper moves nobody who sleeps, so it goes where it is woken";
-        Yields = "yields", since "v4.9", commit "", "it gives way first (cond_resched()), and is moved";
+        Yields = "yields", since "v4.9", commit "bf89a304722f", "it gives way first (cond_resched()), and is moved";
     }
 }
 

@@ -30,9 +30,8 @@ behaviour! {
     pub enum ClassChange = "core.class_change" {
         ByClasses = "by-classes", since "v2.6.25", commit "",
             "the class that it leaves is told when it is in the other one, which alone says whether the CPU chooses again";
-        Compared = "compared", since "v7.2", commit "",
-            "the class that it leaves is told while the task is in none, and weighs as before; at last it is compared with what runs, as \
-             if it woke, and if it runs itself the CPU chooses again (after v6.18, by v7.2)";
+        Compared = "compared", since "v6.19", commit "",
+            "the class that it leaves is told while the task is in none, and weighs as before; at last it is compared with what runs, as if it woke, and if it runs itself the CPU chooses again";
     }
 }
 
@@ -74,7 +73,7 @@ behaviour! {
         Any = "any", since "v2.6.23", commit "", "when a queued task gains priority, or loses some while it runs";
         PrioChanged = "prio-changed", since "v5.6", commit "5443a0be6121",
             "not while it is alone; if it waits, only if it preempts what runs, as after a wakeup (prio_changed_fair)";
-        IfChanged = "if-changed", since "v7.2", commit "", "the same, if the priority is another one, none that it was lent (after v6.18, by v7.2)";
+        IfChanged = "if-changed", since "v6.19", commit "", "the same, if the priority is another one, none that it was lent";
     }
 }
 

@@ -113,7 +113,7 @@ impl<const COSTS: bool, S: Scheduler<Arch = Hardware<COSTS>>> Sim<COSTS, S> {
     /// teo.c: teo_cpu_is_utilized().
     fn teo_cpu_is_utilized(&self, cpu: CpuId) -> bool {
         let rules = self.sched.arch().idle_rules();
-        let asks = rules.governor == Governor::Teo && rules.teo == TeoRule::Utilized;
+        let asks = rules.governor == Governor::Teo && matches!(rules.teo, TeoRule::RecentUtilized | TeoRule::Utilized);
         unlikely(asks) && {
             let (util, max_capacity) = self.sched.sched_cpu_util(cpu);
             util > max_capacity >> UTIL_THRESHOLD_SHIFT

@@ -7,6 +7,7 @@ use os::pipe::{PAGE_SIZE, PipeCall, PipePages, PipeSlots};
 use os::{Os, OsRules, Step, Syscall};
 use sched::access::Path as Function;
 use sched::arch::Arch;
+use sched::behaviour::Rules;
 use sched::core::{Boot, Sched, TaskInit};
 use sched::cpu_topology::CpuTopology;
 use sched::layout::{Layout, Line};

@@ -84,12 +84,15 @@ fn watched<const COSTS: bool>(case: &Case) -> (Seen, u64) {
 }
 
 /// Every other case has limits on its groups; every third somebody who switches things, the others some of the other dimensions; in every
-/// fourth tasks execute other programs; one of eleven is of v5.4 or v5.10, of the others one of thirteen of v4.19, and of the rest three of seven of
-/// v5.15, v6.6, v6.18, v7.2 or v7.3, beside which the rest were drawn. No seed of [`FOUND`] may come to another kernel by a new one.
+/// fourth tasks execute other programs; one of eleven is of v5.4 or v5.10, of the others one of thirteen of v4.19, of the rest one of seventeen of
+/// a release between kernels that were read, and of those left three of seven of v5.15, v6.6, v6.18, v7.2 or v7.3, beside which the rest were drawn. No seed of [`FOUND`] may come to another kernel by a new one.
 fn of(seed: u64) -> Case {
     let drawn = match seed % 7 {
         _ if seed % 11 == 5 => Case::random_among(seed, &["v5.4", "v5.10"]),
         _ if seed % 13 == 10 => Case::random_among(seed, &["v4.19"]),
+        _ if seed % 17 == 7 => {
+            Case::random_among(seed, &sched::versions::releases().iter().map(|kernel| kernel.name).collect::<Vec<_>>())
+        }
         2 => Case::random_among(seed, &["v6.18"]),
         3 => Case::random_among(seed, &["v7.2", "v7.3"]),
         5 => Case::random_among(seed, &["v5.15", "v6.6"]),

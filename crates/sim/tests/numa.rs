@@ -1,6 +1,7 @@
 //! NUMA balancing, as far as a picture does not show it.
 
 use super::scenario::Scenario;
+use sched::behaviour::Rules;
 use sched::fair::numa::NumaTask;
 use sched::trace::{Event, Sink};
 use sim::engine::LinuxSim;

@@ -13,6 +13,7 @@
 
 use lab::setup::{ChangeKind, Setup};
 use machine::topology::{Location, parse_list};
+use sched::behaviour::Rules;
 use sched::core::cgroup::{GroupFile, Hierarchy};
 use sched::versions::Kernel;
 use std::fmt::Write;

@@ -13,6 +13,7 @@ use machine::description::{HERTZ, is_hz, nearest_name};
 use machine::frequency::{Model, Policy};
 use machine::idle::Governor;
 use os::preempt::Preempt;
+use sched::behaviour::Rules;
 use sched::features::{Feature, Features};
 use sched::layout::PerCpuAreas;
 use sched::stats::Schedstats;
@@ -121,6 +122,7 @@ pub fn resolve(draft: &DraftArm, nr_cpus: usize, hz: u32) -> Result<Arm, Mistake
         said: Vec::new(),
         complaints: Vec::new(),
     };
+    arm.complaints.extend(arm.build.not_read_whole());
     let mut settings = Vec::new();
     for setting in &draft.settings {
         settings.push((kind_of(setting, &arm)?, setting));

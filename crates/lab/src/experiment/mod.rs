@@ -42,6 +42,7 @@ use crate::mmtests::{Stars, Vintage};
 use governing::Governing;
 use machine::description::is_hz;
 use machine::topology::Location;
+use sched::versions::last_read;
 use units::Ns;
 
 /// The most runs of one arm and row.
@@ -301,9 +302,9 @@ const STARS: [(&str, Stars); 3] =
 
 /// The state of MMTests that printed the studies of the base arm's kernel; for kernels without a study, today's.
 fn vintage_of(kernel: &str) -> Vintage {
-    match kernel {
-        "v4.5-rc1" => Vintage::Feb2016,
-        "v4.15" | "v4.16" => Vintage::Jan2018,
+    match last_read(kernel).map(|read| read.name) {
+        Some("v4.5-rc1") => Vintage::Feb2016,
+        Some("v4.15" | "v4.16") => Vintage::Jan2018,
         _ => Vintage::Now,
     }
 }

@@ -7,7 +7,7 @@ use super::figure::Dimension;
 use super::names::WORK;
 use super::toml_text::Table;
 use super::{Description, NamedFigure};
-use sched::versions::KERNELS;
+use sched::versions::{KERNELS, last_read};
 use std::collections::{BTreeMap, BTreeSet};
 
 const PREFIX: &str = "since.";
@@ -80,10 +80,11 @@ pub(super) fn read_since(root: &Table, into: &mut Description) -> Result<(), Des
 
 impl Description {
     /// For each function of which some section of a kernel up to this one says what it takes: the newest of those
-    /// figures, by the function's plain name. A kernel that is not known counts as the newest.
+    /// figures, by the function's plain name. A release between kernels that were read counts as the one before it, and a
+    /// kernel that is not known as the newest.
     fn newest(&self, kernel: &str) -> BTreeMap<&str, &NamedFigure> {
         let position = |kernel: &str| KERNELS.iter().position(|known| known.name == kernel);
-        let last = position(kernel).unwrap_or(KERNELS.len() - 1);
+        let last = last_read(kernel).and_then(|read| position(read.name)).unwrap_or(KERNELS.len() - 1);
         let mut newest: BTreeMap<&str, (usize, &NamedFigure)> = BTreeMap::new();
         for named in &self.figures {
             let Some((kernel, plain)) = split(&named.name) else { continue };

@@ -33,7 +33,7 @@ behaviour! {
 behaviour! {
     /// How long a governor waits between two changes where its driver does not say.
     pub enum TransitionDelay = "frequency.transition_delay" {
-        Thousandfold = "thousandfold", since "v4.13", commit "",
+        Thousandfold = "thousandfold", since "v4.14", commit "e948bc8fbee0",
             "a thousand times the declared latency, at most 10 ms";
         HalfMore = "half-more", since "v6.12", commit "37c6dccd6837", "the declared latency and half of it";
     }
@@ -52,7 +52,7 @@ behaviour! {
     pub enum IdleTime = "frequency.idle_time" {
         Measured = "measured", since "v2.6.31", commit "", "from the way into the idle loop to the way out, interrupts aside";
         WithoutTick = "without-tick", since "v7.2", commit "",
-            "measured, interrupts and all, while the tick is stopped; while it goes on, each tick that finds the CPU idle counts for a whole one (after v6.18, by v7.2)";
+            "measured, interrupts and all, while the tick is stopped; while it goes on, each tick that finds the CPU idle counts for a whole one";
     }
 }
 
@@ -60,7 +60,7 @@ behaviour! {
     /// What becomes of conservative's steps down while a CPU sleeps through its samples.
     pub enum DeferredSteps = "frequency.deferred_steps" {
         Lost = "lost", since "v2.6.12", commit "", "a sample after a sleep is one";
-        Counted = "counted", since "v4.15", commit "", "it steps down once for each period that was slept through (after v4.5, by v4.15)";
+        Counted = "counted", since "v4.10", commit "00bfe05889e9", "it steps down once for each period that was slept through";
         /// 6.12.y has it too (the tree is 6.12.117), 6.18.35 and 7.2.13 have not.
         CountedWhereIdle = "counted-where-idle", since "v7.3", commit "",
             "the same, unless the whole sample, sleep and all, was busier than down_threshold";
@@ -81,9 +81,9 @@ behaviour! {
     /// What conservative does where it has reached the lowest or the highest frequency by its own figure.
     pub enum AtLimit = "frequency.at_limit" {
         Clock = "clock", since "v2.6.12", commit "", "nothing where its figure is at the highest, or the clock at the lowest";
-        Nothing = "nothing", since "v4.15", commit "",
-            "nothing, though the clock may be faster: a sleep through many periods takes the figure down, and asks for nothing (after v4.5, by v4.15)";
-        Asks = "asks", since "v6.12.y", commit "",
+        Nothing = "nothing", since "v4.10", commit "",
+            "nothing, though the clock may be faster: a sleep through many periods takes the figure down, and asks for nothing";
+        Asks = "asks", since "v7.2", commit "",
             "it asks the driver for it (the trees are 5.10.262, 6.1.192 and 6.12.117, but not 5.4.286, 5.15.135, 6.6.17 and 6.18.35)";
     }
 }
@@ -109,8 +109,8 @@ behaviour! {
     /// What acpi-cpufreq takes for the highest frequency, and load tracking under it for full speed.
     pub enum AcpiBoost = "frequency.acpi_boost" {
         Entry = "entry", since "v2.6.20", commit "", "the table's last entry, one MHz above the base frequency; the vendor's full speed";
-        Told = "told", since "v5.15", commit "",
-            "the highest that firmware tells of (_CPC); where it tells nothing the entry, and full speed is the base (after v4.16, by v5.15)";
+        Told = "told", since "v5.11", commit "3c55e94c0ade",
+            "the highest that firmware tells of (_CPC); where it tells nothing the entry, and full speed is the base";
     }
 }
 
@@ -134,7 +134,7 @@ behaviour! {
     /// What `no_turbo` does to the highest frequency of a policy of Intel's drivers (`cpuinfo_max_freq`).
     pub enum NoTurbo = "frequency.no_turbo" {
         Stays = "stays", since "v3.9", commit "", "it stays what turbo reaches: governors reckon with it, and what they ask for is bounded";
-        Lowers = "lowers", since "v6.12", commit "", "it is the base frequency (after v6.6, by v6.12)";
+        Lowers = "lowers", since "v6.10", commit "e8217b4bece3", "it is the base frequency";
     }
 }
 
@@ -153,7 +153,7 @@ behaviour! {
     /// What `no_turbo` does to what load tracking takes for full speed (arch_set_max_freq_ratio()), if it is written while the kernel runs.
     pub enum NoTurboScale = "frequency.no_turbo_scale" {
         Boot = "boot", since "v5.7", commit "", "nothing: it is what it was at boot";
-        Follows = "follows", since "v5.19", commit "", "it is the base frequency while turbo is off (after v5.15, by v6.1)";
+        Follows = "follows", since "v5.19", commit "addca285120b", "it is the base frequency while turbo is off";
     }
 }
 

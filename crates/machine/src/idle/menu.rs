@@ -53,10 +53,10 @@ impl Menu {
     #[inline]
     pub fn menu_select(&mut self, rules: &IdleRules, table: &StateTable, usage: &Usage, outlook: &Outlook) -> Choice {
         match rules.menu {
-            MenuRule::Interactivity | MenuRule::NextTimer => self.menu_select_us(rules, table, usage, outlook),
-            MenuRule::TickNextTimer | MenuRule::Tick | MenuRule::TypicalAlone | MenuRule::TypicalFirst => {
-                self.menu_select_ns(rules, table, usage, outlook)
+            MenuRule::Interactivity | MenuRule::NextTimerOff | MenuRule::NextTimer => {
+                self.menu_select_us(rules, table, usage, outlook)
             }
+            _ => self.menu_select_ns(rules, table, usage, outlook),
         }
     }
 
@@ -109,7 +109,7 @@ impl Menu {
             }
             if state.target_residency_us <= predicted_us && state.exit_latency_us <= latency_req {
                 chosen = index;
-            } else if rules.menu == MenuRule::NextTimer {
+            } else if rules.menu != MenuRule::Interactivity {
                 break;
             }
         }
@@ -121,17 +121,19 @@ impl Menu {
     fn menu_select_ns(&mut self, rules: &IdleRules, table: &StateTable, usage: &Usage, outlook: &Outlook) -> Choice {
         if self.needs_update {
             self.needs_update = false;
-            self.menu_update_ns(table, usage);
+            self.menu_update_ns(rules.menu, table, usage);
         } else if rules.menu_rejected == MenuRejected::Forgets && usage.last_residency_ns == 0 {
             self.intervals.menu_update_intervals(u32::MAX);
         }
         let mut latency_req = table.latency_req_ns;
-        let before = rules.menu == MenuRule::TickNextTimer;
+        let before = matches!(rules.menu, MenuRule::TickBound | MenuRule::TickNextTimer);
         if before && latency_req == 0 {
             return Choice { state: 0, stop_tick: false, looked_at_timers: false };
         }
         let (mut predicted_ns, delta_tick, looked_at_timers) = match rules.menu {
-            MenuRule::TypicalAlone | MenuRule::TypicalFirst => self.predict_typical_first(rules, table, outlook),
+            MenuRule::TypicalAlone | MenuRule::TypicalUncapped | MenuRule::TypicalShallow | MenuRule::TypicalFirst => {
+                self.predict_typical_first(rules, table, outlook)
+            }
             _ => {
                 let predicted = self.predict_by_timer(rules, outlook, None);
                 (predicted, outlook.delta_tick_ns, true)
@@ -144,7 +146,8 @@ impl Menu {
                     && !states[0].disabled))
         {
             // The first state is the only choice, and a CPU that polls keeps its tick.
-            return Choice { state: 0, stop_tick: !states[0].polling, looked_at_timers };
+            let stop_tick = rules.menu != MenuRule::TickRetained && !states[0].polling;
+            return Choice { state: 0, stop_tick, looked_at_timers };
         }
         let stopped = outlook.tick_stopped;
         if rules.menu != MenuRule::TypicalFirst
@@ -153,8 +156,9 @@ impl Menu {
             && self.may_stay_long(rules, table)
         {
             // Without a tick the CPU could stay in a shallow state for long.
-            predicted_ns = self.next_timer;
-        } else if rules.menu != MenuRule::TypicalFirst && !stopped {
+            let most = if rules.menu == MenuRule::TickBound { table.tick_ns } else { NEVER_NS };
+            predicted_ns = self.next_timer.min(most);
+        } else if !is_uncapped(rules.menu) && !stopped {
             let multiplier = performance_multiplier(counted_iowaiters(rules, outlook));
             latency_req = latency_req.min(by_multiplier(predicted_ns, multiplier));
         }
@@ -195,10 +199,11 @@ impl Menu {
     fn predict_typical_first(&mut self, rules: &IdleRules, table: &StateTable, outlook: &Outlook) -> (u64, u64, bool) {
         let typical = match rules.menu_outliers {
             MenuOutliers::Longest => self.intervals.get_typical_interval_of_some_time(i32::MAX as u64),
-            MenuOutliers::EitherSide => self.intervals.get_typical_interval_by_squares(),
+            MenuOutliers::EitherSideOrMost => self.intervals.get_typical_interval_by_squares(true),
+            MenuOutliers::EitherSide => self.intervals.get_typical_interval_by_squares(false),
         };
         let typical = typical.unwrap_or(u32::MAX.into());
-        let alone = rules.menu == MenuRule::TypicalAlone;
+        let alone = rules.menu != MenuRule::TypicalFirst;
         if typical * 1000 <= RESIDENCY_THRESHOLD_NS && (alone || !outlook.tick_stopped) {
             self.next_timer = NEVER_NS;
             self.bucket = which_bucket(NEVER_NS / 1000, counted_iowaiters(rules, outlook));
@@ -237,13 +242,13 @@ impl Menu {
     }
 
     /// menu.c: menu_update() since v4.17.
-    fn menu_update_ns(&mut self, table: &StateTable, usage: &Usage) {
+    fn menu_update_ns(&mut self, rule: MenuRule, table: &StateTable, usage: &Usage) {
         const MAX_INTERESTING_NS: u64 = MAX_INTERESTING_US * 1000;
         let state = &table.states[usize::from(self.last_state)];
         let measured = if self.tick_wakeup && self.next_timer > table.tick_ns {
             // Without the tick the CPU would have slept on, for long but not for ever.
             9 * MAX_INTERESTING_NS / 10
-        } else if state.polling && usage.poll_time_limit {
+        } else if state.polling && usage.poll_time_limit && rule != MenuRule::TickBound {
             self.next_timer
         } else if usage.last_residency_ns > 2 * state.exit_latency_ns {
             usage.last_residency_ns - state.exit_latency_ns
@@ -289,7 +294,7 @@ impl Search<'_> {
             let too_slow = state.exit_latency_ns > self.latency_req;
             if state.target_residency_ns <= predicted_ns {
                 if too_slow {
-                    if self.rule == MenuRule::TickNextTimer {
+                    if matches!(self.rule, MenuRule::TickBound | MenuRule::TickNextTimer | MenuRule::TickRetained) {
                         // The tick goes on for as long as the state so far takes.
                         predicted_ns = states[so_far].target_residency_ns;
                     }
@@ -298,7 +303,7 @@ impl Search<'_> {
                 chosen = Some(index);
                 continue;
             }
-            if self.rule == MenuRule::TypicalFirst && too_slow {
+            if self.rule == MenuRule::TickBound || (is_uncapped(self.rule) && too_slow) {
                 break;
             }
             if states[so_far].polling && self.instead_of_polling(index, predicted_ns) {
@@ -336,7 +341,7 @@ impl Search<'_> {
         let timer_is_far = state.target_residency_ns <= self.next_timer;
         match self.rule {
             MenuRule::TickNextTimer => false,
-            MenuRule::TypicalFirst => {
+            MenuRule::TypicalShallow | MenuRule::TypicalFirst => {
                 timer_is_far
                     && state.target_residency_ns < RESIDENCY_THRESHOLD_NS
                     && state.exit_latency_ns <= predicted_ns
@@ -344,6 +349,11 @@ impl Search<'_> {
             _ => timer_is_far && state.exit_latency_ns <= self.latency_req,
         }
     }
+}
+
+/// Whether the exit latency is limited by users alone, not by the prediction.
+fn is_uncapped(rule: MenuRule) -> bool {
+    matches!(rule, MenuRule::TypicalUncapped | MenuRule::TypicalShallow | MenuRule::TypicalFirst)
 }
 
 fn counted_iowaiters(rules: &IdleRules, outlook: &Outlook) -> u32 {

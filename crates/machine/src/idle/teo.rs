@@ -4,13 +4,14 @@
 //! if the idle ended earlier, it is an intercept in the bin of its own length. Both counts decay. Where intercepts
 //! outweigh, the governor chooses a shallower state than the timer allows.
 
+mod early_hits;
 mod hits;
 mod short_idles;
 mod tick_intercepts;
 mod utilized;
 
 use super::table::StateTable;
-use super::{Choice, Outlook, RESIDENCY_THRESHOLD_NS, TeoRule, Usage, Woken};
+use super::{Choice, IdleRules, Outlook, RESIDENCY_THRESHOLD_NS, TeoRule, TeoStopped, Usage, Woken};
 
 const PULSE: u32 = 1024;
 const DECAY_SHIFT: u32 = 3;
@@ -196,8 +197,14 @@ impl Teo {
         found
     }
 
-    /// teo.c: teo_select() from v5.14 on, as in v6.1.
-    pub fn teo_select_recent(&mut self, table: &StateTable, usage: &mut Usage, outlook: &Outlook) -> Choice {
+    /// teo.c: teo_select() from v5.14 on, as in v6.1; with what v6.3 does where the CPU is `utilized`.
+    pub fn teo_select_recent(
+        &mut self,
+        table: &StateTable,
+        usage: &mut Usage,
+        outlook: &Outlook,
+        utilized: bool,
+    ) -> Choice {
         if let Some(last) = usage.last_state.take() {
             self.teo_update_recent(table, usage, last.into());
         }
@@ -208,6 +215,12 @@ impl Teo {
         let shallowest = !states[0].disabled;
         if shallowest && states[1].target_residency_ns > duration {
             return end_recent(table, outlook, 0, 0, duration);
+        }
+        if states.len() < 3 && utilized {
+            let sleeps = states.iter().position(|state| !state.disabled && !state.polling);
+            if let Some(shallowest) = sleeps {
+                return end_recent(table, outlook, shallowest, 0, duration);
+            }
         }
         let found = self.candidate(table, duration, shallowest);
         let mut chosen = match found.state {
@@ -220,7 +233,11 @@ impl Teo {
             let wanted = Wanted { sums: found.sums, alt_intercepts, alt_recent };
             (chosen, duration) = self.intercepted_recent(table, outlook, chosen, duration, &wanted);
         }
-        end_recent(table, outlook, chosen.min(found.constraint), found.first, duration)
+        chosen = chosen.min(found.constraint);
+        if utilized {
+            chosen = shallower_sleep(table, chosen, duration);
+        }
+        end_recent(table, outlook, chosen, found.first, duration)
     }
 
     /// The deepest state that would have been right for more than half of the early wakeups, and its idle duration.
@@ -259,7 +276,13 @@ impl Teo {
     }
 
     /// teo.c: teo_select() of v6.12.
-    pub fn teo_select_intercepts(&mut self, table: &StateTable, usage: &mut Usage, outlook: &Outlook) -> Choice {
+    pub fn teo_select_intercepts(
+        &mut self,
+        rules: &IdleRules,
+        table: &StateTable,
+        usage: &mut Usage,
+        outlook: &Outlook,
+    ) -> Choice {
         if let Some(last) = usage.last_state.take() {
             self.teo_update_intercepts(table, usage, last.into());
         }
@@ -286,9 +309,7 @@ impl Teo {
         }
         let mut duration = outlook.sleep_length_ns;
         self.sleep_length_ns = duration;
-        if states[chosen].target_residency_ns > duration {
-            chosen = table.shallower(chosen, |state| state.target_residency_ns <= duration);
-        }
+        chosen = before_timer(rules, table, outlook, chosen, duration);
         let before_tick = found.passed.intercepts + self.bins.last().map_or(0, |bin| bin.intercepts);
         if states[chosen].target_residency_ns < table.tick_ns && before_tick > self.total / 2 + self.total / 8 {
             duration = table.tick_ns / 2;
@@ -330,7 +351,7 @@ impl Teo {
     /// teo.c: teo_reflect().
     pub fn teo_reflect(&mut self, rule: TeoRule, table: &StateTable, usage: &mut Usage, state: usize, woken: Woken) {
         usage.last_state = Some(state as u8);
-        if rule == TeoRule::ShortIdles {
+        if matches!(rule, TeoRule::TickWakeups | TeoRule::MostIntercepts | TeoRule::ShortIdles) {
             self.ticks.tick_wakeup = woken.got_tick;
             return;
         }
@@ -360,6 +381,34 @@ impl Wanted {
         (!self.alt_recent || 2 * sums.recent > self.sums.recent)
             && (!self.alt_intercepts || 2 * sums.intercepts > self.sums.intercepts)
     }
+}
+
+/// teo.c: teo_find_shallower_state() of v6.3 with `no_poll`: a state below `from` that does not poll, and still lower ones
+/// as long as they are worth it only for more than `duration_ns`.
+fn shallower_sleep(table: &StateTable, from: usize, duration_ns: u64) -> usize {
+    let mut found = from;
+    for (index, state) in table.states[..from].iter().enumerate().rev() {
+        if state.disabled || state.polling {
+            continue;
+        }
+        found = index;
+        if state.target_residency_ns <= duration_ns {
+            break;
+        }
+    }
+    found
+}
+
+/// The part of teo_select() that takes a shallower state than `chosen` where the timer comes too early for it.
+fn before_timer(rules: &IdleRules, table: &StateTable, outlook: &Outlook, chosen: usize, duration_ns: u64) -> usize {
+    if table.states[chosen].target_residency_ns <= duration_ns {
+        return chosen;
+    }
+    let shallower = table.shallower(chosen, |state| state.target_residency_ns <= duration_ns);
+    let stays = rules.teo_stopped == TeoStopped::Stays
+        && outlook.tick_stopped
+        && table.states[shallower].target_residency_ns < table.tick_ns;
+    if stays { chosen } else { shallower }
 }
 
 /// The end of teo_select() as in v6.1.

@@ -290,6 +290,22 @@ fn teo_changes_its_mind_by_recent_intercepts_until_v6_6_and_by_their_weight_alon
 }
 
 #[test]
+fn teo_of_v6_3_lets_a_busy_cpu_sleep_one_state_less_deeply_but_not_poll() {
+    let v6_3 = IdleRules { teo: TeoRule::RecentUtilized, ..IdleRules::V6_1 };
+    let state = |utilized, options: &IdleOptions, next_timer_us| {
+        let mut idler = Idler::with(teo(v6_3), options);
+        idler.utilized = utilized;
+        idler.select(next_timer_us, 4_000).state
+    };
+    let all = IdleOptions::default();
+    assert_eq!([false, true].map(|utilized| state(utilized, &all, 100_000)), [4, 3]);
+    let shallow = IdleOptions { states_off: 0b11100, ..IdleOptions::default() };
+    assert_eq!([false, true].map(|utilized| state(utilized, &shallow, 100_000)), [1, 1]);
+    // v6.6 looks at the timer last, and stays in C3.
+    assert_eq!([false, true].map(|utilized| state(utilized, &all, 150)), [3, 2]);
+}
+
+#[test]
 fn teo_of_v6_6_lets_a_busy_cpu_sleep_one_state_less_deeply() {
     let state = |utilized, options: &IdleOptions, next_timer_us| {
         let mut idler = Idler::with(teo(IdleRules::V6_6), options);

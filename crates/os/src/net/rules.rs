@@ -20,7 +20,7 @@ behaviour! {
             "in the first of an empty queue only";
         Pages = "pages", since "v5.2", commit "472c2e07eef0", "none: all data lies in page fragments";
         TcpHeads = "tcp-heads", since "v6.3", commit "bf9f1baa279f", "none, and heads come from a slab of their own size";
-        SmallHeads = "small-heads", since "v6.12.y", commit "", "the same, with another line in each";
+        SmallHeads = "small-heads", since "v6.14", commit "14ad6ed30a10", "the same, with another line in each";
     }
 }
 
@@ -74,7 +74,7 @@ behaviour! {
     /// The most that an application's wish for a buffer counts for (net.core.rmem_max, net.core.wmem_max).
     pub enum BufferMax = "sock.buffer_max" {
         Default = "default", since "v2.6.26", commit "", "what it gets by itself, 212992 bytes";
-        FourMegabytes = "4m", since "v6.18", commit "", "4 MiB (after v6.12, by v6.18)";
+        FourMegabytes = "4m", since "v6.18", commit "", "4 MiB";
     }
 }
 
@@ -94,8 +94,8 @@ behaviour! {
         Proportional = "proportional", since "v4.16", commit "c3916ad9320e",
             "the same, and twice the share by which it is more";
         /// Late releases of v6.18.y have it too (the tree is 6.18.35).
-        RoundTrip = "round-trip", since "v7.2", commit "",
-            "of what it took, less what still waits, for twice that, and once more by what the round trip has of a millisecond; from there on by twice the share. A longer round trip counts only where nothing waits, a shorter one at once (after v6.18, by v7.2; also in late releases of v6.18.y)";
+        RoundTrip = "round-trip", since "v6.19", commit "",
+            "of what it took, less what still waits, for twice that, and once more by what the round trip has of a millisecond; from there on by twice the share. A longer round trip counts only where nothing waits, a shorter one at once";
     }
 }
 
@@ -103,7 +103,7 @@ behaviour! {
     /// The most that such a buffer grows to (net.ipv4.tcp_rmem[2]), as a machine with some GB of memory sets it.
     pub enum RmemMax = "tcp.rmem_max" {
         SixMegabytes = "6m", since "v3.4", commit "", "6 MiB";
-        ThirtyTwo = "32m", since "v6.18", commit "", "32 MiB (after v6.12, by v6.18)";
+        ThirtyTwo = "32m", since "v6.16", commit "572be9bf9d0d", "32 MiB";
     }
 }
 
@@ -131,9 +131,9 @@ behaviour! {
             "what data take of the memory of the longest segment so far, a quarter at first; but no more than the limit that came of it, \
              until the buffer grows";
         /// Half at first since v6.9.
-        Measured = "measured", since "v6.11", commit "",
+        Measured = "measured", since "v6.11", commit "a2cbb1603943",
             "the same, half at first; the limit follows at once";
-        MeasuredOffer = "measured-offer", since "v6.18", commit "",
+        MeasuredOffer = "measured-offer", since "v6.14", commit "f5da7c45188e",
             "the same, and what is offered now follows the limit (tcp_set_window_clamp(); after v6.12, by v6.18)";
     }
 }
@@ -145,7 +145,7 @@ behaviour! {
         Allocator = "allocator", since "v5.19", commit "68822bdf76f1",
             "on the CPU that allocated it, in its next receive softirq, up to 64 of them; who leaves it the 33rd sends it an interrupt";
         Lockless = "lockless", since "v6.18", commit "",
-            "there, from a list that needs no lock, up to 128; an interrupt comes with the 65th (after v6.12, by v6.18)";
+            "there, from a list that needs no lock, up to 128; an interrupt comes with the 65th";
     }
 }
 
@@ -158,7 +158,7 @@ behaviour! {
         Batched = "batched", since "v4.13", commit "2276f58ac589",
             "the same; its reader takes all there is to a queue of its own, and gives their memory back together: when that is empty, or a quarter of the buffer (6b229cf77d68)";
         Queues = "queues", since "v6.18", commit "",
-            "the same by way of a queue of the senders' own; dropped if it would overfill the buffer, unless that is empty; what was read is freed where it was allocated (after v6.12, by v6.18)";
+            "the same by way of a queue of the senders' own; dropped if it would overfill the buffer, unless that is empty; what was read is freed where it was allocated";
     }
 }
 

@@ -27,7 +27,7 @@ behaviour! {
     /// When a reader wakes writers who wait for room (where both wait apart, `pipe.wait=split`).
     pub enum PipeRoom = "pipe.room" {
         WasFull = "was-full", since "v5.6", commit "0ddad21d3e99", "when it found the pipe full, though it may be so still";
-        Drained = "drained", since "v6.14", commit "", "when it has drained a page of a full one (after v6.12, by v6.18)";
+        Drained = "drained", since "v6.14", commit "aaec5a95d596", "when it has drained a page of a full one";
     }
 }
 
@@ -35,9 +35,9 @@ behaviour! {
     /// Where the pages of a write come from.
     pub enum PipePages = "pipe.pages" {
         One = "one", since "v2.6.11", commit "", "a pipe keeps one that was drained; others are allocated under its mutex";
-        Two = "two", since "v6.18", commit "", "a pipe keeps two; others are allocated under its mutex (after v6.12, by v6.18)";
+        Two = "two", since "v6.15", commit "", "a pipe keeps two; others are allocated under its mutex";
         Ahead = "ahead", since "v7.2", commit "",
-            "a pipe keeps two; what is longer than a page allocates up to eight before it takes the mutex, and uses these first (after v6.18, by v7.2)";
+            "a pipe keeps two; what is longer than a page allocates up to eight before it takes the mutex, and uses these first";
         Pool = "pool", since "v7.3", commit "",
             "each write allocates before it takes the mutex, but only what the pipe lacks of the up to eight that it needs; the pipe takes in up to eight, of which two stay at the end of a call";
     }
@@ -73,7 +73,7 @@ impl PipePages {
 behaviour! {
     /// For whom each write wakes readers, though the pipe was not empty (where both wait apart, `pipe.wait=split`).
     pub enum PipePolled = "pipe.polled" {
-        Any = "any", since "v5.14", commit "", "whoever has ever polled the pipe (which commit began it was not looked up)";
+        Any = "any", since "v5.14", commit "3b844826b6c6", "whoever has ever polled the pipe (which commit began it was not looked up)";
         EdgeTriggered = "edge-triggered", since "v7.3", commit "",
             "whoever polls its read end edge-triggered, as only epoll does: nobody here";
     }

@@ -8,8 +8,8 @@ behaviour! {
         Node = "node", since "v3.10", commit "4c16bd327c74", "those of a NUMA node, where its workers stay";
         Cache = "cache", since "v6.6", commit "8639ecebc9b1",
             "those of a last level cache (WQ_AFFN_CACHE); its workers may run everywhere, and are woken there";
-        CacheShard = "cache-shard", since "v7.2", commit "",
-            "the same of up to a dozen cores of such a cache (WQ_AFFN_CACHE_SHARD), eight where they come out even (after v6.18, by v7.2)";
+        CacheShard = "cache-shard", since "v7.1", commit "",
+            "the same of up to a dozen cores of such a cache (WQ_AFFN_CACHE_SHARD), eight where they come out even";
     }
 }
 

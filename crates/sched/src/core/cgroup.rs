@@ -33,7 +33,7 @@ behaviour! {
     /// What cpu.stat of cgroup v2 tells of niced tasks.
     pub enum NiceTime = "cgroup.nice_time" {
         InUser = "in-user", since "v4.15", commit "041cd640b2f3", "their time is user time";
-        Apart = "apart", since "v6.12.y", commit "aefa398d93d5", "their user time once more, apart (nice_usec)";
+        Apart = "apart", since "v6.13", commit "aefa398d93d5", "their user time once more, apart (nice_usec)";
     }
 }
 

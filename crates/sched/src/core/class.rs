@@ -30,8 +30,8 @@ behaviour! {
             "where the CPU has no task of any class";
         NoFairTask = "no-fair-task", since "v6.12", commit "924e2904da9b",
             "where the CPU has no fair task, though one of a higher class waits";
-        InPick = "in-pick", since "v7.2", commit "",
-            "not before: when it is asked for a task and has none, be it by the fair server while others wait (after v6.18, by v7.2)";
+        InPick = "in-pick", since "v6.19", commit "",
+            "not before: when it is asked for a task and has none, be it by the fair server while others wait";
     }
 }
 

@@ -11,7 +11,7 @@ behaviour! {
     /// How fair tasks ask for the CPU that preempt another one at a wakeup, or when its slice is over.
     pub enum ReschedLazy = "core.resched_lazy" {
         Absent = "absent", since "v2.6.23", commit "", "as everybody does: as soon as the kernel can be preempted";
-        Lazy = "lazy", since "v6.13", commit "",
+        Lazy = "lazy", since "v6.13", commit "7c70cb94d29c",
             "under preempt=lazy by a flag of its own, for which nobody is interrupted: it counts on the way to user mode, \
              and the next tick makes it urgent";
     }
@@ -21,7 +21,7 @@ behaviour! {
     /// Whether a task that waits for its CPU, and comes to another group, may preempt what runs there.
     pub enum MoveQueued = "core.move_queued" {
         Waits = "waits", since "v2.6.24", commit "", "no: it waits in the group as it would have before";
-        Preempts = "preempts", since "v7.2", commit "", "yes, as if it woke there (after v6.18, by v7.2)";
+        Preempts = "preempts", since "v7.0", commit "", "yes, as if it woke there";
     }
 }
 

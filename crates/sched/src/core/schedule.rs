@@ -28,8 +28,8 @@ behaviour! {
     /// When a time without tasks is over for the CPU's average of them (avg_idle).
     pub enum AvgIdle = "core.avg_idle" {
         AtWakeup = "at-wakeup", since "v2.6.33", commit "", "with the wakeup that ends it, of whatever class, as the woken task is queued there";
-        AtSwitch = "at-switch", since "v7.2", commit "",
-            "as the idle task is switched away from, whoever brought the next one (after v6.18, by v7.2)";
+        AtSwitch = "at-switch", since "v7.0", commit "",
+            "as the idle task is switched away from, whoever brought the next one";
     }
 }
 

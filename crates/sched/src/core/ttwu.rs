@@ -32,12 +32,14 @@ behaviour! {
     /// Which wakeups another CPU is left to finish (TTWU_QUEUE).
     pub enum WakeQueue = "core.wake_queue" {
         OtherCaches = "other-caches", since "v3.2", commit "518cd6234178", "those to CPUs that share no cache with the waker";
-        OrDescheduling = "or-descheduling", since "v5.8", commit "2ebb17717550",
-            "those too of tasks that are still being switched away from, to their CPU if that goes idle (nobody waits there: as in \
-             5.10.262), instead of waiting for it (c6e7bd7afaeb)";
+        OrToBusy = "or-to-busy", since "v5.8", commit "2ebb17717550",
+            "those too of tasks that are still being switched away from, to their CPU if at most one other is there, instead of waiting \
+             for it (c6e7bd7afaeb)";
+        OrDescheduling = "or-descheduling", since "v5.10.y", commit "28156108fecb",
+            "the same, if nobody is there: the CPU goes idle (late releases of v5.10.y)";
         OrIdle = "or-idle", since "v6.0", commit "f3dd3f674555", "the same, and those to any idle CPU";
-        OrIdleButStoppers = "or-idle-but-stoppers", since "v6.12", commit "",
-            "the same, but none of stoppers (after v6.6, by v6.12; it may be a late release's)";
+        OrIdleButStoppers = "or-idle-but-stoppers", since "v6.16", commit "009836b4fa52",
+            "the same, but none of stoppers";
     }
 }
 
@@ -64,7 +66,7 @@ behaviour! {
     /// was, where it was left now.
     pub enum WakeCpu = "core.wake_cpu" {
         Meant = "meant", since "v3.13", commit "", "the one that was meant";
-        Chosen = "chosen", since "v7.2", commit "", "the one on which it is (after v6.18, by v7.2)";
+        Chosen = "chosen", since "v7.2", commit "", "the one on which it is";
     }
 }
 
@@ -185,17 +187,22 @@ impl<A: Arch> Sched<A> {
     }
 
     /// core.c: ttwu_queue_cond(). Whether `cpu` is to finish the wakeup: it does if it shares no cache with this CPU or, since
-    /// v6.0, if it is idle; from v5.8 on if it goes idle with this task (`switching`: WF_ON_CPU).
+    /// v6.0, if it is idle; from v5.8 on if it goes idle with this task (`switching`: WF_ON_CPU), at first with one other, too.
     #[inline(always)]
     fn ttwu_queue_cond(&mut self, p: TaskId, cpu: CpuId, switching: bool) -> bool {
         let distant = !self.cpus_share_cache(self.this_cpu, cpu);
         let rule = self.kernel.core.wake_queue;
-        if rule == WakeQueue::OtherCaches || rule == WakeQueue::OrDescheduling && (distant || !switching) {
+        let only_switching = match rule {
+            WakeQueue::OrToBusy => Some(1),
+            WakeQueue::OrDescheduling => Some(0),
+            _ => None,
+        };
+        if rule == WakeQueue::OtherCaches || only_switching.is_some() && (distant || !switching) {
             return distant;
         }
-        if rule == WakeQueue::OrDescheduling {
+        if let Some(others) = only_switching {
             self.read_rq_load(cpu);
-            return self.rq[cpu].nr_running == 0;
+            return self.rq[cpu].nr_running <= others;
         }
         let spared = rule == WakeQueue::OrIdleButStoppers && self.task[p].sched_class == SchedClass::Stop;
         if !self.rq[cpu].online || !self.cpumask_test(cpu, p) || spared {

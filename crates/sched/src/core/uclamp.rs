@@ -29,12 +29,12 @@ behaviour! {
         Absent = "absent", since "v2.6.23", commit "", "it cannot";
         FrequencyOnly = "frequency-only", since "v5.3", commit "69842cba9ace",
             "before the task is queued; clamps choose frequencies, and CPUs by their energy alone (groups: v5.4, 2480c093130f)";
-        BeforeEnqueue = "before-enqueue", since "v5.10", commit "",
-            "before the task is queued; clamps choose CPUs, too (after v5.4, by v5.10)";
+        BeforeEnqueue = "before-enqueue", since "v5.6", commit "a7008c07a568",
+            "before the task is queued; clamps choose CPUs, too";
         AfterEnqueue = "after-enqueue", since "v6.12", commit "dfa0a574cbc4",
             "after the task is queued, and not of a sleeper whose dequeue is delayed";
-        BeforeIfAwake = "before-if-awake", since "v6.18", commit "",
-            "before the task is queued, though not of a sleeper whose dequeue is delayed (after v6.12, by v6.18)";
+        BeforeIfAwake = "before-if-awake", since "v6.16", commit "90ca9410dab2",
+            "before the task is queued, though not of a sleeper whose dequeue is delayed";
     }
 }
 

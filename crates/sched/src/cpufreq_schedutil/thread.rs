@@ -24,7 +24,7 @@ behaviour! {
     /// What becomes of a frequency that is chosen while the thread has not done its work.
     pub enum SugovBusy = "frequency.sugov_busy" {
         Refused = "refused", since "v4.7", commit "9bdcb44e391d", "none is chosen before the driver is done";
-        Joined = "joined", since "v4.19", commit "152db033d775", "the thread takes the last one when it comes to ask (after v4.16, by v4.19)";
+        Joined = "joined", since "v4.18", commit "152db033d775", "the thread takes the last one when it comes to ask";
     }
 }
 

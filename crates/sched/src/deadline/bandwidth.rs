@@ -46,8 +46,8 @@ behaviour! {
     pub enum RootDomainBandwidth = "dl.rebuild" {
         Lost = "lost", since "v3.14", commit "", "nothing: a new one believes that nothing is reserved";
         Counted = "counted", since "v5.4", commit "f9a25f776d78", "that of all deadline tasks is counted again, and lost to reclaiming tasks as well";
-        WithServers = "with-servers", since "v6.18", commit "",
-            "that of all deadline tasks but schedutil's, and of the fair servers of active CPUs, and reclaiming tasks have the rest (after v6.12, by v6.18)";
+        WithServers = "with-servers", since "v6.17", commit "fcc9276c4d33",
+            "that of all deadline tasks but schedutil's, and of the fair servers of active CPUs, and reclaiming tasks have the rest";
     }
 }
 
@@ -55,7 +55,7 @@ behaviour! {
     /// What of a CPU is free for reclaiming tasks once the limit of all deadline tasks was written.
     pub enum NewLimit = "dl.new_limit" {
         Forgets = "forgets", since "v4.13", commit "", "all of the limit: what tasks have reserved is forgotten";
-        Recounts = "recounts", since "v6.12.y", commit "440989c10f4e",
+        Recounts = "recounts", since "v6.17", commit "440989c10f4e",
             "domains are built anew, which counts again what tasks have reserved";
     }
 }

@@ -27,7 +27,7 @@ behaviour! {
     /// Which density the wakeup rule compares with.
     pub enum Overflow = "dl.overflow" {
         Period = "period", since "v3.14", commit "", "that of the period";
-        Deadline = "deadline", since "v4.13", commit "", "that of the deadline, where this is shorter than the period";
+        Deadline = "deadline", since "v4.11", commit "2317d5f1c349", "that of the deadline, where this is shorter than the period";
     }
 }
 
@@ -36,7 +36,7 @@ behaviour! {
     pub enum Constrained = "dl.constrained" {
         AsImplicit = "as-implicit", since "v3.14", commit "",
             "are replenished at their deadline, and at a wakeup behind it, which gives them more than they reserved";
-        NextPeriod = "next-period", since "v4.13", commit "",
+        NextPeriod = "next-period", since "v4.13", commit "3effcb4247e7",
             "are replenished when the next period begins; a wakeup between deadline and period waits, and one that would exceed \
              the density cuts the budget (revised CBS)";
     }
@@ -46,9 +46,9 @@ behaviour! {
     /// Who that comes to the class gets a new budget.
     pub enum NewBudget = "dl.new_budget" {
         NewTasks = "new-tasks", since "v3.14", commit "", "who never had one (dl_new)";
-        Expired = "expired", since "v4.6", commit "", "whoever has a deadline in the past";
-        ExpiredIfMoved = "expired-if-moved", since "v7.2", commit "",
-            "the same, if what changed is its parameters or its priority, not where it may run (after v6.18, by v7.2)";
+        Expired = "expired", since "v4.6", commit "72f9f3fdc928", "whoever has a deadline in the past";
+        ExpiredIfMoved = "expired-if-moved", since "v6.19", commit "",
+            "the same, if what changed is its parameters or its priority, not where it may run";
     }
 }
 

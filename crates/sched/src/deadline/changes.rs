@@ -16,8 +16,8 @@ behaviour! {
         EarliestHere = "earliest-here", since "v3.14", commit "",
             "when its deadline is behind the earliest one here, as the running task is looked at";
         Preempts = "preempts", since "v6.3", commit "7ea98dfa4491", "when its deadline comes before the running task's";
-        Moved = "moved", since "v7.2", commit "",
-            "the same, if its deadline is another one than before; others are pulled if it is a later one (after v6.18, by v7.2)";
+        Moved = "moved", since "v6.19", commit "",
+            "the same, if its deadline is another one than before; others are pulled if it is a later one";
     }
 }
 
@@ -27,8 +27,8 @@ behaviour! {
         PushOnly = "push-only", since "v3.14", commit "",
             "no: it may be pushed elsewhere, and otherwise waits until somebody has the CPU choose again (only machines with one \
              CPU had it preempt)";
-        Preempts = "preempts", since "v4.9", commit "",
-            "as one that wakes there (after v4.5, by v4.15)";
+        Preempts = "preempts", since "v4.11", commit "",
+            "as one that wakes there";
     }
 }
 
@@ -44,9 +44,8 @@ behaviour! {
     /// What the CPUs that stay must be able to give when one goes.
     pub enum HotplugBandwidth = "dl.hotplug" {
         All = "all", since "v3.14", commit "", "all that is reserved in the root domain, the fair servers' share with it";
-        LessServer = "less-server", since "v6.18", commit "",
-            "the same without what the fair server of the CPU that goes has: nobody will need it; where that is all, the last one may go, too \
-             (after v6.12, by v6.18)";
+        LessServer = "less-server", since "v6.14", commit "53916d5fd3c0",
+            "the same without what the fair server of the CPU that goes has: nobody will need it; where that is all, the last one may go, too";
     }
 }
 

@@ -23,7 +23,7 @@ behaviour! {
     /// Which of several CPUs without deadline tasks is taken.
     pub enum LaterChoice = "dl.later_choice" {
         AnyFree = "any-free", since "v3.14", commit "", "the one with the lowest number";
-        Nearest = "nearest", since "v4.13", commit "", "one of the smallest domain that has one, as rt.lowest_choice says";
+        Nearest = "nearest", since "v4.14", commit "", "one of the smallest domain that has one, as rt.lowest_choice says";
     }
 }
 

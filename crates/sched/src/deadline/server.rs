@@ -22,9 +22,8 @@ behaviour! {
     /// What the fair server makes of time in which its CPU idles.
     pub enum ServerIdle = "dl.server_idle" {
         Discounted = "discounted", since "v6.12", commit "", "it is taken off its budget, down to nothing, as a task comes";
-        Accounted = "accounted", since "v7.2", commit "",
-            "it counts, at each tick too, as if fair tasks had run: the server is put off, once, and then stops until one comes; what runs is \
-             looked at before it starts, and before its time has come (after v6.18, by v7.2)";
+        Accounted = "accounted", since "v6.19", commit "",
+            "it counts, at each tick too, as if fair tasks had run: the server is put off, once, and then stops until one comes; what runs is looked at before it starts, and before its time has come";
     }
 }
 
@@ -39,8 +38,8 @@ behaviour! {
     /// Whether a server that waits to run is one of the CPU's tasks (nr_running).
     pub enum ServerCounted = "dl.server_counted" {
         AsTask = "as-task", since "v6.12", commit "", "it is";
-        Apart = "apart", since "v6.18", commit "",
-            "it is not; nor is one stopped that is not active, nor started at once whose next period has passed (after v6.12, by v6.18)";
+        Apart = "apart", since "v6.17", commit "52d15521eb75",
+            "it is not; nor is one stopped that is not active, nor started at once whose next period has passed";
     }
 }
 

@@ -1,7 +1,7 @@
 //! fair.c: how the completely fair scheduler shares a CPU (until v6.5): virtual runtimes and their minimum, slices of a
 //! period, placement, and the pick of the leftmost entity or a buddy. Since v6.6 [`super::eevdf`] takes its place.
 
-use super::rules::{BuddiesCleared, IdleSleeper, IdleSlice, LongSleeper, MinVruntimeCurr, NrLatency, Pick};
+use super::rules::{BuddiesCleared, IdleSleeper, IdleSlice, LongSleeper, MinVruntimeCurr, NrLatency, Pick, TickSlice};
 use super::timeline::entity_before;
 use crate::arch::Arch;
 use crate::core::Sched;
@@ -243,7 +243,10 @@ impl<A: Arch> Sched<A> {
     #[fentry]
     pub(super) fn check_preempt_tick(&mut self, cfs: CfsRqId, curr: SeId) {
         let cpu = self.cfs_rq[cfs].rq;
-        let ideal_runtime = self.sched_slice(cfs, curr);
+        let mut ideal_runtime = self.sched_slice(cfs, curr);
+        if self.kernel.entity.tick_slice == TickSlice::Latency {
+            ideal_runtime = ideal_runtime.min(self.sysctl.sched_latency);
+        }
         let se = &self.se[curr];
         let (delta_exec, vruntime) = (se.sum_exec_runtime - se.prev_sum_exec_runtime, se.vruntime);
         if delta_exec > ideal_runtime {

@@ -33,7 +33,7 @@ behaviour! {
         LoadAverageAlone = "load-average-alone", since "v5.7", commit "0dacee1bfa70",
             "the same without the runnable weight";
         /// The weight that an empty group's entity leaves with is needed while its dequeue is delayed.
-        LoadAverageOfBusy = "load-average-of-busy", since "v6.12.y", commit "66951e4860d3",
+        LoadAverageOfBusy = "load-average-of-busy", since "v6.13", commit "66951e4860d3",
             "the same, but an empty queue's entity keeps its weight, and a weight that stays is not set anew";
         /// As `cgroup_mode` has it: that is the default, `concur`. The number of tasks is the group's average of runnable ones
         /// (`tg->runnable_avg`), which queues correct together with its load.
@@ -49,10 +49,10 @@ behaviour! {
             "a queue goes to the front if its parent is listed, else to the end";
         BeforeParent = "before-parent", since "v4.10", commit "9c2791f936ef",
             "a queue always stands before its parent, whole branches included";
-        Propagated = "propagated", since "v5.13", commit "",
+        Propagated = "propagated", since "v5.10.y", commit "0258bdfaff5b",
             "the same, and load that comes or goes without being queued lists its queue and those above, from a throttled one on only up \
              to a connected one (as in 5.10.262)";
-        PropagatedKept = "propagated-kept", since "v5.14", commit "0258bdfaff5b",
+        PropagatedKept = "propagated-kept", since "v5.13", commit "fdaba61ef8a2",
             "the same, and a queue stays while a child stands before it";
         Connected = "connected", since "v6.0", commit "51bf903b64bd",
             "the same, but a queue that is throttled, or below one that is, is not listed by load that comes or goes";

@@ -2,7 +2,7 @@
 
 use super::fit::Needs;
 use super::idle_scan::Wrap;
-use super::wake::{ClusterScan, CoreThreads, IdleSibling, KthreadStacking, RecentUsedCpu, SchedIdleCpu};
+use super::wake::{ClusterScan, CoreThreads, IdleSibling, KthreadStacking, RecentUsedCpu, ScanGate, SchedIdleCpu};
 use crate::access::Glance;
 use crate::arch::Arch;
 use crate::core::Sched;
@@ -178,7 +178,11 @@ impl<A: Arch> Sched<A> {
         let this_sd = self.domains.sd_llc[this_cpu]?;
         let avg_idle = self.rq[this_cpu].avg_idle / 512;
         let avg_cost = self.domains[this_sd].avg_scan_cost + 1;
-        if self.sched_feat(Feature::SIS_AVG_CPU) && avg_idle < avg_cost {
+        let too_short = match self.kernel.wake.scan_gate {
+            ScanGate::Always => avg_idle < avg_cost - 1,
+            ScanGate::IfAsked => self.sched_feat(Feature::SIS_AVG_CPU) && avg_idle < avg_cost,
+        };
+        if too_short {
             return None;
         }
         let mut nr = u64::MAX;

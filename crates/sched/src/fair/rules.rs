@@ -111,6 +111,14 @@ behaviour! {
 }
 
 behaviour! {
+    /// How long a slice may be until the tick ends it, for CFS.
+    pub enum TickSlice = "entity.tick_slice" {
+        Whole = "whole", since "v2.6.24", commit "", "as long as its weight among many makes it";
+        Latency = "latency", since "v6.3", commit "79ba1e607d68", "no longer than the latency period";
+    }
+}
+
+behaviour! {
     /// How many entities a queue can hold before slices no longer fit into the latency (sched_nr_latency).
     pub enum NrLatency = "entity.nr_latency" {
         Ratio = "ratio", since "v2.6.24", commit "",
@@ -159,8 +167,8 @@ behaviour! {
     /// Who decides under EEVDF how long slices are.
     pub enum SliceOf = "entity.slice_of" {
         Tunable = "tunable", since "v6.6", commit "", "base_slice_ns, for all tasks and groups";
-        Task = "task", since "v6.12", commit "",
-            "the task, with sched_setattr() (sched_runtime), else base_slice_ns; a group asks for the shortest slice below it (after v6.6, by v6.12)";
+        Task = "task", since "v6.12", commit "857b158dc5e8",
+            "the task, with sched_setattr() (sched_runtime), else base_slice_ns; a group asks for the shortest slice below it";
     }
 }
 
@@ -168,8 +176,8 @@ behaviour! {
     /// How long base_slice_ns is on a machine with one CPU, unless it is written.
     pub enum BaseSlice = "entity.base_slice" {
         Us750 = "750-us", since "v6.6", commit "", "0.75 ms: 3 ms on eight CPUs or more";
-        Us700 = "700-us", since "v6.12.y", commit "",
-            "0.7 ms: 2.8 ms on eight CPUs or more, a little less than three ticks of a millisecond (after v6.6, by 6.12.117)";
+        Us700 = "700-us", since "v6.15", commit "2ae891b82695",
+            "0.7 ms: 2.8 ms on eight CPUs or more, a little less than three ticks of a millisecond";
     }
 }
 
@@ -178,7 +186,7 @@ behaviour! {
     pub enum NewDeadline = "entity.new_deadline" {
         /// The half one is set at fork (task_fork_fair()), and lost when the task is queued.
         WholeSlice = "whole-slice", since "v6.6", commit "", "a whole slice, which is not what was meant";
-        HalfSlice = "half-slice", since "v6.12", commit "", "half a slice (after v6.6, by v6.12)";
+        HalfSlice = "half-slice", since "v6.12", commit "c40dd90ac045", "half a slice";
     }
 }
 
@@ -187,7 +195,7 @@ behaviour! {
     pub enum EqualDeadlines = "entity.equal_deadlines" {
         /// The order of the tree, which is by vruntime.
         LeastService = "least-service", since "v6.6", commit "", "what runs already, else the one with the least vruntime";
-        FirstCome = "first-come", since "v6.12", commit "", "the one that was queued first, before what runs (after v6.6, by v6.12)";
+        FirstCome = "first-come", since "v6.8", commit "2227a957e1d5", "the one that was queued first, before what runs";
     }
 }
 
@@ -196,7 +204,7 @@ behaviour! {
     pub enum PickBuddy = "entity.pick_buddy" {
         NextBuddy = "next-buddy", since "v6.6", commit "",
             "NEXT_BUDDY, which is off: neither the task that yield_to() names nor the group that a task fell asleep in is preferred";
-        Own = "own", since "v6.12", commit "", "PICK_BUDDY, which is on (after v6.6, by v6.12)";
+        Own = "own", since "v6.14", commit "2a77e4be12cb", "PICK_BUDDY, which is on";
     }
 }
 
@@ -205,8 +213,8 @@ behaviour! {
     pub enum Yield = "entity.yield" {
         Postponed = "postponed", since "v6.6", commit "",
             "the deadline moves by a slice, each time, and it is no longer protected: who waits runs first, if it is owed something";
-        Forfeited = "forfeited", since "v6.12.y", commit "",
-            "what is left of the slice counts as used up, if the task is owed something (after v6.6, by 6.12.117)";
+        Forfeited = "forfeited", since "v6.19", commit "79104becf42b",
+            "what is left of the slice counts as used up, if the task is owed something";
     }
 }
 
@@ -216,8 +224,8 @@ behaviour! {
         Kept = "kept", since "v6.6", commit "",
             "by the tasks' policies, without WAKEUP_PREEMPTION too, and only then by the groups that compete; what is idle stays protected, \
              so that it may be picked again";
-        Cancelled = "cancelled", since "v6.12.y", commit "",
-            "by what competes, with WAKEUP_PREEMPTION; what is idle is no longer protected (after v6.6, by 6.12.117)";
+        Cancelled = "cancelled", since "v6.15", commit "f553741ac8c0",
+            "by what competes, with WAKEUP_PREEMPTION; what is idle is no longer protected";
     }
 }
 
@@ -225,9 +233,9 @@ behaviour! {
     /// How the lag of a queued entity is reckoned that gets another weight.
     pub enum ReweightLag = "entity.reweight_lag" {
         /// If it waits; what runs counts among those on the queue.
-        FromOthers = "from-others", since "v6.6.y", commit "",
+        FromOthers = "from-others", since "v6.7", commit "eab03c23c2a1",
             "from the average of the others, without what ran since the last update, and without a limit (as in 6.6.17)";
-        FromAll = "from-all", since "v6.12", commit "", "from the average of all, and limited as ever (after v6.6, by v6.12)";
+        FromAll = "from-all", since "v6.9", commit "1560d1f6eb6b", "from the average of all, and limited as ever";
     }
 }
 
@@ -237,8 +245,8 @@ behaviour! {
         Shown = "shown", since "v6.6", commit "",
             "as they are shown, 1024 for nice 0; everything in 64 bits";
         /// With PARANOID_AVG they are halved, for good, whenever a sum would overflow.
-        Kept = "kept", since "v7.2", commit "",
-            "as they are kept, 1024 times finer, and eligibility in 128 bits (after v6.18, by v7.2)";
+        Kept = "kept", since "v7.1", commit "",
+            "as they are kept, 1024 times finer, and eligibility in 128 bits";
     }
 }
 
@@ -246,8 +254,8 @@ behaviour! {
     /// The most that an entity may be owed, or owe.
     pub enum LagLimit = "entity.lag_limit" {
         OwnSlice = "own-slice", since "v6.6", commit "", "two of its slices, or a tick if that is more";
-        LongestSlice = "longest-slice", since "v7.2", commit "",
-            "the longest slice on its queue and a tick (after v6.18, by v7.2; also in late releases of v6.18.y)";
+        LongestSlice = "longest-slice", since "v7.0", commit "",
+            "the longest slice on its queue and a tick";
     }
 }
 
@@ -256,9 +264,8 @@ behaviour! {
     pub enum DelayedLag = "entity.delayed_lag" {
         AtEnd = "at-end", since "v6.12", commit "",
             "what it is owed then, at most nothing (DELAY_ZERO); woken, it is placed anew if it was owed something";
-        Kept = "kept", since "v7.2", commit "",
-            "the same, but it owes no more than when it fell asleep; woken, it is placed anew if either limit holds it \
-             (after v6.18, by v7.2)";
+        Kept = "kept", since "v7.1", commit "",
+            "the same, but it owes no more than when it fell asleep; woken, it is placed anew if either limit holds it";
     }
 }
 
@@ -268,12 +275,12 @@ behaviour! {
         Deadline = "deadline", since "v6.6", commit "",
             "to its deadline, with RUN_TO_PARITY; nothing happens at the end but the end of the slice";
         /// Who wakes with a slice that is shorter still shortens it (RUN_TO_PARITY). `vprot` and `vlag` are one field.
-        ShortestSliceInLag = "shortest-slice-in-lag", since "v6.17", commit "",
+        ShortestSliceInLag = "shortest-slice-in-lag", since "v6.17", commit "052c3d87c82e",
             "for the shortest slice on its queue, without RUN_TO_PARITY for the unscaled base slice; then it is rescheduled. What it is owed is \
              reckoned in the same place, so the protection is lost as a running group gets another weight, or a running task another nice level, \
              policy, group or set of CPUs";
-        ShortestSlice = "shortest-slice", since "v7.2", commit "",
-            "the same, and kept whatever else changes (after v6.18, by v7.2)";
+        ShortestSlice = "shortest-slice", since "v7.0", commit "",
+            "the same, and kept whatever else changes";
         /// A wakeup that does not preempt counts the shortest slice from the average vruntime, if the running one is ahead of it.
         UntilIneligible = "until-ineligible", since "v7.3", commit "",
             "the same, but where somebody asks for less, until it is owed nothing any more (with PREEMPT_SHORT)";
@@ -287,11 +294,10 @@ behaviour! {
     pub enum Reweight = "entity.reweight" {
         Lag = "lag", since "v6.6", commit "", "what it is owed";
         /// A running entity counts among the others, with its new weight and at its old place, when it is placed.
-        PlacedAnew = "placed-anew", since "v6.18", commit "",
-            "and what is left of its slice, if it comes back with that; one that is queued is placed anew, as if it came with them: with more lag \
-             than it had, so that enough of it is left (after v6.12, by v6.18)";
-        LagAndDeadline = "lag-and-deadline", since "v7.2", commit "",
-            "the same, but one that is queued stays where its lag says (after v6.18, by v7.2)";
+        PlacedAnew = "placed-anew", since "v6.13", commit "6d71a9c61604",
+            "and what is left of its slice, if it comes back with that; one that is queued is placed anew, as if it came with them: with more lag than it had, so that enough of it is left";
+        LagAndDeadline = "lag-and-deadline", since "v7.1", commit "",
+            "the same, but one that is queued stays where its lag says";
     }
 }
 
@@ -314,8 +320,8 @@ behaviour! {
             "the same, but a new or a sleeping task only by a shorter slice, protection ends only if it preempts, sleepers that \
              would be picked leave, and with NEXT_BUDDY it becomes the next one, without preempting a waker that says it is about to sleep; the \
              next one, if it is owed something, goes before any shorter slice (also in late releases of v6.18.y)";
-        Actions = "actions", since "v7.2", commit "",
-            "the same, but a shorter slice goes before the next one (after v6.18, by v7.2)";
+        Actions = "actions", since "v7.1", commit "",
+            "the same, but a shorter slice goes before the next one";
         Shorter = "shorter", since "v7.3", commit "",
             "the same, but even while a reschedule is due (with PREEMPT_SHORT); one with a shorter slice if it is only eligible: it is the \
              next one then; who preempts ends the protection, who does not may shorten it";
@@ -347,6 +353,7 @@ pub struct EntityRules {
     pub exec_start_reset: ExecStartReset,
     pub idle_sleeper: IdleSleeper,
     pub idle_slice: IdleSlice,
+    pub tick_slice: TickSlice,
     pub nr_latency: NrLatency,
     pub written_tunables: WrittenTunables,
     pub buddies_cleared: BuddiesCleared,
@@ -393,6 +400,7 @@ impl EntityRules {
         exec_start_reset: ExecStartReset::AtMigration,
         idle_sleeper: IdleSleeper::Latency,
         idle_slice: IdleSlice::MinGranularity,
+        tick_slice: TickSlice::Whole,
         nr_latency: NrLatency::Ratio,
         written_tunables: WrittenTunables::Normalized,
         buddies_cleared: BuddiesCleared::WhenPicked,
@@ -463,7 +471,8 @@ impl EntityRules {
     };
 
     /// As in 6.6.17.
-    pub const V6_6: EntityRules = EntityRules { pick: Pick::Eevdf, ..EntityRules::V6_1 };
+    pub const V6_6: EntityRules =
+        EntityRules { pick: Pick::Eevdf, tick_slice: TickSlice::Latency, ..EntityRules::V6_1 };
 
     /// As in 6.12.117, which is newer in `base_slice`, `yields` and `idle_preempt` than v6.12 itself.
     pub const V6_12: EntityRules = EntityRules {

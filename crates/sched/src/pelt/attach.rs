@@ -25,9 +25,8 @@ behaviour! {
         /// nothing is left when one leaves.
         Cut = "cut", since "v5.17", commit "98b0d890220d", "where load leaves or is propagated up, and then cut to 32 bits";
         /// `__update_sa()`
-        Whole = "whole", since "v7.2", commit "",
-            "where load comes as well, with all their bits; a removed utilization of 32 bits may count as one that came \
-             (after v6.18, by v7.2)";
+        Whole = "whole", since "v7.0", commit "",
+            "where load comes as well, with all their bits; a removed utilization of 32 bits may count as one that came";
     }
 }
 

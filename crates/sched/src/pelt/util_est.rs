@@ -26,20 +26,20 @@ behaviour! {
         EnqueuedAndSlowEwmaAnyCpu = "enqueued-and-slow-ewma-any-cpu", since "v4.17", commit "7f65ea42eb00",
             "the larger of the last sample and an average that moves a quarter of the way up as well as down, both taken when the task \
              has left its queue";
-        EnqueuedAndSlowEwma = "enqueued-and-slow-ewma", since "v5.4", commit "",
-            "the same, but not on a CPU without idle time, where a task seems smaller than it is (after v4.19, by v5.4)";
+        EnqueuedAndSlowEwma = "enqueued-and-slow-ewma", since "v5.1", commit "10a35e6812aa",
+            "the same, but not on a CPU without idle time, where a task seems smaller than it is";
         /// Grown in steps: UTIL_EST_FASTUP with b8c96361402a (v5.5), [`UTIL_AVG_UNCHANGED`] in the upper bit with
         /// 68d7a190682a (v5.13). The variant is both.
         EnqueuedAndEwma = "enqueued-and-ewma", since "v5.13", commit "68d7a190682a",
             "the larger of the last sample and a moving average, both taken when the task has left its queue";
         /// Grown in steps: one number (11137d384996) that stays while the task has to wait (50181c0cff31, both v6.8), taken
         /// before the task leaves its queue (v6.12, with the delayed dequeue). The variant is all of them.
-        Ewma = "ewma", since "v6.12", commit "",
+        Ewma = "ewma", since "v6.8", commit "11137d384996",
             "a moving average (since v6.8, 11137d384996) that follows at once upwards, and stays while the task has to wait; taken before it leaves (v6.12)";
         /// A task whose delayed dequeue ends has left its queue's sum when it fell asleep, and does not leave it again.
-        EwmaAnyCpu = "ewma-any-cpu", since "v6.18", commit "", "the same, on CPUs without idle time too (after v6.12, by v6.18)";
+        EwmaAnyCpu = "ewma-any-cpu", since "v6.16", commit "f2d650618bc7", "the same, on CPUs without idle time too";
         EwmaInUpdate = "ewma-in-update", since "v7.2", commit "",
-            "the same, with the utilization up to now (after v6.18, by v7.2)";
+            "the same, with the utilization up to now";
     }
 }
 

@@ -21,7 +21,7 @@ behaviour! {
             "an interrupt of its own goes round all of them, and each pushes one task";
         ByRootDomain = "by-root-domain", since "v4.15", commit "4bdced5c9a29",
             "one interrupt at a time goes round for everybody, and each CPU pushes what it can";
-        NotToSelf = "not-to-self", since "v6.12.y", commit "94894c9c477e",
+        NotToSelf = "not-to-self", since "v7.0", commit "94894c9c477e",
             "the same, but no CPU interrupts itself; also in late releases of v5.10.y and v6.1.y";
     }
 }

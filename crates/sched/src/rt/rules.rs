@@ -16,7 +16,7 @@ behaviour! {
     /// Whether the wait of a real-time or deadline task ends, as far as schedstats know, when it leaves without having run.
     pub enum DequeuedWait = "rt.dequeued_wait" {
         GoesOn = "goes-on", since "v5.16", commit "57a5c2dafca8", "it goes on to when the task runs, wherever that is";
-        Ends = "ends", since "v7.2", commit "", "it ends (after v6.18, by v7.2)";
+        Ends = "ends", since "v7.1", commit "", "it ends";
     }
 }
 
@@ -26,7 +26,7 @@ behaviour! {
         PushOnly = "push-only", since "v4.2", commit "",
             "no: it may be pushed elsewhere, and otherwise waits until somebody has the CPU choose again (only machines with one \
              CPU had it preempt)";
-        Preempts = "preempts", since "v4.15", commit "", "as one that wakes there (after v4.5, by v4.15)";
+        Preempts = "preempts", since "v4.11", commit "", "as one that wakes there";
     }
 }
 
@@ -34,7 +34,7 @@ behaviour! {
     /// Whether a deadline task counts as a real-time one (rt_task()): a task that wakes where one runs looks for another CPU at once.
     pub enum RtTask = "rt.deadline_counts" {
         Counts = "counts", since "v3.14", commit "", "yes, as its priority is below MAX_RT_PRIO";
-        Apart = "apart", since "v6.12", commit "", "no (after v6.6, by v6.12): who wakes there is queued, and then pushed";
+        Apart = "apart", since "v6.12", commit "130fd056dd82", "no: who wakes there is queued, and then pushed";
     }
 }
 
@@ -42,7 +42,7 @@ behaviour! {
     /// How much of each second real-time and deadline tasks may have if nobody says otherwise (kernel.sched_rt_runtime_us).
     pub enum RuntimeDefault = "rt.runtime_default" {
         Most = "most", since "v2.6.25", commit "", "950 ms";
-        All = "all", since "v7.2", commit "", "all of it (after v6.18, by v7.2)";
+        All = "all", since "v7.2", commit "", "all of it";
     }
 }
 

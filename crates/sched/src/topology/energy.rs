@@ -13,19 +13,18 @@ behaviour! {
         WholeDomains = "whole-domains", since "v5.0", commit "732cd75b8c92",
             "a table of costs by frequency, which the busiest CPU's utilization, clamped, asks for at five quarters; all domains are summed \
              up, and a task leaves only for a sixteenth less than that (as in 5.4.286 and 5.10.262)";
-        CandidateDomains = "candidate-domains", since "v5.13", commit "8d4c97c105ca",
+        CandidateDomains = "candidate-domains", since "v5.14", commit "8d4c97c105ca",
             "the same table, with headroom within the capacity; only domains with a candidate are looked at and summed up, and the task adds its \
              estimated utilization to what is there; it leaves for a sixteenth of their sum (as in 5.15.135)";
-        ByFrequency = "by-frequency", since "v6.1", commit "",
-            "the same, but without states as costly as a faster one (v5.16); what the task adds is the same on every CPU, and it leaves for \
-             anything cheaper (after v5.15, by v6.1)";
+        ByFrequency = "by-frequency", since "v6.0", commit "b812fc9768e0",
+            "the same, but without states as costly as a faster one (v5.16); what the task adds is the same on every CPU, and it leaves for anything cheaper";
         ByBoostedFrequency = "by-boosted-frequency", since "v6.5", commit "7d0583cf9ec7",
             "the same, but waiting counts as utilization of the CPU that asks for the frequency; not the task's own";
         ByPerformanceAlone = "by-performance-alone", since "v6.9", commit "1b600da51073",
             "the same, with a table of costs by performance, and headroom is added as the governor does, within the clamps (v6.8: \
              9c0b4bb7f630)";
         ByPerformance = "by-performance", since "v7.2", commit "",
-            "the same, but the task's waiting counts as well (after v6.18, by v7.2; also in late releases of v6.12.y)";
+            "the same, but the task's waiting counts as well";
     }
 }
 

@@ -143,8 +143,8 @@ crate::behaviour! {
         Listed = "listed", since "v5.14", commit "c744dc4ab58d", "the same, with SD_ASYM_CPUCAPACITY_FULL inserted";
         ListedWithCluster = "listed-with-cluster", since "v6.7", commit "b95303e0aeaf",
             "SD_CLUSTER inserted; SD_SHARE_PKG_RESOURCES is called SD_SHARE_LLC (v6.9: 54de44274703)";
-        ListedWithoutOverlap = "listed-without-overlap", since "v6.18", commit "",
-            "the same without SD_OVERLAP, which SD_NUMA says as well (after v6.12, by v6.18)";
+        ListedWithoutOverlap = "listed-without-overlap", since "v6.17", commit "1eec89a67141",
+            "the same without SD_OVERLAP, which SD_NUMA says as well";
     }
 }
 

@@ -43,7 +43,7 @@ behaviour! {
         Absent = "absent", since "v2.6.7", commit "", "no such level";
         NotOnHybrid = "not-on-hybrid", since "v5.16", commit "66558b730f25",
             "CLS between SMT and MC, except on x86 CPUs with big and small cores (cabdc3a8475b)";
-        Everywhere = "everywhere", since "v6.6", commit "", "CLS on hybrid CPUs too (after v6.1, by v6.6)";
+        Everywhere = "everywhere", since "v6.6", commit "17953249bf02", "CLS on hybrid CPUs too";
         Flagged = "flagged", since "v6.7", commit "b95303e0aeaf", "the same, marked SD_CLUSTER";
     }
 }
@@ -101,7 +101,7 @@ behaviour! {
         SiblingsSmtAndPackage = "siblings-smt-and-package", since "v3.16", commit "143e1e28cb40",
             "busy_factor 32, imbalance_pct 125; SD_PREFER_SIBLING in SMT and DIE; load indices";
         SiblingsBelowNuma = "siblings-below-numa", since "v4.15", commit "",
-            "SD_PREFER_SIBLING in MC too (after v4.5, by v4.15)";
+            "SD_PREFER_SIBLING in MC too";
         WithoutIndices = "without-indices", since "v5.3", commit "0e1fef63d92d", "the same, but no load indices";
         Tighter = "tighter", since "v5.10", commit "2208cdaa56c9",
             "busy_factor 16 (6e7499135db7), imbalance_pct 117; no load indices, no SD_LOAD_BALANCE (36c5bdc43870)";
@@ -191,8 +191,8 @@ behaviour! {
         OneLevel = "one-level", since "v4.20", commit "",
             "SD_ASYM_CPUCAPACITY at the lowest level where every CPU sees the biggest one, not above; there and below SD_BALANCE_WAKE, for \
              wakeups that look for the idlest CPU (as in 5.4.286)";
-        FromOneLevel = "from-one-level", since "v5.10", commit "",
-            "SD_ASYM_CPUCAPACITY from that level on; no SD_BALANCE_WAKE (after v5.4, by v5.10)";
+        FromOneLevel = "from-one-level", since "v5.7", commit "a526d466798d",
+            "SD_ASYM_CPUCAPACITY from that level on; no SD_BALANCE_WAKE";
         Classified = "classified", since "v5.14", commit "c744dc4ab58d",
             "SD_ASYM_CPUCAPACITY and _FULL of each domain by its CPUs' capacities";
     }
@@ -220,8 +220,8 @@ behaviour! {
     /// Which imbalance between nodes is allowed.
     pub enum ImbNumaNr = "domains.imb_numa_nr" {
         Absent = "absent", since "v2.6.7", commit "", "none";
-        Pair = "pair", since "v5.10", commit "",
-            "any while two tasks run; and a new task stays on its node while a CPU idles there (after v4.16, by v5.10)";
+        Pair = "pair", since "v5.6", commit "b396f52326de",
+            "any while two tasks run; and a new task stays on its node while a CPU idles there";
         Quarter = "quarter", since "v5.11", commit "7d2b5dd0bcc4",
             "two tasks more than elsewhere while less than a quarter of a node's CPUs is busy, and just as long a new task stays";
         ByLlcs = "by-llcs", since "v6.0", commit "026b98a93bbd",
@@ -265,7 +265,7 @@ behaviour! {
     /// Whether cores of one thread have a level for their threads, which is removed again, but counts in the numbers of levels.
     pub enum SmtLevel = "domains.smt_level" {
         Always = "always", since "v2.6.7", commit "", "yes";
-        IfThreads = "if-threads", since "v6.18", commit "", "no, if all cores have one thread (after v6.12, by v6.18)";
+        IfThreads = "if-threads", since "v6.17", commit "f79c9aa446d6", "no, if all cores have one thread";
     }
 }
 
@@ -273,7 +273,7 @@ behaviour! {
     /// Of which CPUs a domain's first balance interval is a millisecond each.
     pub enum IntervalWeight = "domains.interval_weight" {
         OfLevel = "of-level", since "v2.6.38", commit "", "all that are up, also those that are isolated or in another partition";
-        OfSpan = "of-span", since "v7.2", commit "", "those of the domain (after v6.18, by v7.2; also in late releases of v6.18.y)";
+        OfSpan = "of-span", since "v7.1", commit "", "those of the domain";
     }
 }
 
@@ -282,9 +282,8 @@ behaviour! {
     pub enum DomainShared = "domains.shared" {
         CacheLevels = "cache-levels", since "v4.9", commit "",
             "those of each level that shares cache; begins without a search for idle CPUs";
-        CacheAndCapacities = "cache-and-capacities", since "v7.2", commit "",
-            "those of the widest one that shares cache and, where capacities differ, of the narrowest with all of them, unless it spans \
-             nodes; begins with a search of as many CPUs as the number of the flag says (after v6.18, by v7.2)";
+        CacheAndCapacities = "cache-and-capacities", since "v7.2", commit "fdfe5a8cd873",
+            "those of the widest one that shares cache and, where capacities differ, of the narrowest with all of them, unless it spans nodes; begins with a search of as many CPUs as the number of the flag says";
     }
 }
 
@@ -293,7 +292,7 @@ behaviour! {
     pub enum LlcId = "domains.llc_id" {
         OfDomain = "of-domain", since "v3.3", commit "", "those of one domain: not those of two partitions, nor isolated ones";
         OfHardware = "of-hardware", since "v7.2", commit "",
-            "those that do, in whatever domain; CPUs isolated since the boot all count as one cache (after v6.18, by v7.2)";
+            "those that do, in whatever domain; CPUs isolated since the boot all count as one cache";
     }
 }
 

@@ -1,5 +1,6 @@
 //! Kernels as values: each is its predecessor with a diff, which reads as a changelog.
 
+mod between;
 mod v4_15;
 mod v4_16;
 mod v4_19;
@@ -14,6 +15,7 @@ mod v6_6;
 mod v7_2;
 mod v7_3;
 
+pub use between::{last_read, releases, settle, version};
 pub use v4_5::V4_5_RC1;
 pub use v4_15::V4_15;
 pub use v4_16::V4_16;
@@ -161,13 +163,13 @@ impl Kernel {
     }
 }
 
-/// All kernels, the oldest first.
+/// All kernels that were read, the oldest first.
 pub const KERNELS: &[Kernel] =
     &[V4_5_RC1, V4_15, V4_16, V4_19, V5_4, V5_10, V5_15, V6_1, V6_6, V6_12, V6_18, V7_2, V7_3];
 
-/// The kernel of that name, if it exists.
+/// The kernel of that name: one that was read, or a release between two of them.
 pub fn kernel(name: &str) -> Option<&'static Kernel> {
-    KERNELS.iter().find(|kernel| kernel.name == name)
+    KERNELS.iter().chain(releases()).find(|kernel| kernel.name == name)
 }
 
 /// One behaviour of a kernel, for listings, comparisons and switches.
@@ -214,16 +216,14 @@ macro_rules! behaviours {
     ($( $alone:ident ),+; $( $room:ident: $rules:ident { $( $field:ident ),* $(,)? } )+) => {
         $( crate::rules!($rules { $( $field ),* }); )+
 
-        impl Kernel {
-            /// Every behaviour, as this kernel has it.
-            pub fn settings(&self) -> Vec<Setting> {
+        impl Rules for Kernel {
+            fn settings(&self) -> Vec<Setting> {
                 let mut settings = vec![ $( self.$alone.setting() ),+ ];
                 $( settings.extend(self.$room.settings()); )+
                 settings
             }
 
-            /// Switches one behaviour alone.
-            pub fn set(&mut self, key: &str, value: &str) -> Switched {
+            fn set(&mut self, key: &str, value: &str) -> Switched {
                 $( if self.$alone.setting().key == key {
                     return self.$alone.switch(value);
                 } )+
@@ -258,7 +258,7 @@ behaviours! {
     }
     entity: EntityRules {
         pick, pick_levels, sleeper_vruntime, renormalise, waking_vruntime, min_vruntime_curr, min_vruntime_dequeue, long_sleeper,
-        exec_start_reset, idle_sleeper, idle_slice, nr_latency, written_tunables, buddies_cleared, idle_left, group_idle, task_list,
+        exec_start_reset, idle_sleeper, idle_slice, tick_slice, nr_latency, written_tunables, buddies_cleared, idle_left, group_idle, task_list,
         slice_of, base_slice, new_deadline, equal_deadlines, pick_buddy, yields, idle_preempt, reweight_lag,
         average_weights, lag_limit, delayed_lag, slice_protection, reweight, placed_lag, wakeup_preempt,
     }
@@ -268,12 +268,12 @@ behaviours! {
     }
     wake: WakeRules {
         record_wakee, wake_cap, sync_exit, wake_affine, idle_waker, idle_previous, cpu_load, equal_weight, affine_count,
-        idle_sibling, scan_budget, cluster_scan, asym_idle, sched_idle_cpu, kthread_stacking, energy, energy_smt, recent_used_cpu,
+        idle_sibling, scan_gate, scan_budget, cluster_scan, asym_idle, sched_idle_cpu, kthread_stacking, energy, energy_smt, recent_used_cpu,
         isolated_waker, core_threads, previous_sibling, idlest_group, idlest_stats, idlest_measure, idlest_node, spare_capacity, disallowed_local_group, slow_path_start, slow_path_util, single_cpu_group, empty_scan,
     }
     balance: BalanceRules {
         mechanism, detach_order, newidle_detach, all_pinned, active_balance, prefer_sibling, asym_packing, packing_pull, nothing_to_move,
-        higher_capacity, force_balance, above_capacity, tickless_load, decayed_queues, sibling_imbalance,
+        higher_capacity, force_balance, above_capacity, above_average, tickless_load, decayed_queues, sibling_imbalance,
         prefer_sibling_of, smt_balance, misfits, misfit_status, misfit_load, asym_compare, sole_task, reduced_capacity, empty_queues, busiest_util, detach_bound, util_bound,
         active_balance_reason,
         active_balance_force, active_balance_interval, sibling_hot, hot_statistics, dst_group, imbalance_flag,

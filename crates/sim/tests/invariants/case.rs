@@ -12,6 +12,7 @@ use os::pipe::PipeRules;
 use os::preempt::Preempt;
 use os::sync::rtmutex::PiRules;
 use os::{Os, OsRules};
+use sched::behaviour::Rules;
 use sched::core::{Boot, Sched};
 use sched::features::Feature;
 use sched::sched::Policy;

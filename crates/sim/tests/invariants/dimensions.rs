@@ -4,6 +4,7 @@
 
 use super::case::{Case, Ensemble, Kind, Step};
 use sched::attr::{ClampRequest, SchedAttr, SchedFlags};
+use sched::behaviour::Rules;
 use sched::core::cgroup::GroupFile;
 use sched::deadline::budget::Constrained;
 use sched::pelt::Pelt;

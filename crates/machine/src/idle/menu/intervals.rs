@@ -52,10 +52,10 @@ impl Intervals {
         self.typical(u32::MAX.into(), 0, Sums::agree_by_root)
     }
 
-    /// menu.c: get_typical_interval() since v6.18: if they do not agree, the longest or the shortest is dropped, whichever
+    /// menu.c: get_typical_interval() since v6.17: if they do not agree, the longest or the shortest is dropped, whichever
     /// is farther from the mean, with all that are equal to it. The variance is the mean of squares less the square of
-    /// the mean, both rounded down.
-    pub fn get_typical_interval_by_squares(&self) -> Option<u64> {
+    /// the mean, both rounded down. With `or_most`, as in v6.17, the longest of those left will do if no more may be dropped.
+    pub fn get_typical_interval_by_squares(&self, or_most: bool) -> Option<u64> {
         if (1..u64::from(u32::MAX)).contains(&self.sums.values) {
             let (mean, agreed) = self.sums.agree_by_squares(INTERVALS as u64);
             if agreed {
@@ -81,7 +81,7 @@ impl Intervals {
                 return Some(mean);
             }
             if count * 4 <= INTERVALS as u64 * 3 {
-                return None;
+                return (or_most && count >= INTERVALS as u64 / 2).then_some(longest);
             }
             if mean - shortest > longest - mean {
                 least = shortest + 1;
@@ -220,7 +220,10 @@ mod tests {
     fn a_short_outlier_is_dropped_as_a_long_one_is_since_the_farther_goes() {
         let both = |values| {
             let intervals = Intervals::of(values);
-            (intervals.get_typical_interval_of_some_time(i32::MAX as u64), intervals.get_typical_interval_by_squares())
+            (
+                intervals.get_typical_interval_of_some_time(i32::MAX as u64),
+                intervals.get_typical_interval_by_squares(false),
+            )
         };
         // The longest goes first, together with all that are equal to it: those that agree.
         assert_eq!(both([2_000, 2_000, 2_000, 5, 2_000, 2_000, 2_000, 2_000]), (Some(5), Some(2_000)));

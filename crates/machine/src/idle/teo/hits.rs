@@ -1,23 +1,24 @@
-//! teo as in v5.1 to v5.13: each state counts how often the timer was right about it (hits), how often it was not although
+//! teo as in v5.4 to v5.13: each state counts how often the timer was right about it (hits), how often it was not although
 //! the timer had asked for it (misses), and how often an idle ended early in it.
 
-use super::{Choice, DECAY_SHIFT, Outlook, PULSE, StateTable, Teo, Usage};
+use super::{Choice, DECAY_SHIFT, Outlook, PULSE, StateTable, Teo, Usage, end_recent};
 
 /// teo.c: INTERVALS.
 const INTERVALS: usize = 8;
 
 /// teo.c: struct teo_idle_state.
 #[derive(Clone, Copy, Default, Debug)]
-struct State {
-    early: u32,
-    hits: u32,
-    misses: u32,
+pub(super) struct State {
+    pub early: u32,
+    pub hits: u32,
+    pub misses: u32,
 }
 
 /// teo.c: what struct teo_cpu has in these versions.
 #[derive(Clone, Debug)]
 pub(super) struct EarlyWakeups {
-    states: Vec<State>,
+    pub(super) states: Vec<State>,
+    /// How long the last idles were, as a ring.
     intervals: [u64; INTERVALS],
     next: usize,
 }
@@ -27,8 +28,9 @@ impl EarlyWakeups {
         EarlyWakeups { states: vec![State::default(); table.states.len()], intervals: [u64::MAX; INTERVALS], next: 0 }
     }
 
-    /// teo.c: teo_update(), given how long the idle was and what the timer had said.
-    fn update(&mut self, table: &StateTable, measured_ns: u64, sleep_length_ns: u64) {
+    /// teo.c: teo_update(), given how long the idle was and what the timer had said. `places`: those in the ring of
+    /// intervals; what goes beyond the last one is lost.
+    fn update(&mut self, table: &StateTable, measured_ns: u64, sleep_length_ns: u64, places: usize) {
         let (mut timer, mut hit) = (None, None);
         for (index, (state, of)) in self.states.iter_mut().zip(&table.states).enumerate() {
             state.early -= state.early >> DECAY_SHIFT;
@@ -52,12 +54,14 @@ impl EarlyWakeups {
                 of_timer.hits += PULSE;
             }
         }
-        self.intervals[self.next] = measured_ns;
-        self.next = (self.next + 1) % INTERVALS;
+        if let Some(place) = self.intervals.get_mut(self.next) {
+            *place = measured_ns;
+        }
+        self.next = (self.next + 1) % places;
     }
 
     /// The mean of the last idles, if most of them were shorter than `duration_ns`.
-    fn usual_ns(&self, duration_ns: u64) -> Option<u64> {
+    pub(super) fn usual_ns(&self, duration_ns: u64) -> Option<u64> {
         let (mut count, mut sum) = (0, 0u64);
         for &interval in self.intervals.iter().filter(|&&interval| interval < duration_ns) {
             count += 1;
@@ -83,14 +87,19 @@ struct Found {
 }
 
 impl Teo {
-    /// teo.c: teo_select() of v5.1 to v5.13.
-    pub fn teo_select_hits(&mut self, table: &StateTable, usage: &mut Usage, outlook: &Outlook) -> Choice {
+    /// Where teo_select() of v5.1 to v5.13 begins. `lost`: how many intervals of each round are not kept.
+    pub(super) fn learn_from_last(&mut self, table: &StateTable, usage: &mut Usage, outlook: &Outlook, lost: usize) {
         if let Some(last) = usage.last_state.take() {
             let measured = self.measured_ns(table, usage, last.into());
-            self.early.update(table, measured, self.sleep_length_ns);
+            self.early.update(table, measured, self.sleep_length_ns, INTERVALS + lost);
         }
         self.time_span_ns = outlook.now_ns;
         self.sleep_length_ns = outlook.sleep_length_ns;
+    }
+
+    /// teo.c: teo_select() of v5.4 to v5.13.
+    pub fn teo_select_hits(&mut self, table: &StateTable, usage: &mut Usage, outlook: &Outlook) -> Choice {
+        self.learn_from_last(table, usage, outlook, 0);
         let mut duration = outlook.sleep_length_ns;
         let states = &table.states;
         // teo.c: teo_time_ok()
@@ -113,14 +122,7 @@ impl Teo {
                 chosen = table.shallower(chosen, |state| state.target_residency_ns <= usual);
             }
         }
-        if (!states[chosen].polling && duration >= table.tick_ns) || outlook.tick_stopped {
-            return Choice::of(chosen);
-        }
-        let delta_tick_ns = outlook.delta_tick_ns;
-        if chosen > 0 && states[chosen].target_residency_ns > delta_tick_ns {
-            chosen = table.shallower(chosen, |state| state.target_residency_ns <= delta_tick_ns);
-        }
-        Choice { state: chosen, stop_tick: false, looked_at_timers: true }
+        end_recent(table, outlook, chosen, 0, duration)
     }
 
     /// The walk of teo_select() over the states, up to the first enabled one that takes longer than the timer allows.

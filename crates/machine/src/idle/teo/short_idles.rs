@@ -1,7 +1,8 @@
-//! teo as in v7.2: a hit is an idle that the timer ended, wakeups by the tick are counted apart, and a CPU that mostly
+//! teo as in v7.1, and two forms on the way to it (v6.19, v7.0): a hit is an idle that the timer ended, wakeups by the tick are counted apart, and a CPU that mostly
 //! idles for microseconds does not look at timers.
 
-use super::super::SAFE_TIMER_TICKS;
+use super::super::table::State;
+use super::super::{SAFE_TIMER_TICKS, TeoRule};
 use super::{
     Choice, DECAY_SHIFT, NEVER_NS, Outlook, PULSE, RESIDENCY_THRESHOLD_NS, StateTable, Teo, Usage, end_intercepts,
     keep, of_several,
@@ -15,11 +16,11 @@ pub(super) const LATENCY_THRESHOLD_NS: u64 = RESIDENCY_THRESHOLD_NS / 2;
 pub(super) struct Ticks {
     /// Wakeups by the tick.
     total_tick: u32,
-    /// Idles of at most a tick that were not ended by a timer; in v6.18 those of at least a tick.
+    /// Idles of at most a tick that were not ended by a timer; in v6.14 to v6.18 those of at least a tick.
     pub(super) tick_intercepts: u32,
     pub(super) short_idles: u32,
     pub(super) tick_wakeup: bool,
-    /// In v6.18: the tick, or the end of the time to poll, has ended an idle that could have been long.
+    /// In v6.14 to v6.18: the tick, or the end of the time to poll, has ended an idle that could have been long.
     pub(super) artificial_wakeup: bool,
 }
 
@@ -45,7 +46,7 @@ fn teo_decay(metric: &mut u32) {
 }
 
 impl Teo {
-    /// teo.c: the part of teo_update() of v7.2 that finds out how long the idle was, and whether that was short.
+    /// teo.c: the part of teo_update() since v6.19 that finds out how long the idle was, and whether that was short.
     fn measured_by_residency(&mut self, usage: &mut Usage, latency_ns: u64) -> u64 {
         teo_decay(&mut self.ticks.short_idles);
         if std::mem::take(&mut usage.poll_time_limit) {
@@ -57,7 +58,7 @@ impl Teo {
         measured
     }
 
-    /// How long an idle was without the latency of its state, and whether that was short, since v6.18.
+    /// How long an idle was without the latency of its state, and whether that was short, since v6.14.
     pub(super) fn without_latency(residency_ns: u64, latency_ns: u64) -> (u64, bool) {
         if residency_ns < latency_ns {
             return (residency_ns / 2, true);
@@ -66,8 +67,9 @@ impl Teo {
         (measured, measured < RESIDENCY_THRESHOLD_NS)
     }
 
-    /// teo.c: teo_update() of v7.2.
-    fn teo_update_short_idles(&mut self, table: &StateTable, usage: &mut Usage, last: usize) {
+    /// teo.c: teo_update() since v6.19.
+    fn teo_update_short_idles(&mut self, rule: TeoRule, table: &StateTable, usage: &mut Usage, last: usize) {
+        let counts_all_hits = rule == TeoRule::TickWakeups;
         let latency_ns = table.states[last].exit_latency_ns;
         let measured = self.measured_by_residency(usage, latency_ns);
         let (mut timer, mut duration, mut total) = (0, 0, 0);
@@ -94,13 +96,13 @@ impl Teo {
                 self.bins[deepest].hits += PULSE;
                 return;
             }
-            if 3 * ticks.tick_intercepts < 2 * total {
+            if !counts_all_hits && 3 * ticks.tick_intercepts < 2 * total {
                 self.bins[timer].hits += PULSE;
                 return;
             }
         }
         // An idle that lasted until the timer, less half an exit latency, was ended by it.
-        let by_timer = (self.sleep_length_ns as i64) - (measured as i64) < (latency_ns / 2) as i64;
+        let by_timer = counts_all_hits || (self.sleep_length_ns as i64) - (measured as i64) < (latency_ns / 2) as i64;
         if timer == duration && by_timer {
             self.bins[timer].hits += PULSE;
         } else {
@@ -136,27 +138,47 @@ impl Teo {
         found
     }
 
-    /// The deepest enabled state, no deeper than the bin with most intercepts, that would have been right for more than
-    /// half of the early wakeups.
-    fn where_most_end(&self, table: &StateTable, deepest: usize, found: &Bins) -> usize {
+    /// The deepest enabled state, no deeper than the bin with most intercepts (since v7.0), that would have been right for
+    /// more than half of the early wakeups. Until v7.0 it is as long as a tick, if that is `stopped`.
+    fn where_most_end(&self, rule: TeoRule, table: &StateTable, deepest: usize, found: &Bins, stopped: bool) -> usize {
+        let (states, most) = (&table.states, if rule == TeoRule::TickWakeups { usize::MAX } else { found.most });
+        let mut least = found.first;
+        if rule != TeoRule::ShortIdles && stopped {
+            let long = |state: &State| state.target_residency_ns >= table.tick_ns;
+            least += states[least..deepest].iter().position(long).unwrap_or(deepest - least);
+        }
+        if rule == TeoRule::MostIntercepts {
+            if stopped && states[least].target_residency_ns == states[deepest].target_residency_ns {
+                return deepest;
+            }
+            if least >= most && !states[least].disabled {
+                return least;
+            }
+        }
         let (mut chosen, mut sum) = (deepest, 0);
-        for index in (found.first..deepest).rev() {
+        for index in (least..deepest).rev() {
             sum += self.bins[index].intercepts;
-            if table.states[index].disabled {
+            if states[index].disabled {
                 continue;
             }
             chosen = index;
-            if 2 * sum > found.intercepts && index <= found.most {
+            if 2 * sum > found.intercepts && index <= most {
                 break;
             }
         }
         chosen
     }
 
-    /// teo.c: teo_select() of v7.2.
-    pub fn teo_select_short_idles(&mut self, table: &StateTable, usage: &mut Usage, outlook: &Outlook) -> Choice {
+    /// teo.c: teo_select() since v6.19.
+    pub fn teo_select_short_idles(
+        &mut self,
+        rule: TeoRule,
+        table: &StateTable,
+        usage: &mut Usage,
+        outlook: &Outlook,
+    ) -> Choice {
         if let Some(last) = usage.last_state.take() {
-            self.teo_update_short_idles(table, usage, last.into());
+            self.teo_update_short_idles(rule, table, usage, last.into());
         }
         self.sleep_length_ns = NEVER_NS;
         let states = &table.states;
@@ -167,17 +189,19 @@ impl Teo {
             Err(choice) => return choice,
         };
         if 2 * found.intercepts > self.total - found.hits {
-            chosen = self.where_most_end(table, chosen, &found);
+            chosen = self.where_most_end(rule, table, chosen, &found, outlook.tick_stopped);
         }
         chosen = chosen.min(found.constraint);
         let shallow = chosen == 0 || states[chosen].target_residency_ns < RESIDENCY_THRESHOLD_NS;
         let indifferent = 2 * self.ticks.short_idles >= self.total || table.latency_req_ns < LATENCY_THRESHOLD_NS;
-        if !outlook.tick_stopped && shallow && indifferent {
+        // Since v7.1 a CPU whose tick is stopped may be in a shallow state, if a timer is sure to end it.
+        let needs_timer = rule == TeoRule::ShortIdles && outlook.tick_stopped;
+        if !needs_timer && shallow && indifferent {
             return keep(chosen, false);
         }
         let mut duration = outlook.sleep_length_ns;
         self.sleep_length_ns = duration;
-        if outlook.tick_stopped
+        if needs_timer
             && duration > SAFE_TIMER_TICKS * table.tick_ns
             && states[chosen].target_residency_ns < table.tick_ns
         {
@@ -192,7 +216,11 @@ impl Teo {
         if states[chosen].target_residency_ns > duration {
             chosen = table.shallower(chosen, |state| state.target_residency_ns <= duration);
         }
-        if states[chosen].target_residency_ns < table.tick_ns && 3 * self.ticks.tick_intercepts >= 2 * self.total {
+        let mostly_before_tick = match rule {
+            TeoRule::TickWakeups => self.ticks.tick_intercepts > self.total / 2 + self.total / 8,
+            _ => 3 * self.ticks.tick_intercepts >= 2 * self.total,
+        };
+        if states[chosen].target_residency_ns < table.tick_ns && mostly_before_tick {
             duration = table.tick_ns / 2;
         }
         end_intercepts(table, outlook, (chosen, first), duration, outlook.delta_tick_ns, true)

@@ -1,10 +1,10 @@
-//! teo as in 6.18.35: hits and intercepts by state, the intercepts of a tick and more apart, and a CPU that mostly idles for
+//! teo as in v6.14 to v6.18: hits and intercepts by state, the intercepts of a tick and more apart, and a CPU that mostly idles for
 //! microseconds does not look at timers.
 
 use super::short_idles::LATENCY_THRESHOLD_NS;
 use super::{
-    Choice, DECAY_SHIFT, NEVER_NS, Outlook, PULSE, RESIDENCY_THRESHOLD_NS, StateTable, Teo, Usage, end_intercepts,
-    keep, of_several,
+    Choice, DECAY_SHIFT, IdleRules, NEVER_NS, Outlook, PULSE, RESIDENCY_THRESHOLD_NS, StateTable, Teo, Usage,
+    before_timer, end_intercepts, keep, of_several,
 };
 
 /// Takes an eighth off, and nothing off what is less than eight.
@@ -43,7 +43,13 @@ impl Teo {
     }
 
     /// teo.c: teo_select() of v6.18.
-    pub fn teo_select_tick_intercepts(&mut self, table: &StateTable, usage: &mut Usage, outlook: &Outlook) -> Choice {
+    pub fn teo_select_tick_intercepts(
+        &mut self,
+        rules: &IdleRules,
+        table: &StateTable,
+        usage: &mut Usage,
+        outlook: &Outlook,
+    ) -> Choice {
         if let Some(last) = usage.last_state.take() {
             self.teo_update_tick_intercepts(table, usage, last.into());
         }
@@ -68,9 +74,7 @@ impl Teo {
         if chosen == 0 {
             return keep(0, true);
         }
-        if states[chosen].target_residency_ns > duration {
-            chosen = table.shallower(chosen, |state| state.target_residency_ns <= duration);
-        }
+        chosen = before_timer(rules, table, outlook, chosen, duration);
         let beyond_tick = self.ticks.tick_intercepts > self.total / 2 + self.total / 8;
         if states[chosen].target_residency_ns < table.tick_ns && beyond_tick {
             duration = table.tick_ns / 2;

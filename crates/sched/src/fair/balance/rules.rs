@@ -25,6 +25,7 @@ pub struct BalanceRules {
     pub higher_capacity: HigherCapacity,
     pub force_balance: ForceBalance,
     pub above_capacity: LoadAboveCapacity,
+    pub above_average: AboveAverage,
     pub tickless_load: TicklessLoad,
     pub decayed_queues: DecayedQueues,
     pub sibling_imbalance: SiblingImbalance,
@@ -92,6 +93,7 @@ impl BalanceRules {
         higher_capacity: HigherCapacity::Pulled,
         force_balance: ForceBalance::NewlyIdle,
         above_capacity: LoadAboveCapacity::Capacity,
+        above_average: AboveAverage::BusiestSurplus,
         tickless_load: TicklessLoad::Idle,
         decayed_queues: DecayedQueues::Listed,
         mechanism: Mechanism::ByLoad,
@@ -186,9 +188,10 @@ impl BalanceRules {
         ..BalanceRules::V4_19
     };
 
-    /// As in 5.10.262, which is newer in `dst_group`, `per_cpu_kthreads`, `util_bound`, `kicked_resched` and `nohz` than v5.10 itself.
+    /// As in 5.10.262, which is newer in `above_average`, `dst_group`, `per_cpu_kthreads`, `util_bound`, `kicked_resched` and `nohz` than v5.10 itself.
     pub const V5_10: BalanceRules = BalanceRules {
         mechanism: Mechanism::ByGroupType,
+        above_average: AboveAverage::Nothing,
         detach_bound: DetachBound::Relaxed,
         util_bound: UtilBound::Relaxed,
         sibling_hot: SiblingHot::Cold,

@@ -49,12 +49,11 @@ behaviour! {
     pub enum Throttle = "bandwidth.throttle" {
         Queue = "queue", since "v3.2", commit "",
             "the queue, at the next reschedule, with all that is below it, whatever that is in the middle of";
-        TaskOncePicked = "task-once-picked", since "v6.18", commit "",
+        TaskOncePicked = "task-once-picked", since "v6.18", commit "e1fad12dcb66",
             "each of its tasks, on its way to user mode, once it was picked when the queue had no runtime: not within a system call, nor kernel \
              threads at all";
         Task = "task", since "v7.2", commit "",
-            "the same, but the queue is throttled when its runtime ends, no longer at the next reschedule: what runs then leaves without another \
-             pick (after v6.18, by v7.2)";
+            "the same, but the queue is throttled when its runtime ends, no longer at the next reschedule: what runs then leaves without another pick";
     }
 }
 
@@ -70,7 +69,7 @@ behaviour! {
     /// Throttled queues of a CPU that goes on while the scheduling domains are built anew.
     pub enum UnthrottleOffline = "bandwidth.unthrottle_offline" {
         All = "all", since "v4.3", commit "", "are unthrottled, as those of one that goes offline";
-        Inactive = "inactive", since "v6.18", commit "", "stay throttled (after v6.12, by v6.18)";
+        Inactive = "inactive", since "v6.14", commit "", "stay throttled";
     }
 }
 
@@ -121,7 +120,7 @@ behaviour! {
         /// v4.19.y has it too.
         ScaleUpBefore = "scale-up-before", since "v5.4", commit "4929a4e6faa0",
             "in every fourth round period and quota are doubled, as long as the period stays below a second, and then the group gets its runtime";
-        ScaleUp = "scale-up", since "v5.4.y", commit "",
+        ScaleUp = "scale-up", since "v5.8", commit "5a6d6a6ccb5f",
             "the same, with the burst, after the group has got its runtime (as in 5.4.286 and 5.10.262)";
     }
 }
@@ -141,7 +140,7 @@ behaviour! {
         /// v4.19.y has it too.
         UnlistedWhileEmpty = "unlisted-while-empty", since "v5.1", commit "31bc6aeaab1d",
             "leave it, and all queues below them, until something is queued there and they are unthrottled";
-        Unlisted = "unlisted", since "v5.13", commit "", "leave it, and all queues below them, until they are unthrottled";
+        Unlisted = "unlisted", since "v5.13", commit "a7b359fc6a37", "leave it, and all queues below them, until they are unthrottled";
     }
 }
 

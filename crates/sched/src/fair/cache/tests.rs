@@ -5,6 +5,7 @@ use super::process::get_sched_cache_scale;
 use super::work::update_avg_scale;
 use super::*;
 use crate::attr::SchedAttr;
+use crate::behaviour::Rules;
 use crate::core::{Boot, TaskInit};
 use crate::cpu_topology::CpuTopology;
 use crate::fair::balance::{LbEnv, MigrationType, SgLbStats};

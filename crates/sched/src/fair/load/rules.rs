@@ -9,7 +9,7 @@ behaviour! {
     pub enum NewTaskAttach = "load.new_task_attach" {
         AtEnqueue = "at-enqueue", since "v4.3", commit "9d89c257dfb9",
             "when it is queued for the first time";
-        AtOnce = "at-once", since "v4.7", commit "2b8c41daba32",
+        AtOnce = "at-once", since "v4.8", commit "7dc603c9028e",
             "as soon as its utilization is estimated, and the groups above hear of it before it is queued";
         /// A new task that changes its group has nothing to take along then.
         Deferred = "deferred", since "v6.1", commit "d6531ab6e5c7",
@@ -51,7 +51,7 @@ behaviour! {
         OncePerMillisecond = "once-per-ms", since "v6.7", commit "1528c661c24b",
             "the same, but not within a millisecond of the last time";
         OncePerMillisecondOfQueue = "once-per-ms-of-queue", since "v7.2", commit "",
-            "the same, by the CPU's queue's clock instead of one that is read for it (after v6.18, by v7.2)";
+            "the same, by the CPU's queue's clock instead of one that is read for it";
     }
 }
 
@@ -106,9 +106,9 @@ behaviour! {
 behaviour! {
     /// When the clock of load tracking notes that a CPU goes idle, and how much idle time was lost to slowness ([`LoadClock::Pelt`]).
     pub enum LostIdle = "load.lost_idle" {
-        AfterFair = "after-fair", since "v5.4", commit "",
+        AfterFair = "after-fair", since "v5.4", commit "23127296889f",
             "when the fair class had nothing left to run, not when a task of a higher class leaves an empty CPU";
-        Always = "always", since "v6.19", commit "17e3e88ed0b6", "always; also in late releases of v5.10.y, v6.1.y, v6.12.y and v6.18.y";
+        Always = "always", since "v6.18", commit "17e3e88ed0b6", "always; also in late releases of v5.10.y, v6.1.y, v6.12.y and v6.18.y";
     }
 }
 

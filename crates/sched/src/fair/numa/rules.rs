@@ -45,7 +45,7 @@ behaviour! {
     /// What becomes of the count of local, remote and failed faults when the period is only doubled.
     pub enum LocalityReset = "numa.locality_reset" {
         Kept = "kept", since "v3.13", commit "", "it stays: a failed migration doubles every later period";
-        Cleared = "cleared", since "v6.12.y", commit "e81ee0630837", "it is cleared as always (6.12.117 and 7.3.4 have it, 6.18.35 and 7.2.13 do not)";
+        Cleared = "cleared", since "v7.3", commit "e81ee0630837", "it is cleared as always (6.12.117 and 7.3.4 have it, 6.18.35 and 7.2.13 do not)";
     }
 }
 
@@ -130,7 +130,7 @@ behaviour! {
     /// When a new task may first try to migrate to its memory.
     pub enum FirstMigration = "numa.first_migration" {
         WithCreator = "with-creator", since "v3.13", commit "", "when its creator may, whose time it is born with";
-        AtOnce = "at-once", since "v6.1", commit "", "at once (after v5.15, by v6.1)";
+        AtOnce = "at-once", since "v6.0", commit "70ce3ea9aa4e", "at once";
     }
 }
 
@@ -148,9 +148,8 @@ behaviour! {
         All = "all", since "v3.8", commit "", "all memory of the process";
         AccessedAlone = "accessed-alone", since "v6.4", commit "fc137c0ddab2",
             "areas that the scanning task was seen to touch, after a delay, and from the process's third scan on no others";
-        Accessed = "accessed", since "v6.12", commit "",
-            "areas that the scanning task was seen to touch, after a delay, once a scan, and others when none of these is left, the first two \
-             times, or after many scans (after v6.6, by v6.12)";
+        Accessed = "accessed", since "v6.7", commit "f169c62ff7cd",
+            "areas that the scanning task was seen to touch, after a delay, once a scan, and others when none of these is left, the first two times, or after many scans";
     }
 }
 
@@ -166,7 +165,7 @@ behaviour! {
     /// Whether load balancing may take a task as hot that is as near to its memory on one node as on the other.
     pub enum EqualLocality = "numa.equal_locality" {
         Cold = "cold", since "v3.13", commit "", "no: it counts as drawn there";
-        MayBeHot = "may-be-hot", since "v6.18", commit "", "yes, if it ran a moment ago: its memory says nothing (after v6.12, by v6.18)";
+        MayBeHot = "may-be-hot", since "v6.14", commit "a430d99e3490", "yes, if it ran a moment ago: its memory says nothing";
     }
 }
 
@@ -174,10 +173,10 @@ behaviour! {
     /// With which tasks a task may change places that moves to its memory.
     pub enum SwapPartners = "numa.swap_partners" {
         AnyTask = "any-task", since "v3.13", commit "", "any that runs and does not end";
-        OtherGroups = "other-groups", since "v6.1", commit "",
-            "the same, but none of its own group while the node has spare capacity (after v5.15, by v6.1)";
-        WithMemory = "with-memory", since "v6.18", commit "",
-            "of these those with memory of their own: in place of a kernel thread it moves alone (after v6.12, by v6.18)";
+        OtherGroups = "other-groups", since "v6.0", commit "13ede3315087",
+            "the same, but none of its own group while the node has spare capacity";
+        WithMemory = "with-memory", since "v6.16", commit "9709eb0f845b",
+            "of these those with memory of their own: in place of a kernel thread it moves alone";
     }
 }
 

@@ -1,6 +1,7 @@
 //! In which queue an entity's load counts, and when the group's sum is updated.
 
 use super::*;
+use crate::behaviour::Rules;
 use crate::layout::{TaskGroupField, TgLoadAvgLine};
 
 #[test]

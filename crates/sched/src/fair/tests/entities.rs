@@ -4,6 +4,7 @@ use super::*;
 use crate::access::Path;
 use crate::cpufreq::{CpufreqRules, UpdateUtil};
 use crate::fair::load::Step;
+use crate::fair::rules::{EntityRules, TickSlice};
 use crate::features::Feature;
 
 #[test]
@@ -180,6 +181,26 @@ fn the_tick_preempts_who_is_a_slice_ahead_but_not_at_once() {
     assert!(tick_preempts(2_900_000, 3 * MS as i64));
     assert!(tick_preempts(750_000, 3 * MS as i64));
     assert!(!tick_preempts(749_999, 3 * MS as i64), "no slice is shorter than 0.75 ms");
+}
+
+#[test]
+fn in_v6_3_the_tick_ends_a_slice_that_is_longer_than_the_latency() {
+    for (tick_slice, ends) in [(TickSlice::Whole, false), (TickSlice::Latency, true)] {
+        let kernel = Kernel { entity: EntityRules { tick_slice, ..V6_1.entity }, ..V6_1 };
+        let mut s = machine(kernel, 1);
+        let heavy = s.task(CPU0, -20);
+        s.reschedule(CPU0);
+        for _ in 0..12 {
+            s.task(CPU0, 0);
+        }
+        s.rq[CPU0].need_resched = false;
+        let (cfs, se) = (s.rq[CPU0].cfs, s.task[heavy].se);
+        // 13 slices of 0.75 ms, of which the task has 88761 of 88761 + 12 * 1024 parts.
+        assert!(s.sched_slice(cfs, se) > 8 * MS);
+        s.pass(6 * MS + 1);
+        s.scheduler_tick();
+        assert_eq!(s.rq[CPU0].need_resched, ends, "{tick_slice:?}");
+    }
 }
 
 #[test]

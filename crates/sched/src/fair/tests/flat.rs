@@ -1,6 +1,7 @@
 //! One queue for the tasks of all groups (v7.3): who competes with whom and by which weight, what a group weighs, and who preempts.
 
 use super::*;
+use crate::behaviour::Rules;
 use crate::fair::rules::{EntityRules, PickLevels, SliceProtection, WakeupPreempt};
 use crate::features::Feature;
 

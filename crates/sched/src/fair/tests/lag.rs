@@ -2,6 +2,7 @@
 
 use super::eevdf::{check_queue, queue_of};
 use super::*;
+use crate::behaviour::Rules;
 use crate::features::Feature;
 
 const US: i64 = 1_000;

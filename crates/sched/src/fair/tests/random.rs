@@ -1,6 +1,7 @@
 //! Sums and positions that must always hold, under random lives of tasks and groups.
 
 use super::*;
+use crate::behaviour::Rules;
 use crate::fair::rules::Pick;
 use crate::pelt::Pelt;
 use units::Prng;

@@ -5,6 +5,7 @@
 //! The head of a file says how it was recorded and what its columns mean.
 
 use super::*;
+use crate::behaviour::Rules;
 use crate::fair::load::LoadClock;
 use crate::features::Feature;
 use crate::pelt::{Pelt, SchedAvg, UtilEstimate};

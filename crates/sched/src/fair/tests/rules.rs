@@ -1,6 +1,7 @@
 //! What v6.1 does differently, one behaviour at a time.
 
 use super::*;
+use crate::behaviour::Rules;
 use crate::features::Feature;
 
 #[test]

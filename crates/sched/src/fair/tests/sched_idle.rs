@@ -1,6 +1,7 @@
 //! SCHED_IDLE tasks and idle groups.
 
 use super::*;
+use crate::behaviour::Rules;
 use crate::features::Feature;
 
 const IDLE: SchedAttr = SchedAttr { sched_policy: Policy::Idle, ..SchedAttr::NORMAL };

@@ -16,12 +16,11 @@ behaviour! {
 behaviour! {
     /// Whether a wakeup that would leave a task on too small a CPU takes the slow path (`wake_cap()`).
     pub enum WakeCap = "wake.wake_cap" {
-        Absent = "absent", since "v2.6.32", commit "", "never: until v4.8, and again (v5.7: 000619680c37)";
+        Absent = "absent", since "v2.6.32", again "v5.7", commit "", "never: until v4.8, and again (v5.7: 000619680c37)";
         TaskTooLarge = "task-too-large", since "v4.9", commit "3273163c6775",
             "if CPUs differ by more than an eighth, and the task's utilization exceeds 80% of the smaller one's capacity";
-        EstimateTooLarge = "estimate-too-large", since "v5.4", commit "",
-            "the same with the task's estimated utilization, which has to stay below 80%; only where domains know that capacities differ \
-             (after v4.19, by v5.4)";
+        EstimateTooLarge = "estimate-too-large", since "v4.20", commit "3b1baa6496e6",
+            "the same with the task's estimated utilization, which has to stay below 80%; only where domains know that capacities differ";
     }
 }
 
@@ -101,11 +100,20 @@ behaviour! {
         CoreCpuSmtOfDomain = "domain-core-cpu-smt", since "v5.4.y", commit "",
             "the same, but only the CPUs that the task may use count as looked at, and a sibling must be in the cache's domain (after 5.4.6, by \
              5.4.286)";
-        CoreCpuSmtOfAllowed = "allowed-core-cpu-smt", since "v5.10", commit "",
-            "the same, and a core's threads are looked at up to the first busy one (after v5.4, by v5.10)";
+        CoreCpuSmtOfAllowed = "allowed-core-cpu-smt", since "v5.7", commit "60588bfa223f",
+            "the same, and a core's threads are looked at up to the first busy one";
         OneScan = "one-scan", since "v5.12", commit "9fe1f127b913",
             "an idle core or, in the same scan, an idle CPU from the one after the target on (v5.15: 56498cfb045d); while no \
              idle core is known the previous CPU's siblings first (v5.13: c722f35b513f)";
+    }
+}
+
+behaviour! {
+    /// Whether a cache is not searched for an idle CPU where the waker's usually idles for a shorter time than a search takes, with a
+    /// factor of 512.
+    pub enum ScanGate = "wake.scan_gate" {
+        Always = "always", since "v4.9", commit "10e2f1acd010", "it is not";
+        IfAsked = "if-asked", since "v4.11", commit "4c77b18cf8b7", "it is, without the feature SIS_AVG_CPU";
     }
 }
 
@@ -122,7 +130,7 @@ behaviour! {
     /// What the search for an idle CPU does where the task may run on none of the cache's, and idle cores are known of.
     pub enum EmptyScan = "wake.empty_scan" {
         Forgets = "forgets", since "v4.9", commit "10e2f1acd010", "it finds none, and so there are said to be none";
-        Ends = "ends", since "v7.2", commit "", "it does not begin (after v6.18, by v7.2)";
+        Ends = "ends", since "v7.1", commit "", "it does not begin";
     }
 }
 
@@ -143,9 +151,8 @@ behaviour! {
         ByCapacity = "by-capacity", since "v5.7", commit "b7a331615d25",
             "yes: among all CPUs that differ, caches or not, the first idle one that fits, else the biggest; a target or \
              previous CPU that does not fit is no choice (v5.10: b4c9c9f15649; clamps: v6.2, a2e7f03ed28f)";
-        WholeCores = "whole-cores", since "v7.2", commit "",
-            "the same, but a CPU beside a busy thread fits nobody: a whole idle core goes first, even one that is too small; no more \
-             CPUs are looked at than SIS_UTIL allows (after v6.18, by v7.2)";
+        WholeCores = "whole-cores", since "v7.2", commit "25a32e400a14",
+            "the same, but a CPU beside a busy thread fits nobody: a whole idle core goes first, even one that is too small; no more CPUs are looked at than SIS_UTIL allows";
     }
 }
 
@@ -157,8 +164,8 @@ behaviour! {
             "yes, if it is the first that is looked at, the previous or a recently used one; of others if none idles, and a search for an idle \
              one has been cut short";
         AsIdle = "as-idle", since "v5.6", commit "17346452b25b", "yes";
-        AsIdleForOthers = "as-idle-for-others", since "v7.2", commit "",
-            "yes, unless the task is SCHED_IDLE too (after v6.18, by v7.2)";
+        AsIdleForOthers = "as-idle-for-others", since "v7.1", commit "",
+            "yes, unless the task is SCHED_IDLE too";
     }
 }
 
@@ -192,7 +199,7 @@ behaviour! {
     pub enum IsolatedWaker = "wake.isolated_waker" {
         Stays = "stays", since "v4.9", commit "10e2f1acd010",
             "no: its search cannot say what it costs; until v5.11 it looks for an idle core and an idle sibling of the target all the same";
-        Searches = "searches", since "v6.1", commit "", "yes, unless SIS_PROP asks for the cost (after v5.15, by v6.1)";
+        Searches = "searches", since "v6.1", commit "96c1c0cfe493", "yes, unless SIS_PROP asks for the cost";
     }
 }
 
@@ -245,7 +252,7 @@ behaviour! {
     /// Whether placement reckons with energy on machines whose cores have several threads.
     pub enum EnergySmt = "wake.energy_smt" {
         Reckoned = "reckoned", since "v5.0", commit "", "yes";
-        Refused = "refused", since "v5.10", commit "", "no (after v5.4, by v5.10)";
+        Refused = "refused", since "v5.7", commit "", "no";
     }
 }
 
@@ -298,8 +305,8 @@ behaviour! {
 behaviour! {
     /// Which idle thread of the previous CPU's core is taken while no idle core is known, under [`IdleSibling::OneScan`].
     pub enum PreviousSibling = "wake.previous_sibling" {
-        OfDomain = "of-domain", since "v5.13", commit "c722f35b513f", "one that is in the cache's domain";
-        Any = "any", since "v6.6", commit "",
+        OfDomain = "of-domain", since "v5.13", again "v6.9", commit "c722f35b513f", "one that is in the cache's domain";
+        Any = "any", since "v6.1", commit "3e6efe87cd5c",
             "any that the task may use, also one outside the domain (`isolcpus=`; after v5.15, by v6.6; late releases of v6.1.y and v6.12.y ask \
              again)";
     }
@@ -318,6 +325,7 @@ pub struct WakeRules {
     pub equal_weight: EqualWeight,
     pub affine_count: AffineCount,
     pub idle_sibling: IdleSibling,
+    pub scan_gate: ScanGate,
     pub scan_budget: ScanBudget,
     pub cluster_scan: ClusterScan,
     pub empty_scan: EmptyScan,
@@ -354,6 +362,7 @@ impl WakeRules {
         equal_weight: EqualWeight::Pulls,
         affine_count: AffineCount::AnyDecision,
         idle_sibling: IdleSibling::IdleGroups,
+        scan_gate: ScanGate::Always,
         scan_budget: ScanBudget::AvgIdle,
         cluster_scan: ClusterScan::Absent,
         empty_scan: EmptyScan::Forgets,
@@ -378,6 +387,7 @@ impl WakeRules {
     };
 
     pub const V4_15: WakeRules = WakeRules {
+        scan_gate: ScanGate::IfAsked,
         record_wakee: RecordWakee::AtSelect,
         wake_cap: WakeCap::TaskTooLarge,
         wake_affine: WakeAffine::IdleOrWeight,

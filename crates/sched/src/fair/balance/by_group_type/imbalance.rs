@@ -5,7 +5,7 @@ use crate::arch::Arch;
 use crate::core::Sched;
 use crate::cpu_topology::SCHED_CAPACITY_SCALE;
 use crate::fair::balance::{
-    AsymCompare, BusiestUtil, EmptyQueues, LbEnv, MigrationType, PackingOrder, SiblingImbalance, SoleTask,
+    AboveAverage, AsymCompare, BusiestUtil, EmptyQueues, LbEnv, MigrationType, PackingOrder, SiblingImbalance, SoleTask,
 };
 use crate::topology::{CpuIdleType, ImbNumaNr, SdFlags, SgId};
 use fentry::fentry;
@@ -64,7 +64,7 @@ impl<A: Arch> Sched<A> {
             GroupType::SmtBalance | GroupType::Imbalanced => (MigrationType::Task, 1),
             GroupType::LlcBalance => (MigrationType::LlcTask, 1),
             _ if local.group_type == GroupType::HasSpare => self.imbalance_for_spare_capacity(env, sds),
-            _ => return calculate_average_imbalance(env, sds),
+            _ => return calculate_average_imbalance(env, sds, self.kernel.balance.above_average),
         };
     }
 
@@ -264,7 +264,7 @@ impl<A: Arch> Sched<A> {
 
 /// calculate_imbalance(), if the local group is, or will be, overloaded: moves load until the local group rises, or the
 /// busiest falls, to the average.
-fn calculate_average_imbalance(env: &mut LbEnv, sds: &mut SdLbStats) {
+fn calculate_average_imbalance(env: &mut LbEnv, sds: &mut SdLbStats, above_average: AboveAverage) {
     let busiest = sds.busiest_stat;
     let local = &mut sds.local_stat;
     if local.group_type < GroupType::Overloaded {
@@ -274,12 +274,12 @@ fn calculate_average_imbalance(env: &mut LbEnv, sds: &mut SdLbStats) {
             return;
         }
         sds.avg_load = sds.total_load * SCALE / sds.total_capacity;
-        if local.avg_load >= sds.avg_load {
+        if local.avg_load >= sds.avg_load && above_average == AboveAverage::Nothing {
             return;
         }
     }
     env.migration_type = MigrationType::Load;
-    // Unsigned, as in the kernel: a busiest group below the average does not limit the other side.
+    // Unsigned, as in the kernel: a side that the average asks for a negative amount does not limit the other.
     let from_busiest = busiest.avg_load.wrapping_sub(sds.avg_load).wrapping_mul(busiest.group_capacity);
     let to_local = sds.avg_load.wrapping_sub(local.avg_load).wrapping_mul(local.group_capacity);
     env.imbalance = (from_busiest.min(to_local) / SCALE) as i64;

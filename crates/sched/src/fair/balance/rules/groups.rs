@@ -83,14 +83,12 @@ behaviour! {
         LocalGroup = "local-group", since "v5.5", commit "0b0695f2b34a",
             "groups with the local one, by a quarter, and only within a type; queues with the pulling CPU; where energy counts and \
              nothing is overutilized, misfits do not";
-        PullingCpuWithinType = "pulling-cpu-within-type", since "v5.15", commit "",
-            "both with the pulling CPU, by 5%, but groups with a task for each CPU only within a type; where energy counts and nothing is \
-             overutilized, misfits do not (after v5.10, by v5.15)";
-        MisfitsFirst = "misfits-first", since "v6.1", commit "",
-            "the same, but misfits move whatever energy says (after v5.15, by v6.6)";
-        PullingCpu = "pulling-cpu", since "v7.2", commit "",
-            "the same, across types, and misfits move to CPUs of idle cores only (after v6.18, by v7.2; also in late releases of v6.1.y and \
-             v6.12.y)";
+        PullingCpuWithinType = "pulling-cpu-within-type", since "v5.13", commit "4aed8aa41524",
+            "both with the pulling CPU, by 5%, but groups with a task for each CPU only within a type; where energy counts and nothing is overutilized, misfits do not";
+        MisfitsFirst = "misfits-first", since "v6.3", commit "e5ed0550c04c",
+            "the same, but misfits move whatever energy says";
+        PullingCpu = "pulling-cpu", since "v7.3", commit "",
+            "the same, across types, and misfits move to CPUs of idle cores only";
     }
 }
 
@@ -98,7 +96,7 @@ behaviour! {
     /// Whether a task alone on a CPU that lost capacity makes its group misfit where CPUs do not differ in capacity.
     pub enum ReducedCapacity = "balance.reduced_capacity" {
         Unseen = "unseen", since "v5.5", commit "0b0695f2b34a", "no: only a failed balance may push it away";
-        Misfit = "misfit", since "v6.1", commit "", "yes, for CPUs that idle (after v5.15, by v6.1)";
+        Misfit = "misfit", since "v6.0", commit "c82a69629c53", "yes, for CPUs that idle";
     }
 }
 
@@ -106,7 +104,7 @@ behaviour! {
     /// Whether a queue without fair tasks can be the busiest, by the load of its sleepers.
     pub enum EmptyQueues = "balance.empty_queues" {
         Chosen = "chosen", since "v5.5", commit "0b0695f2b34a", "yes: the balance then fails";
-        Skipped = "skipped", since "v5.15", commit "", "no (after v5.10, by v5.15)";
+        Skipped = "skipped", since "v5.12", commit "fc488ffd4297", "no";
     }
 }
 
@@ -146,7 +144,7 @@ behaviour! {
     pub enum PackingPull = "balance.packing_pull" {
         NewlyIdle = "newly-idle", since "v4.10", commit "",
             "the group's load as its average says, rounded; what runs is pushed to a CPU that is about to idle";
-        AnyIdle = "any-idle", since "v5.4", commit "", "the group's load; what runs is pushed to a CPU that idles, too (after v4.19, by v5.4)";
+        AnyIdle = "any-idle", since "v5.1", commit "46a745d90585", "the group's load; what runs is pushed to a CPU that idles, too";
     }
 }
 
@@ -184,10 +182,19 @@ behaviour! {
 }
 
 behaviour! {
+    /// What a group with capacity pulls from an overloaded one that has more load than it, if its own is above the average already.
+    pub enum AboveAverage = "balance.above_average" {
+        BusiestSurplus = "busiest-surplus", since "v5.5", commit "0b0695f2b34a",
+            "what the other has above the average: what it lacks itself is a negative number that counts as a large one";
+        Nothing = "nothing", since "v6.3", commit "91dcf1e8068e", "nothing; also in late releases of v5.10.y, v5.15.y and v6.1.y";
+    }
+}
+
+behaviour! {
     /// Which fair tasks balancing, wakeups on the slow path and NUMA balancing count on a CPU.
     pub enum CountedTasks = "balance.counted_tasks" {
         Queued = "queued", since "v2.6.38", commit "", "all that are queued: since v6.12 sleepers among them that owe service (DELAY_DEQUEUE)";
-        Runnable = "runnable", since "v6.18", commit "", "those that want to run (h_nr_runnable; after v6.12, by v6.18)";
+        Runnable = "runnable", since "v6.14", commit "", "those that want to run (h_nr_runnable; after v6.12, by v6.18)";
     }
 }
 
@@ -195,7 +202,7 @@ behaviour! {
     /// Whether a group may be overloaded while energy-aware placement looks after it.
     pub enum EnergyOverload = "balance.energy_overload" {
         ByUse = "by-use", since "v5.5", commit "", "yes, as any other, by its tasks and what they use";
-        IfOverutilized = "if-overutilized", since "v7.2", commit "",
-            "only if tasks of one of its CPUs do not fit there; to placement it never is (after v6.18, by v7.2)";
+        IfOverutilized = "if-overutilized", since "v7.1", commit "",
+            "only if tasks of one of its CPUs do not fit there; to placement it never is";
     }
 }

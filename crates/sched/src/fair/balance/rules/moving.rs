@@ -137,10 +137,9 @@ behaviour! {
 behaviour! {
     /// When balancing gives up that has looked at as many tasks as it may (sched_nr_migrate).
     pub enum DetachLimit = "balance.detach_limit" {
-        Always = "always", since "v2.6.25", commit "", "then";
-        OnceMovable = "once-movable", since "v6.6", commit "",
-            "as soon as one of them was not kept by affinity; all tasks of the queue are looked at for that (after v5.15, by v6.6; neither \
-             6.1.192 nor 6.12.117)";
+        Always = "always", since "v2.6.25", again "v6.10", commit "", "then";
+        OnceMovable = "once-movable", since "v6.1", commit "b0defa7ae03e",
+            "as soon as one of them was not kept by affinity; all tasks of the queue are looked at for that";
     }
 }
 
@@ -156,7 +155,7 @@ behaviour! {
     /// Whether tasks that sleep, and are still queued for what they owe (DELAY_DEQUEUE), are moved.
     pub enum DelayedTasks = "balance.delayed_tasks" {
         Moved = "moved", since "v6.12", commit "", "as any other";
-        WithLoad = "with-load", since "v6.18", commit "", "only to even out load, which they count for (after v6.12, by v6.18)";
+        WithLoad = "with-load", since "v6.14", commit "", "only to even out load, which they count for";
     }
 }
 
@@ -164,7 +163,7 @@ behaviour! {
     /// Whether tasks that have had more than their share, and would have to compete where they come to, are moved.
     pub enum IneligibleTasks = "balance.ineligible_tasks" {
         Moved = "moved", since "v6.6", commit "", "as any other";
-        AfterFailure = "after-failure", since "v6.18", commit "",
-            "only once balancing has failed (nr_balance_failed), with the feature PLACE_LAG (after v6.12, by v6.18)";
+        AfterFailure = "after-failure", since "v6.14", commit "",
+            "only once balancing has failed (nr_balance_failed), with the feature PLACE_LAG";
     }
 }

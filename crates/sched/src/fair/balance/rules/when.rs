@@ -15,7 +15,7 @@ behaviour! {
     /// When newly-idle balancing is given up, because a task has come meanwhile.
     pub enum NewidleBail = "balance.newidle_bail" {
         BetweenDomains = "between-domains", since "v2.6.7", commit "", "after each domain";
-        ForWakeups = "for-wakeups", since "v5.13", commit "e5e678e4fea2",
+        ForWakeups = "for-wakeups", since "v5.14", commit "e5e678e4fea2",
             "the same, also when a wakeup is on the way (ttwu_pending); then it does not even begin";
         BeforeEachSearch = "before-each-search", since "v6.0", commit "792b9f65a568", "the same, and before each search";
     }
@@ -100,7 +100,7 @@ behaviour! {
         FlagsAndOwn = "flags-and-own", since "v5.4", commit "",
             "the same, but a kick to balance alone puts it off, to the next jiffy, and when it is due is known only if all were looked at, the \
              kicked CPU too (after v4.19, by v5.4; as in 5.4.286)";
-        Flags = "flags", since "v5.13", commit "",
+        Flags = "flags", since "v5.13", commit "c6f886546cb8",
             "the same for the others alone; one that found no work may age for them on its way into the idle loop; also in late releases of v5.10.y";
     }
 }
@@ -157,8 +157,8 @@ behaviour! {
     pub enum NohzCount = "balance.nohz_count" {
         Counted = "counted", since "v2.6.36", commit "",
             "by their number, which each of them changes, and each tick looks at";
-        MaskWhenDue = "mask-when-due", since "v7.2", commit "",
-            "by their mask, and only when they are due to be balanced (after v6.18, by v7.2)";
+        MaskWhenDue = "mask-when-due", since "v7.0", commit "",
+            "by their mask, and only when they are due to be balanced";
     }
 }
 
@@ -185,9 +185,9 @@ behaviour! {
     pub enum Serialized = "balance.serialized" {
         PeriodicVisit = "periodic-visit", since "v2.6.26", commit "",
             "a periodic visit of the domain, due or not, by a lock (balancing); the domain stays due for whoever comes second";
-        FlaggedVisit = "flagged-visit", since "v6.12", commit "",
+        FlaggedVisit = "flagged-visit", since "v6.10", commit "214c1b7f1395",
             "the same by a flag, which is tried to be set without a look at it first (sched_balance_running; after v6.1, by v6.12)";
-        Search = "search", since "v7.2", commit "",
+        Search = "search", since "v6.19", commit "",
             "the search, newly idle ones too, of the CPU that is to do it; who comes second counts as balanced \
              (sched_balance_running; after v6.18, by v7.2; also in late releases of v6.18.y)";
     }
@@ -197,15 +197,15 @@ behaviour! {
     /// Under which lock a CPU that looks for work before it idles ages its own load.
     pub enum NewidleAverages = "balance.newidle_averages" {
         Relocked = "relocked", since "v3.13", commit "", "it drops its queue's lock and takes it again, and looks at the clock again";
-        BeforeUnlock = "before-unlock", since "v7.2", commit "", "the one that it has, before it drops it (after v6.18, by v7.2)";
+        BeforeUnlock = "before-unlock", since "v7.0", commit "", "the one that it has, before it drops it";
     }
 }
 
 behaviour! {
     /// What NI_RANDOM makes of a domain in which nearly every search succeeds.
     pub enum NewidleOdds = "balance.newidle_odds" {
-        AsCounted = "as-counted", since "v6.19", commit "", "the rate, which may exceed all calls, says how often to search";
-        Certain = "certain", since "v7.2", commit "",
-            "the rate ends at all calls, and then no dice are thrown; with NI_RATE seldom searches raise it (after v6.18, by v7.2)";
+        AsCounted = "as-counted", since "v6.19", commit "33cf66d88306", "the rate, which may exceed all calls, says how often to search";
+        Certain = "certain", since "v7.1", commit "",
+            "the rate ends at all calls, and then no dice are thrown; with NI_RATE seldom searches raise it";
     }
 }

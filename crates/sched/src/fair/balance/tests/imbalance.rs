@@ -179,3 +179,30 @@ fn the_busiest_queue_is_the_one_with_most_load_for_its_capacity() {
     sched.rq[CPU0].cpu_capacity = 800;
     assert_eq!(busiest(&mut sched, 1023), Some(CPU0));
 }
+
+#[test]
+fn until_v6_2_a_group_above_the_average_pulls_what_the_busiest_has_too_much() {
+    use crate::fair::balance::by_group_type::groups::{GroupType, SdLbStats, SgLbStats};
+    // The third group of the domain is idle, so that the average is below both.
+    let group = |group_type, load| SgLbStats {
+        group_type,
+        group_load: load,
+        avg_load: load,
+        group_capacity: 1024,
+        ..SgLbStats::default()
+    };
+    let mut sds = SdLbStats {
+        local_stat: group(GroupType::FullyBusy, 1000),
+        busiest_stat: group(GroupType::Overloaded, 1500),
+        total_load: 2500,
+        total_capacity: 3 * 1024,
+        ..SdLbStats::default()
+    };
+    for (above_average, moved) in [(AboveAverage::BusiestSurplus, 1500 - 833), (AboveAverage::Nothing, 0)] {
+        let kernel = Kernel { balance: BalanceRules { above_average, ..V5_10.balance }, ..V5_10 };
+        let sched = flat(kernel, 2);
+        let mut env = sched.env(CPU1, sched.lowest_domain(CPU1), CpuIdleType::NewlyIdle);
+        sched.calculate_imbalance(&mut env, &mut sds);
+        assert_eq!(env.imbalance, moved);
+    }
+}

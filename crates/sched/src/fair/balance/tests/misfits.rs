@@ -1,6 +1,7 @@
 //! Balancing by load in v5.4: tasks too big for their CPU, better placed CPUs, and imbalances of nothing.
 
 use super::*;
+use crate::behaviour::Rules;
 use crate::fair::balance::by_load::groups::GroupType;
 use crate::versions::{V4_19, V5_4};
 

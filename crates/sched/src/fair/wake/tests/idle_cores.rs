@@ -1,6 +1,7 @@
 //! The search for an idle core, an idle CPU, an idle thread.
 
 use super::*;
+use crate::versions::kernel;
 
 fn goes_idle(m: &mut Machine, on: usize) {
     m.0.this_cpu = cpu(on);
@@ -153,6 +154,24 @@ fn the_toggles_of_the_search() {
     assert_eq!(chosen(false, false, 0), 11, "all");
     assert_eq!(chosen(false, true, 99 * 512), 0, "99 < 99 + 1: no search");
     assert_eq!(chosen(false, true, 100 * 512), 11);
+}
+
+#[test]
+fn in_v4_9_a_cpu_that_idles_shortly_does_not_search() {
+    let chosen = |avg_idle| {
+        let v4_9 = *kernel("v4.9").expect("a release");
+        assert_eq!(v4_9.wake.scan_gate, ScanGate::Always);
+        let mut m = two_sockets(v4_9);
+        m.run(0);
+        m.busy(&[1, 2, 3, 8, 9, 10]);
+        m.rq[cpu(0)].avg_idle = avg_idle;
+        let sd = m.domains.sd_llc[cpu(0)].unwrap();
+        m.domains[sd].avg_scan_cost = 99;
+        let p = m.sleeper(1);
+        m.select(0, p, true)
+    };
+    assert_eq!(chosen(99 * 512 - 1), 0);
+    assert_eq!(chosen(99 * 512), 11, "a search looks at all");
 }
 
 #[test]

@@ -17,6 +17,7 @@ mod waker;
 
 use super::*;
 use crate::attr::SchedAttr;
+use crate::behaviour::Rules;
 use crate::core::{Boot, TaskInit};
 use crate::cpu_topology::CpuTopology;
 use crate::features::Feature;
