@@ -22,9 +22,8 @@ behaviour! {
         /// The same of fair and real-time tasks.
         Bandwidth = "bandwidth", since "v4.16", commit "e0367b12674b",
             "of deadline tasks, when the bandwidth of active ones changes";
-        AgedAndArrivals = "aged-and-arrivals", since "v4.19", commit "",
-            "of fair tasks when a CPU's queue has a new average, or a task comes from another CPU, into a group as well; of real-time ones when their \
-             queue comes or goes; not when blocked load of other classes decays, which the fair one's goes before (after v4.16, by v4.19)";
+        AgedAndArrivals = "aged-and-arrivals", since "v4.17", commit "",
+            "of fair tasks when a CPU's queue has a new average, or a task comes from another CPU, into a group as well; of real-time ones when their queue comes or goes; not when blocked load of other classes decays, which the fair one's goes before";
         Arrivals = "arrivals", since "v5.4.y", commit "",
             "as queued does, and when a task comes from another CPU into a group, before what is above the group knows (as in 5.4.286)";
         Queued = "queued", since "v5.5", commit "bef69dd87828",

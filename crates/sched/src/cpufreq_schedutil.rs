@@ -28,8 +28,8 @@ behaviour! {
         LowestBoost = "lowest-boost", since "v4.19", commit "",
             "all classes' and interrupts', and a quarter more; waits for devices boost it, in shares of a CPU, beginning with that of its lowest \
              frequency; a busy CPU whose limits have changed may slow down, and one that is held forgets what it was held from (after v4.16, by v4.19)";
-        AllClasses = "all-classes", since "v5.4", commit "",
-            "the same, within clamps, which do not bound the boost; that begins with an eighth of a CPU (after v4.19, by v5.4)";
+        AllClasses = "all-classes", since "v5.2", commit "9eca544b1491",
+            "the same, within clamps, which do not bound the boost; that begins with an eighth of a CPU";
         ByFrequency = "by-frequency", since "v5.10", commit "",
             "the same, but a busy CPU keeps its frequency, whatever its limits (5.10.262, 5.15.135)";
         PerfTold = "perf-told", since "v5.11", commit "ee2cc4276ba4",

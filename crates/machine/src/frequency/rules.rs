@@ -26,7 +26,7 @@ behaviour! {
     pub enum PstateIowait = "frequency.intel_pstate_iowait" {
         AtOnce = "at-once", since "v4.14", commit "7bde2d50014d",
             "the CPU counts as busy all the time (where load decides, from 09c448d3c61f on), and a sample is taken at once";
-        Doubling = "doubling", since "v5.0", commit "", "it counts as busy for an eighth of the time, then a quarter, a half, all of it";
+        Doubling = "doubling", since "v5.1", commit "", "it counts as busy for an eighth of the time, then a quarter, a half, all of it";
     }
 }
 

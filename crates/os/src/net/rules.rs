@@ -57,7 +57,7 @@ behaviour! {
         Answer = "answer", since "v2.6", commit "", "with the first answer that comes soon enough";
         ThreeAnswers = "three-answers", since "v5.1", commit "",
             "with the third; of those in one jiffy only the first counts (after v4.19, by v5.4)";
-        AnswerAgain = "answer-again", since "v5.10", commit "", "with the first again (after v5.4, by v5.10)";
+        AnswerAgain = "answer-again", since "v5.19", commit "", "with the first again";
     }
 }
 

@@ -16,8 +16,8 @@ behaviour! {
     /// On which CPUs a task may be placed while some come or go.
     pub enum CpuAllowed = "core.cpu_allowed" {
         Online = "online", since "v2.6.38", commit "", "all that are online";
-        Active = "active", since "v4.18", commit "175f0e25abea",
-            "those that are not on their way down, but for kernel threads bound to one (after v4.16, by v4.18)";
+        Active = "active", since "v4.17", commit "175f0e25abea",
+            "those that are not on their way down, but for kernel threads bound to one";
     }
 }
 

@@ -41,7 +41,7 @@ behaviour! {
     pub enum OfflineMigration = "dl.offline_migration" {
         Kept = "kept", since "v4.1", commit "", "nothing: its bandwidth stays with the CPU and the root domain that it left";
         /// v4.19.y has it too.
-        Moved = "moved", since "v5.3", commit "59d06cea1198", "its bandwidth, on the CPU and in the root domain";
+        Moved = "moved", since "v5.4", commit "59d06cea1198", "its bandwidth, on the CPU and in the root domain";
     }
 }
 

@@ -246,7 +246,7 @@ behaviour! {
     pub enum RelaxDomainLevel = "domains.relax_domain_level" {
         SwitchesBothWays = "switches-both-ways", since "v2.6.26", commit "",
             "SD_BALANCE_WAKE and SD_BALANCE_NEWIDLE on up to that level, off above";
-        SwitchesOffAbove = "switches-off-above", since "v5.4", commit "9ae7ab20b483", "both off above that level, never on";
+        SwitchesOffAbove = "switches-off-above", since "v5.5", commit "9ae7ab20b483", "both off above that level, never on";
         SwitchesOff = "switches-off", since "v6.10", commit "a1fd0b9d751f",
             "both off from that level on; in v6.1.y since 6.1.93";
     }

@@ -101,7 +101,7 @@ behaviour! {
     pub enum ThrottledAccounting = "bandwidth.throttled_accounting" {
         Assigns = "assigns", since "v3.2", commit "", "it asks for runtime like any other, and may get it while throttled";
         /// v4.19.y has it too.
-        Nothing = "nothing", since "v5.4", commit "5e2d2cc2588b", "it asks for nothing";
+        Nothing = "nothing", since "v5.3", commit "5e2d2cc2588b", "it asks for nothing";
     }
 }
 

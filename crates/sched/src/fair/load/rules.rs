@@ -106,7 +106,7 @@ behaviour! {
 behaviour! {
     /// When the clock of load tracking notes that a CPU goes idle, and how much idle time was lost to slowness ([`LoadClock::Pelt`]).
     pub enum LostIdle = "load.lost_idle" {
-        AfterFair = "after-fair", since "v5.4", commit "23127296889f",
+        AfterFair = "after-fair", since "v5.1", commit "23127296889f",
             "when the fair class had nothing left to run, not when a task of a higher class leaves an empty CPU";
         Always = "always", since "v6.18", commit "17e3e88ed0b6", "always; also in late releases of v5.10.y, v6.1.y, v6.12.y and v6.18.y";
     }

@@ -138,7 +138,7 @@ behaviour! {
     /// When the first scan of a new thread may come.
     pub enum FirstScan = "numa.first_scan" {
         Together = "together", since "v3.13", commit "", "as soon as it has run as long as its period";
-        Staggered = "staggered", since "v4.19", commit "137844759843", "later, the more tasks share the memory";
+        Staggered = "staggered", since "v4.18", commit "137844759843", "later, the more tasks share the memory";
     }
 }
 

@@ -49,9 +49,8 @@ behaviour! {
 behaviour! {
     /// Which misfit tasks have an idle CPU kicked on the tick, and which group of several with misfits is the busiest.
     pub enum MisfitStatus = "balance.misfit_status" {
-        WhereHelpful = "where-helpful", since "v5.3", commit "",
-            "those on a CPU that is not the biggest of the root domain, or lost capacity (after v5.0, by v5.3); of equal groups the \
-             last, as of those of equal rank (SD_ASYM_PACKING)";
+        WhereHelpful = "where-helpful", since "v5.1", commit "",
+            "those on a CPU that is not the biggest of the root domain, or lost capacity; of equal groups the last, as of those of equal rank (SD_ASYM_PACKING)";
         AnyMisfit = "any-misfit", since "v6.10", commit "22d5607400c6",
             "every one: a task on the biggest CPU it may use is no misfit; of equal groups the first";
     }

@@ -69,7 +69,7 @@ behaviour! {
     /// What newly-idle balancing that finds nothing does to the balance interval.
     pub enum NewidleInterval = "balance.newidle_interval" {
         Doubled = "doubled", since "v2.6.7", commit "", "doubles it";
-        Kept = "kept", since "v4.19", commit "", "nothing (after v4.16, by v4.19)";
+        Kept = "kept", since "v5.0", commit "3f130a37c442", "nothing";
     }
 }
 
@@ -97,9 +97,8 @@ behaviour! {
             "kicks say what to do: age blocked load and balance, or only age it (NOHZ_STATS_KICK), for all others, then for the kicked CPU itself; \
              one that goes idle ages for them instead of a search for work, or in the groups that it searches; either kick puts the next balance \
              off by a jiffy, and when that is due is known of all others that were looked at, not of the kicked CPU itself (as in 4.19.108)";
-        FlagsAndOwn = "flags-and-own", since "v5.4", commit "",
-            "the same, but a kick to balance alone puts it off, to the next jiffy, and when it is due is known only if all were looked at, the \
-             kicked CPU too (after v4.19, by v5.4; as in 5.4.286)";
+        FlagsAndOwn = "flags-and-own", since "v5.9", commit "",
+            "the same, but a kick to balance alone puts it off, to the next jiffy, and when it is due is known only if all were looked at, the kicked CPU too";
         Flags = "flags", since "v5.13", commit "c6f886546cb8",
             "the same for the others alone; one that found no work may age for them on its way into the idle loop; also in late releases of v5.10.y";
     }
