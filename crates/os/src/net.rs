@@ -6,9 +6,9 @@
 //! lines move between the two CPUs.
 //!
 //! A socket on which a task works is *owned*: what arrives meanwhile waits in its backlog until the owner releases it.
-//! A path is executed as a whole ([decision 3]), so the calls that own a TCP socket for long are cut into two paths
-//! ([`Step::Continues`]): up to the copy of the data, and from there on. What arrives in between finds the socket
-//! owned.
+//! A path is executed as a whole ([decision 3]), so the calls that own a TCP socket for long are cut into several
+//! ([`Step::Continues`]), at the end of each segment's copy and of each transmission. What arrives in between finds the
+//! socket owned. If the other end is awake, the softirq that follows a transmission is a path of its own.
 //!
 //! Connections exist from the start. Handshakes are absent, and so is what loopback never needs (loss, retransmission,
 //! reordering, congestion other than the initial window of ten packets and its growth). A receive queue over its limit
@@ -91,8 +91,23 @@ enum Stage {
     Locking,
     /// Asleep for data, or for room.
     Waiting,
-    /// Between the two paths of a call, as the socket's owner.
+    // Between the paths of a call, as the socket's owner:
+    /// With a segment copied.
+    Copied,
+    /// With a segment sent.
+    Sent,
+    /// With all sent that the full send buffer has.
+    Full,
+    /// With everything copied.
     Rest,
+    /// With nothing left to do but to release the socket.
+    Release,
+}
+
+impl Stage {
+    fn owns(self) -> bool {
+        !matches!(self, Stage::Entry | Stage::Locking | Stage::Waiting)
+    }
 }
 
 /// A send or receive under way.
@@ -101,6 +116,8 @@ pub struct NetCall {
     pub socket: Socket,
     ask: Ask,
     stage: Stage,
+    /// Whether its next path is the softirq for what it has sent ([`Net::raised`]).
+    raised: bool,
     /// Bytes still to move, and bytes moved.
     left: u32,
     done: u32,
@@ -108,20 +125,30 @@ pub struct NetCall {
 
 impl NetCall {
     pub fn send(socket: Socket, bytes: u32) -> NetCall {
-        NetCall { socket, ask: Ask::Send, stage: Stage::Entry, left: bytes, done: 0 }
+        NetCall { socket, ask: Ask::Send, stage: Stage::Entry, raised: false, left: bytes, done: 0 }
     }
 
     pub fn receive(socket: Socket, bytes: u32, how: Receive) -> NetCall {
-        NetCall { socket, ask: Ask::Receive(how), stage: Stage::Entry, left: bytes, done: 0 }
+        NetCall { socket, ask: Ask::Receive(how), stage: Stage::Entry, raised: false, left: bytes, done: 0 }
     }
 
     pub fn shutdown(socket: Socket) -> NetCall {
-        NetCall { socket, ask: Ask::Shutdown, stage: Stage::Entry, left: 0, done: 0 }
+        NetCall { socket, ask: Ask::Shutdown, stage: Stage::Entry, raised: false, left: 0, done: 0 }
     }
 
-    /// Whether its task is in the middle of kernel code, where only full preemption takes its CPU away.
+    /// Whether its task is in the middle of kernel code, where not every kind of preemption takes its CPU away.
     pub fn is_in_the_middle(&self) -> bool {
-        self.stage == Stage::Rest
+        self.stage.owns()
+    }
+
+    /// Whether might_sleep() comes next: that of the next segment's allocation.
+    pub fn might_sleep(&self) -> bool {
+        self.ask == Ask::Send && self.stage == Stage::Sent && !self.raised
+    }
+
+    /// Whether it is between a transmission and its softirq, where no kernel preempts it.
+    pub fn has_raised_softirq(&self) -> bool {
+        self.raised
     }
 }
 
@@ -155,6 +182,8 @@ pub struct Net {
     input_pkt_queue: VecDeque<Packet>,
     /// Whether the queue is being emptied, or bottom halves are off.
     bh_disabled: bool,
+    /// What calls have sent whose next path is the softirq.
+    raised: Vec<(TaskId, Packet)>,
     /// ksoftirqd_running() of the CPU that executes.
     ksoftirqd_running: bool,
     /// softnet_data.input_pkt_queue of all CPUs, as far as it is left to ksoftirqd, in the order of sending.
@@ -178,6 +207,7 @@ impl Net {
             epolls: Vec::new(),
             input_pkt_queue: VecDeque::new(),
             bh_disabled: false,
+            raised: Vec::new(),
             ksoftirqd_running: false,
             left: VecDeque::new(),
             deferred: defer::Deferred::default(),
@@ -186,6 +216,9 @@ impl Net {
     }
 
     pub(crate) fn step<S: Scheduler>(&mut self, sched: &mut S, cpu: CpuId, task: TaskId, call: &mut NetCall) -> Step {
+        if call.raised {
+            return self.softirq_of_call(sched, cpu, task, call);
+        }
         match (call.socket, call.ask) {
             (Socket::Tcp(sk), Ask::Send) => self.tcp_sendmsg(sched, cpu, task, sk, call),
             (Socket::Tcp(sk), Ask::Receive(how)) => self.tcp_recvmsg(sched, cpu, task, sk, how, call),
@@ -215,6 +248,16 @@ impl Net {
                 self.do_softirq(sched, cpu);
             });
         });
+    }
+
+    /// The softirq that a call has left to a path of its own.
+    fn softirq_of_call<S: Scheduler>(&mut self, sched: &mut S, cpu: CpuId, task: TaskId, call: &mut NetCall) -> Step {
+        call.raised = false;
+        self.input_pkt_queue
+            .extend(self.raised.iter().filter(|(sender, _)| *sender == task).map(|&(_, packet)| packet));
+        self.raised.retain(|&(sender, _)| sender != task);
+        self.do_softirq(sched, cpu);
+        Step::Continues
     }
 
     /// kernel/softirq.c: do_softirq(), for the waiting packets: dev.c: net_rx_action() and process_backlog().

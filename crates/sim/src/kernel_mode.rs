@@ -59,12 +59,16 @@ impl<const COSTS: bool, S: Scheduler<Arch = Hardware<COSTS>>> Sim<COSTS, S> {
     /// never go there.
     #[inline]
     fn preemptible(&self, task: TaskId) -> bool {
-        if self.os.rules.preempt.preempt_schedule() {
-            return true;
-        }
         let context = self.tasks.get(task.index()).and_then(Option::as_ref);
+        if self.os.rules.preempt.preempt_schedule() {
+            return !context.is_some_and(
+                |context| matches!(&context.pending, Pending::Syscall(Syscall::Net(call)) if call.has_raised_softirq()),
+            );
+        }
         context.is_none_or(|context| match &context.pending {
-            Pending::Syscall(Syscall::Net(call)) if call.is_in_the_middle() => false,
+            Pending::Syscall(Syscall::Net(call)) if call.is_in_the_middle() => {
+                call.might_sleep() && self.os.rules.preempt.might_resched()
+            }
             // Allocations call might_sleep() all along the way.
             Pending::Syscall(Syscall::Fs(call)) if call.is_in_the_middle() => self.os.rules.preempt.might_resched(),
             Pending::Long { .. } => true,

@@ -7,8 +7,8 @@
  *     qemu-system-x86_64 -machine q35 -cpu max -m 512 -smp 1 -icount shift=0,sleep=off -nographic -no-reboot -kernel VMLINUZ \
  *         -initrd streams.gz -append "console=ttyS0 quiet mitigations=off panic=-1 tsc=reliable clocksource=tsc"
  *
- * With the argument "apart" on the kernel's command line the receiver is on CPU 1: with -smp 2, and without -icount, with which QEMU 7.2 brings
- * up no second CPU. With "probe" the tracepoint tcp:tcp_probe of a first connection is printed as well.
+ * With the argument "apart" on the kernel's command line the receiver is on CPU 1: with -smp 2 and -accel tcg,thread=multi, and without
+ * -icount, on a computer that does nothing else. With "probe" the tracepoint tcp:tcp_probe of a first connection is printed as well.
  */
 #define _GNU_SOURCE
 #include <fcntl.h>

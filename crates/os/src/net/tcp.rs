@@ -13,7 +13,7 @@ mod window;
 
 use super::poll::Watch;
 use super::rules::{self, Buffers, DefaultBuffer, NetRules, TCP_SKB_MIN_TRUESIZE, WaitEvent, WindowShare};
-use super::{Net, Socket, line};
+use super::{Net, NetCall, Socket, Stage, line};
 use crate::wait::WaitQueue;
 use crate::{Os, Step, charge, paths, within};
 use sched::arch::Arch;
@@ -229,6 +229,11 @@ impl TcpSock {
         self.sk_write_queue.get(self.packets_out)
     }
 
+    /// Whether one segment waits to be sent: `skb == tcp_send_head(sk)` for the write queue's last.
+    fn is_send_head_last(&self) -> bool {
+        self.packets_out + 1 == self.sk_write_queue.len()
+    }
+
     /// sk_stream_memory_free().
     fn memory_free(&self) -> bool {
         self.sk_wmem_queued < self.sk_sndbuf
@@ -408,6 +413,50 @@ impl Net {
                 tp.lock_wq.wake_up(sched, cpu, WakeFlags::NONE, 1);
             }
         });
+    }
+
+    /// Transmits in a call that goes on with another path. If nobody sleeps at the other end, what leaves is received in a
+    /// path in between: its owner is about to look at what has arrived, and must not see it before its time.
+    fn transmitting<S: Scheduler, R>(
+        &mut self,
+        task: TaskId,
+        sk: u32,
+        call: &mut NetCall,
+        sched: &mut S,
+        transmit: impl FnOnce(&mut Net, &mut S) -> R,
+    ) -> R {
+        let peer = self.tcp[sk as usize].peer;
+        let awake = self.tcp[peer as usize].sk_wq.is_empty();
+        let was_disabled = self.bh_disabled;
+        self.bh_disabled |= awake;
+        let result = transmit(self, sched);
+        self.bh_disabled = was_disabled;
+        call.raised = !self.input_pkt_queue.is_empty();
+        self.raised.extend(self.input_pkt_queue.drain(..).map(|packet| (task, packet)));
+        result
+    }
+
+    /// The end of a call by the socket's owner: processes what came meanwhile, one packet to a path where that makes it send
+    /// something, and releases the socket.
+    fn release_and_return<S: Scheduler>(
+        &mut self,
+        sched: &mut S,
+        cpu: CpuId,
+        task: TaskId,
+        sk: u32,
+        call: &mut NetCall,
+    ) -> Step {
+        while let Some(packet) = self.tcp[sk as usize].sk_backlog.pop_front() {
+            self.transmitting(task, sk, call, sched, |net, sched| {
+                within(sched, cpu, paths::RELEASE_SOCK, |sched| net.tcp_v4_do_rcv(sched, cpu, packet));
+            });
+            if call.raised {
+                call.stage = Stage::Release;
+                return Step::Continues;
+            }
+        }
+        self.release_sock(sched, cpu, sk);
+        Step::Done(u64::from(call.done))
     }
 
     /// sock.c: __release_sock(): the owner processes the backlog.

@@ -41,8 +41,7 @@ impl TcpSock {
     /// tcp_output.c: tcp_cwnd_test(), tcp_snd_wnd_test(), tcp_nagle_test(): whether the next segment may leave.
     pub(super) fn may_transmit(&self, nonagle: Nagle) -> bool {
         let Some(skb) = self.send_head() else { return false };
-        let last = self.packets_out + 1 == self.sk_write_queue.len();
-        let nonagle = if last { nonagle } else { Nagle::Push };
+        let nonagle = if self.is_send_head_last() { nonagle } else { Nagle::Push };
         (self.packets_out as u32) < self.snd_cwnd
             && skb.end_seq() <= self.snd_una + u64::from(self.snd_wnd)
             && (self.shutdown || self.tcp_nagle_test(skb.len, nonagle))
@@ -100,6 +99,7 @@ impl TcpSock {
 
 impl Net {
     /// tcp_output.c: __tcp_push_pending_frames(), tcp_write_xmit(): sends what may be sent. `push_one`: at most one segment.
+    /// Returns whether any data has left.
     ///
     /// Differs: a segment never is more than one MSS, as it is on loopback.
     pub(super) fn tcp_write_xmit<S: Scheduler>(
@@ -109,7 +109,7 @@ impl Net {
         sk: u32,
         nonagle: Nagle,
         push_one: bool,
-    ) {
+    ) -> bool {
         within(sched, cpu, paths::TCP_WRITE_XMIT, |sched| {
             let tp = &self.tcp[sk as usize];
             sched.arch_mut().read(cpu, tp.line(SockLine::Send));
@@ -151,7 +151,8 @@ impl Net {
             if self.tcp[sk as usize].tcp_check_probe_timer(now) {
                 self.watch_probe_timer(sched, cpu, sk);
             }
-        });
+            sent
+        })
     }
 
     /// A task that sleeps at the peer, because it has read everything, did not know of the probe: it is woken, and then

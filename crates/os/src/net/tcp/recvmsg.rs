@@ -40,7 +40,10 @@ impl Net {
                 self.process_prequeue(sched, cpu, sk, call);
                 self.take(sched, cpu, task, sk, how, call)
             }
+            Stage::Copied => self.take(sched, cpu, task, sk, how, call),
             Stage::Rest => self.finish_receive(sched, cpu, task, sk, call),
+            Stage::Release => self.release_and_return(sched, cpu, task, sk, call),
+            Stage::Sent | Stage::Full => unreachable!("stages of sending"),
         }
     }
 
@@ -72,7 +75,11 @@ impl Net {
         let target = if how.wait_all { call.left + call.done } else { 1 };
         while call.left > 0 {
             if self.take_skb(sched, cpu, sk, how, call) {
-                continue;
+                if call.left > 0 {
+                    call.stage = Stage::Copied;
+                    return Step::Continues;
+                }
+                break;
             }
             let tp = &self.tcp[sk as usize];
             let enough = call.done >= target;
@@ -206,9 +213,13 @@ impl Net {
             }
             self.tcp[sk as usize].ucopy = None;
         }
-        self.tcp_cleanup_rbuf(sched, cpu, sk, call.done);
-        self.release_sock(sched, cpu, sk);
-        Step::Done(u64::from(call.done))
+        let copied = call.done;
+        self.transmitting(task, sk, call, sched, |net, sched| net.tcp_cleanup_rbuf(sched, cpu, sk, copied));
+        if call.raised {
+            call.stage = Stage::Release;
+            return Step::Continues;
+        }
+        self.release_and_return(sched, cpu, task, sk, call)
     }
 
     /// tcp.c: tcp_cleanup_rbuf(): tells the peer at once what was read, if an acknowledgement is due or the window has

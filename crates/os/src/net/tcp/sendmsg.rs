@@ -45,11 +45,30 @@ impl Net {
                 self.tcp[sk as usize].sk_wq.finish_wait(sched, cpu, task);
                 self.fill(sched, cpu, task, sk, call)
             }
-            Stage::Rest => {
-                self.tcp_push(sched, cpu, sk, Nagle::Own);
-                self.release_sock(sched, cpu, sk);
-                Step::Done(u64::from(call.done))
+            Stage::Copied => {
+                if self.transmitting(task, sk, call, sched, |net, sched| net.send_segment(sched, cpu, sk)) {
+                    call.stage = Stage::Sent;
+                    return Step::Continues;
+                }
+                self.fill(sched, cpu, task, sk, call)
             }
+            Stage::Sent => self.fill(sched, cpu, task, sk, call),
+            Stage::Full => {
+                call.stage = Stage::Waiting;
+                match self.sk_stream_wait_memory(sched, cpu, task, sk) {
+                    Some(step) => step,
+                    None => self.fill(sched, cpu, task, sk, call),
+                }
+            }
+            Stage::Rest => {
+                self.transmitting(task, sk, call, sched, |net, sched| net.tcp_push(sched, cpu, sk, Nagle::Own));
+                if call.raised {
+                    call.stage = Stage::Release;
+                    return Step::Continues;
+                }
+                self.release_and_return(sched, cpu, task, sk, call)
+            }
+            Stage::Release => self.release_and_return(sched, cpu, task, sk, call),
         }
     }
 
@@ -81,16 +100,11 @@ impl Net {
             }
             let room = if tail == 0 { size_goal } else { tail };
             self.append(sched, cpu, sk, room.min(call.left), call);
-            let tp = &mut self.tcp[sk as usize];
+            let tp = &self.tcp[sk as usize];
             let full = tp.sk_write_queue.back().is_some_and(|skb| skb.len >= size_goal);
-            if call.left == 0 || !full {
-                continue;
-            }
-            if tp.forced_push() {
-                tp.tcp_mark_push();
-                self.tcp_write_xmit(sched, cpu, sk, Nagle::Push, false);
-            } else if tp.packets_out + 1 == tp.sk_write_queue.len() {
-                self.tcp_write_xmit(sched, cpu, sk, Nagle::Push, true);
+            if call.left > 0 && full && (tp.forced_push() || tp.is_send_head_last()) {
+                call.stage = Stage::Copied;
+                return Step::Continues;
             }
         }
         if self.tcp[sk as usize].may_transmit(Nagle::Own) {
@@ -98,8 +112,19 @@ impl Net {
             return Step::Continues;
         }
         self.tcp_push(sched, cpu, sk, Nagle::Own);
-        self.release_sock(sched, cpu, sk);
-        Step::Done(u64::from(call.done))
+        self.release_and_return(sched, cpu, task, sk, call)
+    }
+
+    /// Within a message, the push of a segment that is full: of all, if half of the largest window has been written, or of this
+    /// one, if it is the only one. Returns whether anything has left.
+    fn send_segment<S: Scheduler>(&mut self, sched: &mut S, cpu: CpuId, sk: u32) -> bool {
+        let tp = &mut self.tcp[sk as usize];
+        if tp.forced_push() {
+            tp.tcp_mark_push();
+            self.tcp_write_xmit(sched, cpu, sk, Nagle::Push, false)
+        } else {
+            tp.is_send_head_last() && self.tcp_write_xmit(sched, cpu, sk, Nagle::Push, true)
+        }
     }
 
     /// tcp.c: tcp_push(). Differs: nothing is held back for more data (autocorking), as the loopback device keeps no packets.
@@ -167,7 +192,11 @@ impl Net {
     ) -> Option<Step> {
         self.tcp[sk as usize].nospace = true;
         if call.done > 0 {
-            self.tcp_push(sched, cpu, sk, Nagle::Push);
+            self.transmitting(task, sk, call, sched, |net, sched| net.tcp_push(sched, cpu, sk, Nagle::Push));
+            if call.raised {
+                call.stage = Stage::Full;
+                return Some(Step::Continues);
+            }
         }
         call.stage = Stage::Waiting;
         self.sk_stream_wait_memory(sched, cpu, task, sk)
