@@ -15,10 +15,10 @@ behaviour! {
     pub enum QuietVmstat = "idle.quiet_vmstat" {
         EachTime = "each-time", since "v4.5", commit "0eb77e988032",
             "says in a mask of all CPUs that its work is off and folds the counters of all zones until nothing is left, each time that it enters the idle loop";
-        OnceOff = "once-off", since "v4.5", commit "f01f17d3705b",
-            "the same, but once it is in the mask it only looks there (from v4.5-rc3 on)";
+        OnceOff = "once-off", since "v4.6", commit "f01f17d3705b",
+            "the same, but once it is in the mask it only looks there (v4.5 has it, but not v4.5-rc1)";
         WithTick = "with-tick", since "v4.15", commit "",
-            "folds them as its tick stops, if its work is pending (by v4.15); there is no mask";
+            "folds them as its tick stops, if its work is pending; there is no mask";
     }
 }
 
@@ -26,7 +26,8 @@ behaviour! {
     /// What a CPU's work on its counters of memory waits for.
     pub enum VmstatTimer = "noise.vmstat" {
         Standard = "standard", since "v2.6.0", commit "", "a timer that wakes an idle CPU";
-        Deferrable = "deferrable", since "v4.7", commit "ccde8bd4014e", "one that a CPU without ticks does not wake for";
+        Deferrable = "deferrable", since "v4.6", commit "ccde8bd4014e",
+            "one that a CPU without ticks does not wake for (v4.5 has it, but not v4.5-rc1)";
     }
 }
 

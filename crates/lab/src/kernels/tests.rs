@@ -6,6 +6,7 @@ use std::cmp::Ordering;
 
 /// What the long-term releases have that is newer than they are.
 const BACKPORTED: &[(&str, &[&str])] = &[
+    ("v4.16", &["rt.period_clock"]),
     (
         "v4.19",
         &[

@@ -81,7 +81,7 @@ behaviour! {
     /// What conservative does where it has reached the lowest or the highest frequency by its own figure.
     pub enum AtLimit = "frequency.at_limit" {
         Clock = "clock", since "v2.6.12", commit "", "nothing where its figure is at the highest, or the clock at the lowest";
-        Nothing = "nothing", since "v4.10", commit "",
+        Nothing = "nothing", since "v4.8", commit "d352cf47d93e",
             "nothing, though the clock may be faster: a sleep through many periods takes the figure down, and asks for nothing";
         Asks = "asks", since "v7.2", commit "",
             "it asks the driver for it (the trees are 5.10.262, 6.1.192 and 6.12.117, but not 5.4.286, 5.15.135, 6.6.17 and 6.18.35)";

@@ -16,7 +16,7 @@ behaviour! {
     /// How much of a segment's data lies behind its header, which decides what the segment takes of the buffers.
     pub enum Payload = "tcp.payload" {
         Linear = "linear", since "v2.6", commit "", "up to 1408 bytes in each segment's head of 2 KiB";
-        FirstLinear = "first-linear", since "v4.15", commit "3613b3dbd1ad",
+        FirstLinear = "first-linear", since "v4.9", commit "3613b3dbd1ad",
             "in the first of an empty queue only";
         Pages = "pages", since "v5.2", commit "472c2e07eef0", "none: all data lies in page fragments";
         TcpHeads = "tcp-heads", since "v6.3", commit "bf9f1baa279f", "none, and heads come from a slab of their own size";

@@ -35,7 +35,7 @@ behaviour! {
     /// Whether the period timer brings the run queue's clock up to date.
     pub enum PeriodClock = "rt.period_clock" {
         Stale = "stale", since "v2.6.25", commit "", "no";
-        Fresh = "fresh", since "v4.17", commit "d29a20645d5e", "yes (after v4.16, by v4.19)";
+        Fresh = "fresh", since "v4.17", commit "d29a20645d5e", "yes (4.16.13 has it, too)";
     }
 }
 

@@ -94,8 +94,9 @@ impl RtRules {
         switched_to: RtSwitchedTo::Preempts,
         ..RtRules::V4_5
     };
-    pub const V4_19: RtRules = RtRules { period_clock: PeriodClock::Fresh, ..RtRules::V4_15 };
-    pub const V5_10: RtRules = RtRules { push_ipi: PushIpi::NotToSelf, fit: RtFit::LowerClamp, ..RtRules::V4_19 };
+    /// As in 4.16.13, which is newer in `period_clock` than v4.16 itself.
+    pub const V4_16: RtRules = RtRules { period_clock: PeriodClock::Fresh, ..RtRules::V4_15 };
+    pub const V5_10: RtRules = RtRules { push_ipi: PushIpi::NotToSelf, fit: RtFit::LowerClamp, ..RtRules::V4_16 };
 
     /// As in 5.15.135, which is older in `push_ipi` than 5.10.262.
     pub const V5_15: RtRules =

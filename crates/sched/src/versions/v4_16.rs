@@ -6,6 +6,7 @@ use crate::cpufreq::CpufreqRules;
 use crate::deadline::DlRules;
 use crate::fair::balance::BalanceRules;
 use crate::fair::wake::WakeRules;
+use crate::rt::RtRules;
 use crate::topology::DomainRules;
 
 pub const V4_16: Kernel = Kernel {
@@ -14,6 +15,7 @@ pub const V4_16: Kernel = Kernel {
     domains: DomainRules::V4_16,
     wake: WakeRules::V4_16,
     balance: BalanceRules::V4_16,
+    rt: RtRules::V4_16,
     dl: DlRules::V4_16,
     cgroup: CgroupRules::V4_16,
     ..V4_15

@@ -18,7 +18,6 @@ use crate::fair::wake::WakeRules;
 use crate::features::{Feature, Features};
 use crate::isolation::IsolationRules;
 use crate::layout::Structures;
-use crate::rt::RtRules;
 use crate::sysctl;
 use crate::topology::DomainRules;
 
@@ -34,7 +33,6 @@ pub const V4_19: Kernel = Kernel {
     numa: NumaRules::V4_19,
     bandwidth: BandwidthRules::V4_19,
     cgroup: CgroupRules::V4_19,
-    rt: RtRules::V4_19,
     dl: DlRules::V4_19,
     isolation: IsolationRules::V4_19,
     features: Features::new(FEATURES),

@@ -120,7 +120,7 @@ behaviour! {
     pub enum PreferSibling = "balance.prefer_sibling" {
         MoreThanOne = "more-than-one", since "v4.1", commit "ea67821b9a3e",
             "when it runs more than one task and the local group has capacity";
-        MoreThanLocal = "more-than-local", since "v4.13", commit "05b40e057734",
+        MoreThanLocal = "more-than-local", since "v4.12", commit "05b40e057734",
             "when it runs at least two tasks more than the local group, which has capacity";
     }
 }
@@ -168,7 +168,7 @@ behaviour! {
     /// When an overloaded group is pulled from without regard to average loads, if the local group has capacity.
     pub enum ForceBalance = "balance.force_balance" {
         NewlyIdle = "newly-idle", since "v2.6.38", commit "", "when the CPU is about to idle";
-        AnyIdle = "any-idle", since "v4.13", commit "583ffd99d765", "when it idles too";
+        AnyIdle = "any-idle", since "v4.15", commit "583ffd99d765", "when it idles too";
     }
 }
 
