@@ -38,9 +38,9 @@ behaviour! {
              and one does not, whatever runs there: a switch accounts for nothing; each group of a task reads the clock, when the task \
              enters or leaves its queue";
         /// The variant is v5.10's.
-        AtDequeue = "at-dequeue", since "v5.10", commit "",
+        AtDequeue = "at-dequeue", since "v5.7", commit "36b238d57172",
             "the same, but who is queued and does not run waits for a CPU; each group of a task reads the clock, when the task leaves its \
-             queue, and again at the switch that follows (after v5.4, by v5.10)";
+             queue, and again at the switch that follows";
         /// The variant is v5.15's.
         AtSwitch = "at-switch", since "v5.13", commit "4117cebf1a9f",
             "the same, and all for CPUs (not of the whole system); a sleep is accounted for by the switch, where both tasks' groups \

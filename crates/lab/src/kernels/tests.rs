@@ -34,7 +34,6 @@ const BACKPORTED: &[(&str, &[&str])] = &[
             "entity.long_sleeper",
             "entity.leaf_list",
             "load.blocked_news",
-            "balance.detach_bound",
             "balance.dst_group",
             "balance.per_cpu_kthreads",
             "balance.nohz",

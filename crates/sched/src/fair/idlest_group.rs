@@ -2,7 +2,7 @@
 
 use super::balance::{GroupType, SgLbStats, adjust_numa_imbalance, allow_numa_imbalance, group_classify};
 use super::numa::NewThreads;
-use super::wake::IdlestStats;
+use super::wake::{IdlestAverages, IdlestStats, IdlestTies};
 use crate::arch::Arch;
 use crate::core::Sched;
 use crate::cpu_topology::SCHED_CAPACITY_SCALE;
@@ -159,7 +159,8 @@ impl<A: Arch> Sched<A> {
         sgs.group_weight = self.domains[group].group_weight;
         sgs.never_overloaded = self.never_overloaded(&sgs);
         sgs.group_type = group_classify(self.domains[sd].imbalance_pct, self.domains[sgc].imbalance, &sgs);
-        if matches!(sgs.group_type, GroupType::FullyBusy | GroupType::Overloaded) {
+        let averages = self.kernel.wake.idlest_averages == IdlestAverages::Computed;
+        if averages && matches!(sgs.group_type, GroupType::FullyBusy | GroupType::Overloaded) {
             sgs.avg_load = sgs.group_load * u64::from(SCHED_CAPACITY_SCALE) / sgs.group_capacity;
         }
         sgs
@@ -191,8 +192,9 @@ impl<A: Arch> Sched<A> {
                 idlest.is_none_or(|idlest| self.max_capacity_of(group) > self.max_capacity_of(idlest))
             }
             GroupType::HasSpare => {
-                let most = (sgs.idle_cpus, std::cmp::Reverse(sgs.group_util));
-                most > (idlest_sgs.idle_cpus, std::cmp::Reverse(idlest_sgs.group_util))
+                let lower =
+                    self.kernel.wake.idlest_ties == IdlestTies::Utilization && sgs.group_util < idlest_sgs.group_util;
+                sgs.idle_cpus > idlest_sgs.idle_cpus || sgs.idle_cpus == idlest_sgs.idle_cpus && lower
             }
         }
     }

@@ -269,12 +269,12 @@ behaviours! {
     wake: WakeRules {
         record_wakee, wake_cap, sync_exit, wake_affine, idle_waker, idle_previous, cpu_load, equal_weight, affine_count,
         idle_sibling, scan_gate, scan_budget, cluster_scan, asym_idle, sched_idle_cpu, kthread_stacking, energy, energy_smt, recent_used_cpu,
-        isolated_waker, core_threads, previous_sibling, idlest_group, idlest_stats, idlest_measure, idlest_node, spare_capacity, disallowed_local_group, slow_path_start, slow_path_util, single_cpu_group, empty_scan,
+        isolated_waker, core_threads, previous_sibling, idlest_group, idlest_stats, idlest_ties, idlest_averages, idlest_measure, idlest_node, spare_capacity, disallowed_local_group, slow_path_start, slow_path_util, single_cpu_group, empty_scan,
     }
     balance: BalanceRules {
         mechanism, detach_order, newidle_detach, all_pinned, active_balance, prefer_sibling, asym_packing, packing_pull, nothing_to_move,
         higher_capacity, force_balance, above_capacity, above_average, tickless_load, decayed_queues, sibling_imbalance,
-        prefer_sibling_of, smt_balance, misfits, misfit_status, misfit_load, asym_compare, sole_task, reduced_capacity, empty_queues, busiest_util, detach_bound, util_bound,
+        prefer_sibling_of, smt_balance, misfits, misfit_status, misfit_load, asym_compare, sole_task, reduced_capacity, empty_queues, busiest_util, util_pull, detach_bound, util_bound,
         active_balance_reason,
         active_balance_force, active_balance_interval, sibling_hot, hot_statistics, dst_group, imbalance_flag,
         misfit_failures, one_pinned, detach_limit, per_cpu_kthreads, should_we_balance, newidle_bail, newidle_gate, newidle_cost,

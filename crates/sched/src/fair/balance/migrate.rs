@@ -293,10 +293,13 @@ impl<A: Arch> Sched<A> {
 
     fn load_to_detach(&mut self, p: TaskId, env: &LbEnv) -> Option<i64> {
         let load = self.task_h_load(p);
-        let failures = self.domains[env.sd].nr_balance_failed;
+        let (failures, tries) = (self.domains[env.sd].nr_balance_failed, self.domains[env.sd].cache_nice_tries);
+        let half_unless_failing = |load: u64| if failures > tries { 0 } else { load as i64 / 2 };
         let (load, bound) = match self.kernel.balance.detach_bound {
             DetachBound::Half => (load as i64, load as i64 / 2),
             DetachBound::HalfOfSome => (load.max(1) as i64, load as i64 / 2),
+            DetachBound::HalfUnlessFailing => (load as i64, half_unless_failing(load)),
+            DetachBound::SomeUnlessFailing => (load.max(1) as i64, half_unless_failing(load.max(1))),
             DetachBound::Relaxed => {
                 let load = load.max(1) as i64;
                 (load, shr_bound(load, failures))

@@ -39,6 +39,7 @@ pub struct BalanceRules {
     pub reduced_capacity: ReducedCapacity,
     pub empty_queues: EmptyQueues,
     pub busiest_util: BusiestUtil,
+    pub util_pull: UtilPull,
     pub detach_bound: DetachBound,
     pub util_bound: UtilBound,
     pub active_balance_reason: ActiveBalanceReason,
@@ -107,7 +108,8 @@ impl BalanceRules {
         sole_task: SoleTask::ByCapacity,
         reduced_capacity: ReducedCapacity::Unseen,
         empty_queues: EmptyQueues::Chosen,
-        busiest_util: BusiestUtil::Plain,
+        busiest_util: BusiestUtil::LoneToo,
+        util_pull: UtilPull::AnyDomain,
         detach_bound: DetachBound::Half,
         util_bound: UtilBound::Whole,
         active_balance_reason: ActiveBalanceReason::AnyFailure,
@@ -191,6 +193,8 @@ impl BalanceRules {
     /// As in 5.10.262, which is newer in `above_average`, `dst_group`, `per_cpu_kthreads`, `util_bound`, `kicked_resched` and `nohz` than v5.10 itself.
     pub const V5_10: BalanceRules = BalanceRules {
         mechanism: Mechanism::ByGroupType,
+        busiest_util: BusiestUtil::Plain,
+        util_pull: UtilPull::AboveLlc,
         above_average: AboveAverage::Nothing,
         detach_bound: DetachBound::Relaxed,
         util_bound: UtilBound::Relaxed,

@@ -100,7 +100,7 @@ behaviour! {
         CoreCpuSmtOfDomain = "domain-core-cpu-smt", since "v5.4.y", commit "",
             "the same, but only the CPUs that the task may use count as looked at, and a sibling must be in the cache's domain (after 5.4.6, by \
              5.4.286)";
-        CoreCpuSmtOfAllowed = "allowed-core-cpu-smt", since "v5.7", commit "60588bfa223f",
+        CoreCpuSmtOfAllowed = "allowed-core-cpu-smt", since "v5.7", commit "bec2860a2bd6",
             "the same, and a core's threads are looked at up to the first busy one";
         OneScan = "one-scan", since "v5.12", commit "9fe1f127b913",
             "an idle core or, in the same scan, an idle CPU from the one after the target on (v5.15: 56498cfb045d); while no \
@@ -217,6 +217,22 @@ behaviour! {
         AllCpus = "all-cpus", since "v5.5", commit "57abff067a08", "all";
         AllowedCpus = "allowed-cpus", since "v6.19", commit "52c120621e43",
             "those that the task may use; also in late releases of v5.10.y, v6.1.y and v6.12.y";
+    }
+}
+
+behaviour! {
+    /// Which of several groups with as many idle CPUs is the idlest.
+    pub enum IdlestTies = "wake.idlest_ties" {
+        First = "first", since "v5.5", commit "57abff067a08", "the first";
+        Utilization = "utilization", since "v5.9", commit "3edecfef0280", "the one of the lowest utilization";
+    }
+}
+
+behaviour! {
+    /// What `find_idlest_group()` takes for the load of groups without an idle CPU.
+    pub enum IdlestAverages = "wake.idlest_averages" {
+        Nil = "nil", since "v5.5", commit "57abff067a08", "none: a task stays in the group that it comes from";
+        Computed = "computed", since "v5.7", commit "6c8116c914b6", "their load by their capacity";
     }
 }
 
@@ -339,6 +355,8 @@ pub struct WakeRules {
     pub core_threads: CoreThreads,
     pub previous_sibling: PreviousSibling,
     pub idlest_stats: IdlestStats,
+    pub idlest_ties: IdlestTies,
+    pub idlest_averages: IdlestAverages,
     pub idlest_group: IdlestGroup,
     pub idlest_measure: IdlestMeasure,
     pub idlest_node: IdlestNode,
@@ -376,6 +394,8 @@ impl WakeRules {
         core_threads: CoreThreads::Allowed,
         previous_sibling: PreviousSibling::OfDomain,
         idlest_stats: IdlestStats::AllCpus,
+        idlest_ties: IdlestTies::First,
+        idlest_averages: IdlestAverages::Nil,
         idlest_group: IdlestGroup::ByLoad,
         idlest_measure: IdlestMeasure::RunnableLoad,
         idlest_node: IdlestNode::AsGroup,
@@ -437,6 +457,8 @@ impl WakeRules {
         energy_smt: EnergySmt::Refused,
         idlest_group: IdlestGroup::ByType,
         idlest_stats: IdlestStats::AllowedCpus,
+        idlest_ties: IdlestTies::Utilization,
+        idlest_averages: IdlestAverages::Computed,
         ..WakeRules::V5_4
     };
 

@@ -5,7 +5,8 @@ use crate::arch::Arch;
 use crate::core::Sched;
 use crate::cpu_topology::SCHED_CAPACITY_SCALE;
 use crate::fair::balance::{
-    AboveAverage, AsymCompare, BusiestUtil, EmptyQueues, LbEnv, MigrationType, PackingOrder, SiblingImbalance, SoleTask,
+    AboveAverage, AsymCompare, BusiestUtil, EmptyQueues, LbEnv, MigrationType, PackingOrder, SiblingImbalance,
+    SoleTask, UtilPull,
 };
 use crate::topology::{CpuIdleType, ImbNumaNr, SdFlags, SgId};
 use fentry::fentry;
@@ -72,7 +73,8 @@ impl<A: Arch> Sched<A> {
     fn imbalance_for_spare_capacity(&self, env: &LbEnv, sds: &SdLbStats) -> (MigrationType, i64) {
         let (local, busiest) = (&sds.local_stat, &sds.busiest_stat);
         let sd = &self.domains[env.sd];
-        if busiest.group_type > GroupType::FullyBusy && !sd.flags.has(SdFlags::SD_SHARE_LLC) {
+        let by_util = self.kernel.balance.util_pull == UtilPull::AnyDomain || !sd.flags.has(SdFlags::SD_SHARE_LLC);
+        if busiest.group_type > GroupType::FullyBusy && by_util {
             let free = local.group_capacity.saturating_sub(local.group_util);
             // Utilization lags behind: this CPU is idle, while a task waits over there.
             if env.idle != CpuIdleType::NotIdle && free == 0 {
@@ -202,7 +204,9 @@ impl<A: Arch> Sched<A> {
                     continue;
                 }
                 // The running task cannot be taken.
-                MigrationType::Util if nr_running <= 1 => continue,
+                MigrationType::Util if nr_running <= 1 && self.kernel.balance.busiest_util != BusiestUtil::LoneToo => {
+                    continue;
+                }
                 MigrationType::Util => self.busiest_util(cpu),
                 MigrationType::Task => u64::from(nr_running),
                 MigrationType::Misfit => self.rq[cpu].misfit_task_load,
@@ -218,7 +222,7 @@ impl<A: Arch> Sched<A> {
     fn busiest_util(&mut self, cpu: CpuId) -> u64 {
         self.read_cfs_avg(self.rq[cpu].cfs);
         match self.kernel.balance.busiest_util {
-            BusiestUtil::Plain => self.cpu_util_cfs(cpu),
+            BusiestUtil::LoneToo | BusiestUtil::Plain => self.cpu_util_cfs(cpu),
             BusiestUtil::Boosted => self.cpu_util_cfs_boost(cpu),
         }
     }

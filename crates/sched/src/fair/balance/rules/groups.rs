@@ -108,9 +108,18 @@ behaviour! {
 }
 
 behaviour! {
+    /// Where utilization is pulled from a group that is overloaded to one with room.
+    pub enum UtilPull = "balance.util_pull" {
+        AnyDomain = "any-domain", since "v5.5", commit "0b0695f2b34a", "in every domain";
+        AboveLlc = "above-llc", since "v5.10", commit "16b0a7a1a0af", "between last level caches; within one tasks are evened out";
+    }
+}
+
+behaviour! {
     /// What a CPU's utilization is where the busiest queue is sought by utilization.
     pub enum BusiestUtil = "balance.busiest_util" {
-        Plain = "plain", since "v5.5", commit "0b0695f2b34a", "util_avg or the estimate";
+        LoneToo = "lone-too", since "v5.5", commit "0b0695f2b34a", "util_avg or the estimate, of a queue with one task as well";
+        Plain = "plain", since "v5.7", commit "c32b4308295a", "the same, of queues with two tasks or more: one that runs cannot be taken";
         Boosted = "boosted", since "v6.5", commit "7d0583cf9ec7", "as much as runnable_avg, if that is more: contention counts";
     }
 }

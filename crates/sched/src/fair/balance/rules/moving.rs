@@ -41,7 +41,10 @@ behaviour! {
     /// How much more load than the imbalance a task may have and still move.
     pub enum DetachBound = "balance.detach_bound" {
         Half = "half", since "v2.6.23", commit "", "half of it must fit; a load of 0 counts as 0";
-        HalfOfSome = "half-of-some", since "v5.8", commit "", "half of it must fit; a load of 0 counts as 1 (also in late releases of v5.4.y)";
+        HalfOfSome = "half-of-some", since "v5.4.y", commit "", "half of it must fit; a load of 0 counts as 1";
+        HalfUnlessFailing = "half-unless-failing", since "v5.5", commit "0b0695f2b34a",
+            "half of it must fit, until balancing has failed more often than cache_nice_tries; a load of 0 counts as 0";
+        SomeUnlessFailing = "some-unless-failing", since "v5.8", commit "01cfcde9c26d", "the same; a load of 0 counts as 1";
         Relaxed = "relaxed", since "v5.10", commit "5a7f55590467",
             "the whole must fit, half of it after one failure, a quarter after two ...; a load of 0 counts as 1";
     }
