@@ -447,9 +447,7 @@ impl Net {
         call: &mut NetCall,
     ) -> Step {
         while let Some(packet) = self.tcp[sk as usize].sk_backlog.pop_front() {
-            self.transmitting(task, sk, call, sched, |net, sched| {
-                within(sched, cpu, paths::RELEASE_SOCK, |sched| net.tcp_v4_do_rcv(sched, cpu, packet));
-            });
+            self.transmitting(task, sk, call, sched, |net, sched| net.tcp_v4_do_rcv(sched, cpu, packet));
             if call.raised {
                 call.stage = Stage::Release;
                 return Step::Continues;
