@@ -17,8 +17,9 @@ behaviour! {
             "says in a mask of all CPUs that its work is off and folds the counters of all zones until nothing is left, each time that it enters the idle loop";
         OnceOff = "once-off", since "v4.6", commit "f01f17d3705b",
             "the same, but once it is in the mask it only looks there (v4.5 has it, but not v4.5-rc1)";
-        WithTick = "with-tick", since "v4.15", commit "",
-            "folds them as its tick stops, if its work is pending; there is no mask";
+        /// From v4.7 to v4.9, in v4.13 and v4.14 at each entry of the idle loop; from v4.10 to v4.12 not at all.
+        WithTick = "with-tick", since "v4.7", commit "",
+            "folds them as its tick stops (from v4.15 on; before, as it idles), if its work is pending; there is no mask";
     }
 }
 
